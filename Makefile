@@ -1,0 +1,65 @@
+# Everything runs in .venv, which is built when it is missing and brought up to date when
+# pyproject.toml changes. Needed beforehand: Python 3.11 or newer, make, a package index.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+TORCH   ?= 2.13.0
+
+BIN   := .venv/bin
+STAMP := .venv/.installed
+TORCH_STAMP := .venv/.installed-torch-$(TORCH)
+
+# One BLAS thread for each test process: more would fight for the same cores.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+# Numba's cache does not notice edits in another file, so every run of the tests starts with an
+# empty one. Use: $(FRESH_CACHE) pytest ...
+FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit 1' HUP INT TERM && \
+	$(ONE_THREAD) NUMBA_CACHE_DIR="$$cache"
+
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo lint test test-all test-torch clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## build .venv with all that development needs
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "kernelstream needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || { \
+		echo "Could not make .venv. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --editable ".[dev,plot,cli,demo]"
+	@touch $@
+
+demo: $(STAMP) ## see it work
+	$(BIN)/python examples/demo.py
+
+lint: $(STAMP) ## style, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint ## lint, then the tests; this is what the continuous integration runs
+	$(FRESH_CACHE) $(PYTEST) -m "not slow and not cuda"
+
+# pytest exits with 5 when it finds no test, which is no failure for the slow ones.
+test-all: test ## test, then the slow tests, then the tests without compilation
+	$(FRESH_CACHE) $(PYTEST) -m "slow and not cuda" || test $$? -eq 5
+	NUMBA_DISABLE_JIT=1 $(ONE_THREAD) $(PYTEST) -m "not slow and not cuda"
+
+$(TORCH_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet torch==$(TORCH)
+	@touch $@
+
+test-torch: $(TORCH_STAMP) ## install PyTorch, test the array namespaces with it
+	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/test_arrays.py
+
+clean: ## remove .venv, caches and everything built
+	rm -rf .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf build dist demo.png
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,19 @@
+"""Kernel PCA for data that is too large or never ends: one pass, bounded memory, known error."""
+
+from importlib.metadata import version
+
+from kernelstream import bases, kernels, metrics, preimages, schedules, trackers
+from kernelstream.estimator import StreamingKernelPCA, load
+
+__all__ = [
+    "StreamingKernelPCA",
+    "bases",
+    "kernels",
+    "load",
+    "metrics",
+    "preimages",
+    "schedules",
+    "trackers",
+]
+
+__version__ = version("kernelstream")

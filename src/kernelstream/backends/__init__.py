@@ -1,0 +1,1 @@
+"""What the mathematics stands on: array namespaces and compiled passes."""

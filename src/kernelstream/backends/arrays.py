@@ -1,0 +1,160 @@
+"""The array namespace: one spelling of the mathematics for NumPy, PyTorch, CuPy and their kin.
+
+Code in ``kernels``, ``bases``, ``trackers`` and ``stream`` is written once, against the array API
+standard. The few operations that the standard lacks, or that a namespace does much faster in its
+own way, live here and nowhere else. SciPy's CSR matrices count as NumPy rows: they may stand where
+a block of rows stands (left operand of a product), never where a state or a basis point stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat
+import array_api_compat.numpy
+import numpy as np
+import scipy.sparse
+
+Array = Any  # an array of any supported namespace; CSR where rows of data are meant
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether ``x`` is a SciPy sparse matrix or array."""
+    return scipy.sparse.issparse(x)
+
+
+def is_foreign(x: Any) -> bool:
+    """Whether ``x`` is an array of another namespace than NumPy (PyTorch, CuPy, ...)."""
+    return (
+        not isinstance(x, np.ndarray | np.generic)
+        and not is_sparse(x)
+        and array_api_compat.is_array_api_obj(x)
+    )
+
+
+def namespace_of(*arrays: Any) -> Any:
+    """The array namespace of the arguments; NumPy for CSR rows and for host values."""
+    known = [x for x in arrays if is_foreign(x)]
+    return array_api_compat.array_namespace(*known) if known else array_api_compat.numpy
+
+
+def as_dense(x: Any) -> Array:
+    """Rows as a dense array (CSR is written out, anything else is returned as it is)."""
+    return x.toarray() if is_sparse(x) else x
+
+
+def cast(x: Array, dtype: Any) -> Array:
+    """``x`` in another dtype of its own namespace, without a copy where none is needed."""
+    if is_sparse(x):
+        return x.astype(dtype, copy=False)
+    return namespace_of(x).astype(x, dtype, copy=False)
+
+
+def to_float64(x: Array) -> Array:
+    """``x`` in double precision, the type of every accumulator."""
+    return cast(x, np.float64 if is_sparse(x) else namespace_of(x).float64)
+
+
+def like(x: Any, reference: Array, dtype: Any = None) -> Array:
+    """Host values as an array of the namespace and on the device of ``reference``."""
+    xp = namespace_of(reference)
+    x = xp.asarray(x, device=None if is_sparse(reference) else array_api_compat.device(reference))
+    return x if dtype is None else cast(x, dtype)
+
+
+def to_host(x: Any) -> np.ndarray:
+    """A NumPy copy or view of an array of any namespace (CSR is written out)."""
+    if is_sparse(x):
+        return x.toarray()
+    if isinstance(x, np.ndarray):
+        return x
+    if array_api_compat.is_torch_array(x):
+        return x.detach().cpu().numpy()
+    if array_api_compat.is_cupy_array(x):
+        return x.get()
+    return np.asarray(x)
+
+
+def take_rows(x: Array, index: Any) -> Array:
+    """The rows ``index`` (host integers) of ``x``: a copy, never a view."""
+    index = np.asarray(index, dtype=np.intp)
+    if is_sparse(x):
+        return x[index]
+    return namespace_of(x).take(x, like(index, x), axis=0)
+
+
+def concatenate_rows(blocks: list[Array]) -> Array:
+    """Blocks of rows one below the other; a mixture of CSR and dense becomes dense."""
+    if len(blocks) == 1:
+        return blocks[0]
+    if all(is_sparse(b) for b in blocks):
+        return scipy.sparse.vstack(blocks, format="csr")
+    blocks = [as_dense(b) for b in blocks]
+    return namespace_of(*blocks).concat(blocks, axis=0)
+
+
+def row_norms_squared(x: Array) -> Array:
+    """``|x_i|²`` of every row."""
+    if is_sparse(x):
+        return np.asarray(x.multiply(x).sum(axis=1)).ravel()
+    if isinstance(x, np.ndarray):
+        return np.einsum("ij,ij->i", x, x)
+    return namespace_of(x).sum(x * x, axis=1)
+
+
+def product(x: Array, y: Array) -> Array:
+    """``x yᵀ``: rows against points; ``x`` may be CSR."""
+    if is_sparse(x):
+        return np.asarray(x @ y.T)
+    return x @ namespace_of(y).matrix_transpose(y)
+
+
+def weighted_gram(z: Array, weights: Array | None) -> Array:
+    """``Σ w z zᵀ`` in float64; the product itself runs in the type of ``z``."""
+    xp = namespace_of(z)
+    weighted = z if weights is None else z * cast(weights, z.dtype)[:, None]
+    return to_float64(xp.matrix_transpose(weighted) @ z)
+
+
+def weighted_sum(z: Array, weights: Array | None) -> Array:
+    """``Σ w z`` over the rows, accumulated in float64."""
+    xp = namespace_of(z)
+    if is_sparse(z):
+        w = np.ones(z.shape[0]) if weights is None else weights
+        return np.asarray(z.T @ w, dtype=np.float64).ravel()
+    if weights is None:
+        return xp.sum(z, axis=0, dtype=xp.float64)
+    return xp.sum(to_float64(z) * weights[:, None], axis=0)
+
+
+def sum_by_label(
+    x: Array, labels: np.ndarray, n_labels: int, weights: np.ndarray | None = None
+) -> Array:
+    """``Σ w x`` of the rows of each label, float64: one product with a sparse indicator matrix."""
+    w = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if is_foreign(x):
+        indicator = np.zeros((n_labels, len(labels)))
+        indicator[labels, np.arange(len(labels))] = w
+        return to_float64(like(indicator, x, x.dtype) @ x)
+    indicator = scipy.sparse.csr_array(
+        (w, (labels, np.arange(len(labels)))), shape=(n_labels, len(labels))
+    )
+    return np.asarray(as_dense(indicator @ x), dtype=np.float64)
+
+
+def all_finite(x: Array) -> bool:
+    """Whether every number is finite (one pass; a sum that overflows is looked at again)."""
+    if is_sparse(x):
+        x = x.data
+    xp = namespace_of(x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(xp.sum(x))
+    return bool(np.isfinite(total)) or bool(xp.all(xp.isfinite(x)))
+
+
+def symmetric_eigen(a: Array) -> tuple[Array, Array]:
+    """Eigenvalues in descending order and eigenvectors of a symmetric float64 matrix."""
+    xp = namespace_of(a)
+    a = (a + xp.matrix_transpose(a)) / 2
+    values, vectors = xp.linalg.eigh(a)
+    return xp.flip(values, axis=0), xp.flip(vectors, axis=1)

@@ -1,0 +1,64 @@
+"""Random numbers as a function of *where* they are used, not of *when*.
+
+Philox is a counter: any position of its sequence can be had at once. So the random number of the
+i-th row of a stream is the same however the rows were cut into calls, and a saved model goes on
+exactly as it would have.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+_DRAWS_PER_COUNT = 4  # a step of Philox's counter makes four 64-bit numbers
+
+
+def _philox(seed: int, purpose: str, index: int) -> np.random.Philox:
+    key = np.array([seed, zlib.crc32(purpose.encode())], dtype=np.uint64)
+    return np.random.Philox(key=key, counter=np.array([0, 0, index, 0], dtype=np.uint64))
+
+
+def generator(seed: int, purpose: str, index: int = 0) -> np.random.Generator:
+    """A generator of its own for one purpose at one position of the stream.
+
+    Examples
+    --------
+    >>> bool(generator(1, "start").random() == generator(1, "start").random())
+    True
+    """
+    return np.random.Generator(_philox(seed, purpose, index))
+
+
+def uniforms(seed: int, purpose: str, first: int, count: int) -> np.ndarray:
+    """The numbers in (0, 1) that belong to the rows ``first`` … ``first + count − 1``.
+
+    Examples
+    --------
+    >>> whole = uniforms(7, "reservoir", 0, 10)
+    >>> bool((uniforms(7, "reservoir", 3, 4) == whole[3:7]).all())
+    True
+    """
+    bits = _philox(seed, purpose, 0)
+    bits.advance(first // _DRAWS_PER_COUNT)
+    skipped = first % _DRAWS_PER_COUNT
+    draws = np.random.Generator(bits).random(skipped + count)[skipped:]
+    return np.maximum(draws, np.finfo(float).tiny)  # so that logarithms are finite
+
+
+def pick(rng: np.random.Generator, weights: np.ndarray, count: int) -> np.ndarray:
+    """At most ``count`` different indices, drawn in proportion to ``weights`` (all at once).
+
+    The largest of ``log w + Gumbel`` noise are a sample without replacement. Indices of weight
+    zero are never drawn, so fewer than ``count`` may come back.
+
+    Examples
+    --------
+    >>> pick(np.random.default_rng(0), np.array([0.0, 1.0, 0.0]), 2)
+    array([1])
+    """
+    possible = np.flatnonzero(weights > 0)
+    if len(possible) <= count:
+        return possible
+    keys = np.log(weights[possible]) + rng.gumbel(size=len(possible))
+    return possible[np.sort(np.argpartition(keys, -count)[-count:])]

@@ -1,0 +1,60 @@
+"""Which points span the model: the bases."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from kernelstream.bases.base import Basis, Clock, Projection, Span
+from kernelstream.bases.centroids import Centroids
+from kernelstream.bases.coherence import Coherence
+from kernelstream.bases.distance import Distance
+from kernelstream.bases.everything import Everything
+from kernelstream.bases.fourier import Fourier
+from kernelstream.bases.landmarks import Landmarks
+
+__all__ = [
+    "Basis",
+    "Centroids",
+    "Clock",
+    "Coherence",
+    "Distance",
+    "Everything",
+    "Fourier",
+    "Landmarks",
+    "Projection",
+    "Span",
+    "resolve",
+]
+
+NAMES: dict[str, type[Basis]] = {
+    "centroids": Centroids,
+    "coherence": Coherence,
+    "distance": Distance,
+    "everything": Everything,
+    "fourier": Fourier,
+    "landmarks": Landmarks,
+}
+
+
+def resolve(spec: Any) -> Basis:
+    """The basis that a name, a number of centroids or a basis object stands for.
+
+    Examples
+    --------
+    >>> resolve(300)
+    Centroids(n_points=300)
+    >>> resolve("distance")
+    Distance()
+    """
+    if isinstance(spec, Basis):
+        spec.check()
+        return spec
+    if isinstance(spec, numbers.Integral) and not isinstance(spec, bool):
+        return resolve(Centroids(n_points=int(spec)))
+    if isinstance(spec, str) and spec in NAMES:
+        return NAMES[spec]()
+    raise ValueError(
+        f"basis must be one of {', '.join(map(repr, sorted(NAMES)))}, a number of centroids, or a "
+        f"basis object such as bases.Distance(nu=0.1); got {spec!r}."
+    )

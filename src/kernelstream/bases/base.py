@@ -1,0 +1,223 @@
+"""What a basis is: points that span the model, and orthonormal coordinates in that span."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    cast,
+    is_sparse,
+    namespace_of,
+    row_norms_squared,
+    symmetric_eigen,
+    to_float64,
+    to_host,
+)
+from kernelstream.kernels import Kernel
+from kernelstream.part import Part
+
+# Eigenvalues of K(D,D) below this share of the largest are dropped. `eigh` in float64 is good to
+# about m·1e-16; rows in float32 make coordinates whose error is 6e-8/√(share).
+_RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
+# scikit-learn's measure of a kernel matrix that is not positive semidefinite by more than rounding.
+_NEGATIVE_SHARE = 1e-5
+
+
+@dataclass(frozen=True)
+class Span:
+    """Points D and the factor F with ``Fᵀ K(D,D) F = I``: coordinates are ``z = Fᵀ k(D, x)``.
+
+    ``points`` has the rows' dtype, ``factor`` is float64, ``projector`` is the factor in the rows'
+    dtype (the same array when that is float64).
+    """
+
+    points: Array
+    factor: Array
+    projector: Array
+
+    @property
+    def rank(self) -> int:
+        """Number of coordinates."""
+        return int(self.factor.shape[1])
+
+    def coordinates(self, kernel: Kernel, X: Array) -> Array:
+        """Coordinates of rows: one kernel block, one product."""
+        return kernel.block(X, cast(self.points, X.dtype)) @ cast(self.projector, X.dtype)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where in the stream a block stands: the seed, its first row, and what forgetting leaves.
+
+    ``decay`` is the factor by which the weight of everything older shrinks over the block;
+    ``forgets`` says whether it ever shrinks, ``log_forgetting`` is log β per row.
+    """
+
+    seed: int
+    row: int
+    decay: float = 1.0
+    log_forgetting: float = 0.0
+
+    @property
+    def forgets(self) -> bool:
+        """Whether old rows lose weight."""
+        return self.log_forgetting < 0.0
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A block in coordinates.
+
+    ``energy`` is k(x,x) of each row, ``residual`` what the basis misses of it. Rows before
+    ``fresh_from`` were expressed before the last point was admitted; ``admitted`` are the rows of
+    the block that became points, in order.
+    """
+
+    Z: Array
+    energy: Array
+    residual: Array
+    fresh_from: int = 0
+    admitted: tuple[int, ...] = ()
+
+
+class Basis(Part):
+    """Which m points span the model.
+
+    A basis is told the start of the stream (``begin``), turns every block into coordinates
+    (``project``), and may change its points at the end of a block (``revise``). It keeps no state
+    of its own: each verb returns the new state.
+    """
+
+    #: Whether the model is a combination of points (false for explicit features).
+    has_points = True
+    #: Whether the state after all rows depends on what an early basis missed, so that ``fit``
+    #: gains from a second pass.
+    settles_late = True
+    #: Whether ``fit`` may show the rows in random order when it looks for points.
+    order_free = False
+    #: Rows a block has unless the user says otherwise.
+    preferred_batch = 1024
+
+    def start_rows(self) -> int:
+        """How many rows ``begin`` wants to see."""
+        return 1
+
+    @abstractmethod
+    def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> Any:
+        """Return the state at the start of the stream; the rows X are folded afterwards."""
+
+    @abstractmethod
+    def project(
+        self, kernel: Kernel, state: Any, X: Array, weights: np.ndarray | None, clock: Clock
+    ) -> tuple[Any, Projection]:
+        """Express a block in coordinates; points may be appended while it is read."""
+
+    @abstractmethod
+    def coordinates(self, kernel: Kernel, state: Any, X: Array) -> Array:
+        """Coordinates of rows, without learning."""
+
+    @abstractmethod
+    def rank(self, state: Any) -> int:
+        """Number of coordinates."""
+
+    def revise(self, kernel: Kernel, state: Any, clock: Clock) -> tuple[Any, Array] | None:
+        """At the end of a block: the new state and ``T = F'ᵀ K(D',D) F``, or None for no change."""
+        return None
+
+    def settle(self, kernel: Kernel, state: Any, clock: Clock) -> tuple[Any, Array] | None:
+        """Make a last revision before a query or a second pass, worked on a copy."""
+        return None
+
+    def correction(self, kernel: Kernel, state: Any) -> tuple[Array, Array, float] | None:
+        """Σ(zzᵀ − ccᵀ), Σ(z − c) and the number of rows of a sample whose old coordinates are c.
+
+        None where no row was expressed in an older basis.
+        """
+        return None
+
+    def refreshed(self, kernel: Kernel, state: Any) -> Any:
+        """Return the state for a second pass: all rows will be expressed in the present basis."""
+        return state
+
+    def span(self, state: Any) -> Span:
+        """Points and factor of the state."""
+        return state.span
+
+
+def factorise(kernel: Kernel, points: Array) -> Span:
+    """Orthonormal coordinates from the eigenvectors of K(D,D): ``F = V/√w``.
+
+    Tiny eigenvalues are dropped, so duplicated or dependent points cost rank, not accuracy.
+    (Cholesky with jitter fails with float32 rows already at 1e-8.) The kernel matrix is computed
+    in float64 from the points as they are stored, so rounding of the points is no error at all.
+    """
+    xp = namespace_of(points)
+    values, vectors = symmetric_eigen(finite(kernel.gram(to_float64(points)), kernel))
+    largest = float(values[0]) if values.shape[0] else 0.0
+    require_semidefinite(kernel, float(values[-1]) if values.shape[0] else 0.0, largest)
+    floor = _RANK_FLOOR.get(str(points.dtype).split(".")[-1], 1e-10)
+    rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
+    factor = vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
+    return Span(points, factor, cast(factor, points.dtype))
+
+
+def transition(kernel: Kernel, old: Span, new: Span) -> Array:
+    """``T = F'ᵀ K(D',D) F``: every change of basis is this one matrix."""
+    xp = namespace_of(old.factor)
+    cross = kernel.block(to_float64(new.points), to_float64(old.points))
+    return xp.matrix_transpose(new.factor) @ (cross @ old.factor)
+
+
+def residual_energy(energy: Array, Z: Array) -> Array:
+    """ε = k(x,x) − |z|², clipped at zero: below it is rounding."""
+    xp = namespace_of(Z)
+    return xp.clip(energy - row_norms_squared(Z), min=0.0)
+
+
+def finite(K: Array, kernel: Kernel) -> Array:
+    """Return ``K``, or raise: a kernel value that is not finite poisons everything after it."""
+    xp = namespace_of(K)
+    with np.errstate(over="ignore", invalid="ignore"):
+        fine = bool(xp.all(xp.isfinite(K)))
+    if not fine:
+        raise ValueError(
+            f"The kernel {kernel} gave values that are not finite on these rows. "
+            "Scale the data (for example with scale='standard') or choose other kernel parameters."
+        )
+    return K
+
+
+def require_semidefinite(kernel: Kernel, lowest: float, highest: float) -> None:
+    """Raise when a kernel matrix has eigenvalues that are negative by more than rounding."""
+    if lowest < -_NEGATIVE_SHARE * max(highest, 0.0) or (highest <= 0.0 and lowest < 0.0):
+        raise ValueError(
+            f"The kernel {kernel} is not positive semidefinite on these rows: its matrix has the "
+            f"eigenvalue {lowest:.3g} beside {highest:.3g}. Kernel PCA needs a positive "
+            "semidefinite kernel; choose other parameters or another kernel."
+        )
+
+
+def distinct_rows(X: Array, most: int) -> np.ndarray | None:
+    """Indices of the different rows if there are at most ``most`` of them, else None."""
+    if is_sparse(X):
+        X = X.tocsr(copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        keys = [
+            (X.indices[a:b].tobytes(), X.data[a:b].tobytes())
+            for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        ]
+    else:
+        host = np.ascontiguousarray(to_host(X)) + 0.0  # −0.0 and 0.0 are the same number
+        keys = [row.tobytes() for row in host]
+    first: dict[Any, int] = {}
+    for index, key in enumerate(keys):
+        first.setdefault(key, index)
+        if len(first) > most:
+            return None
+    return np.fromiter(first.values(), dtype=np.intp)

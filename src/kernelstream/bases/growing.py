@@ -1,0 +1,193 @@
+"""Bases that admit points one by one: the blocked pass that equals the sequential algorithm.
+
+For a block of rows, one kernel product and one product with the factor give all coordinates and
+residuals. Rows that pass the criterion are admitted in order. Each admission adds one coordinate
+to the later rows of the block, a left-looking Cholesky step, and leaves the earlier ones zero:
+exactly what happens when rows come one at a time.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    as_dense,
+    cast,
+    concatenate_rows,
+    like,
+    namespace_of,
+    row_norms_squared,
+    take_rows,
+    to_float64,
+    to_host,
+)
+from kernelstream.bases.base import Basis, Clock, Projection, Span, finite, require_semidefinite
+from kernelstream.kernels import Kernel
+
+# A point is never admitted when its residual is below this share of its energy: the factor's
+# entries grow like 1/√residual, and with them the rounding error of every coordinate.
+DEPENDENT = 1e-10
+
+
+@dataclass(frozen=True)
+class GrowingState:
+    """The span and the energies k(d, d) of its points."""
+
+    span: Span
+    energies: np.ndarray
+
+
+class Growing(Basis):
+    """Common to the criteria: everything but the decision whether a row becomes a point.
+
+    Coordinates are computed in float64 whatever the rows' type: the decisions are exact, and a
+    Cholesky factor in float32 would not survive long.
+    """
+
+    preferred_batch = 256
+    #: Whether the criterion looks at the coherence of a row with the points.
+    uses_coherence = False
+    max_points: int | None = None
+
+    @abstractmethod
+    def admissible(
+        self, residual: np.ndarray, energy: np.ndarray, coherence: np.ndarray | None
+    ) -> np.ndarray:
+        """Which rows the criterion would admit, given the present points."""
+
+    def begin(
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int
+    ) -> GrowingState:
+        """Start with no points."""
+        xp = namespace_of(X)
+        nothing = like(np.zeros((0, X.shape[1])), X, X.dtype)
+        factor = like(np.zeros((0, 0)), X, xp.float64)
+        return GrowingState(Span(nothing, factor, factor), np.zeros(0))
+
+    def rank(self, state: GrowingState) -> int:
+        """Return the number of points."""
+        return state.span.rank
+
+    def coordinates(self, kernel: Kernel, state: GrowingState, X: Array) -> Array:
+        """Coordinates of rows, in float64."""
+        return state.span.coordinates(kernel, to_float64(X))
+
+    def project(
+        self,
+        kernel: Kernel,
+        state: GrowingState,
+        X: Array,
+        weights: np.ndarray | None,
+        clock: Clock,
+    ) -> tuple[GrowingState, Projection]:
+        """Express a block and admit its new points in order."""
+        rows = to_float64(X)
+        K = finite(kernel.block(rows, to_float64(state.span.points)), kernel)
+        Z = K @ state.span.factor
+        energy = finite(kernel.diag(rows), kernel)
+        residual = energy - row_norms_squared(Z)
+        host_energy = to_host(energy)
+        coherence = self._coherence(K, host_energy, state.energies)
+        candidates = np.flatnonzero(
+            self._admits(kernel, to_host(residual), host_energy, coherence)
+        )
+        room = None if self.max_points is None else self.max_points - state.span.rank
+        if len(candidates) == 0 or room == 0:
+            return state, Projection(Z, energy, _clip(residual))
+        return self._admit(kernel, state, X, rows, Z, energy, residual, coherence, candidates, room)
+
+    def _admit(
+        self,
+        kernel: Kernel,
+        state: GrowingState,
+        X: Array,
+        rows: Array,
+        Z: Array,
+        energy: Array,
+        residual: Array,
+        coherence: np.ndarray | None,
+        candidates: np.ndarray,
+        room: int | None,
+    ) -> tuple[GrowingState, Projection]:
+        xp = namespace_of(Z)
+        n, m = Z.shape
+        most = m + (len(candidates) if room is None else min(room, len(candidates)))
+        # Residuals only fall while points are admitted, so no row outside `candidates` can join.
+        chosen = to_float64(as_dense(take_rows(rows, candidates)))
+        columns = finite(kernel.block(rows, chosen), kernel)  # k(x, candidate)
+        Zg = _embedded(Z, n, most)
+        F = _embedded(state.span.factor, most, most)
+        host_energy = to_host(energy)
+        admitted: list[int] = []
+        for column, i in enumerate(candidates):
+            if m == most:
+                break
+            now = self._admits(kernel, to_host(residual), host_energy, coherence)
+            if not now[i]:
+                continue
+            pivot = float(residual[i]) ** 0.5
+            z = Zg[i, :m]
+            # z_new(x) = (k(x, x_i) − z(x)·z_i)/√ε_i for this row and the later ones
+            Zg[i:, m] = (columns[i:, column] - Zg[i:, :m] @ z) / pivot
+            Zg[i, m] = pivot
+            # F' = [[F, −F z_i/√ε_i], [0, 1/√ε_i]]: the inverse Cholesky factor, appended to
+            F[:m, m] = -(F[:m, :m] @ z) / pivot
+            F[m, m] = 1.0 / pivot
+            residual = residual - Zg[:, m] ** 2
+            if coherence is not None:
+                cosines = _cosines(to_host(columns[:, column]), host_energy, host_energy[i])
+                coherence = np.maximum(coherence, cosines)
+            admitted.append(int(i))
+            m += 1
+        points = concatenate_rows(
+            [state.span.points, cast(as_dense(take_rows(X, admitted)), state.span.points.dtype)]
+        )
+        factor = xp.asarray(F[:m, :m], copy=True)
+        grown = GrowingState(
+            Span(points, factor, factor), np.concatenate([state.energies, host_energy[admitted]])
+        )
+        last = admitted[-1] if admitted else 0
+        return grown, Projection(Zg[:, :m], energy, _clip(residual), last, tuple(admitted))
+
+    def _admits(
+        self,
+        kernel: Kernel,
+        residual: np.ndarray,
+        energy: np.ndarray,
+        coherence: np.ndarray | None,
+    ) -> np.ndarray:
+        if len(energy):
+            worst = int(np.argmin(residual + 1e-5 * energy))
+            require_semidefinite(kernel, float(residual[worst]), float(energy[worst]))
+        return self.admissible(residual, energy, coherence) & (residual > DEPENDENT * energy)
+
+    def _coherence(
+        self, K: Array, energy: np.ndarray, energies: np.ndarray
+    ) -> np.ndarray | None:
+        if not self.uses_coherence:
+            return None
+        if len(energies) == 0:
+            return np.zeros(len(energy))
+        return _cosines(to_host(K), energy[:, None], energies[None, :]).max(axis=1)
+
+
+def _cosines(K: np.ndarray, energy: np.ndarray, energies: np.ndarray | float) -> np.ndarray:
+    """|k(x,d)| / √(k(x,x) k(d,d)); rows without energy cohere with everything."""
+    # the root of each factor: the product of two energies may leave the range of float64
+    norms = np.sqrt(energy) * np.sqrt(energies)
+    return np.divide(np.abs(K), norms, out=np.ones_like(K), where=norms > 0)
+
+
+def _clip(residual: Array) -> Array:
+    return namespace_of(residual).clip(residual, min=0.0)
+
+
+def _embedded(A: Array, n_rows: int, n_columns: int) -> Array:
+    """``A`` in the upper left corner of a zero matrix."""
+    whole = like(np.zeros((n_rows, n_columns)), A)
+    whole[: A.shape[0], : A.shape[1]] = A
+    return whole

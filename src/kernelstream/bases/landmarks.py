@@ -1,0 +1,117 @@
+"""Points that are given, or sampled once: Nyström's method."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import Array, as_dense, cast, like, take_rows
+from kernelstream.backends.draws import generator, pick
+from kernelstream.bases.base import (
+    Basis,
+    Clock,
+    Projection,
+    Span,
+    distinct_rows,
+    factorise,
+    finite,
+    residual_energy,
+)
+from kernelstream.checks import check_count
+from kernelstream.kernels import Kernel
+
+
+@dataclass(frozen=True)
+class FixedState:
+    """A span that never changes."""
+
+    span: Span
+
+
+class Landmarks(Basis):
+    """A fixed set of points.
+
+    The model is Nyström kernel PCA on these points: exact in their span. Given points cost nothing
+    to choose and make a stream exactly reproducible; sampled points are the textbook method, but a
+    basis drawn from the first rows is poor when the order of the stream is not random.
+
+    Parameters
+    ----------
+    points : int or array of shape (m, d)
+        The points, or how many rows to sample: from all rows in ``fit``, from the start of the
+        stream (ten times as many rows, at least 500) in ``partial_fit``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA, bases
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = StreamingKernelPCA(2, gamma=0.5, basis=bases.Landmarks(X[:20])).fit(X)
+    >>> model.basis_points_.shape
+    (20, 2)
+    """
+
+    settles_late = False
+    order_free = True
+
+    def __init__(self, points: Any = 256):
+        self.points = points
+
+    def check(self) -> None:
+        """Raise ``ValueError`` in words when a parameter makes no sense."""
+        if np.ndim(self.points) == 0:
+            check_count("Landmarks", "points", self.points, none_allowed=False)
+        elif np.ndim(self.points) != 2:
+            raise ValueError(
+                "Landmarks: points must be an integer or an array of shape (n_points, n_features), "
+                f"got an array with {np.ndim(self.points)} dimension(s)."
+            )
+        elif not np.all(np.isfinite(np.asarray(self.points, dtype=float))):
+            raise ValueError("Landmarks: points must be finite numbers.")
+
+    def start_rows(self) -> int:
+        """Ten rows a point, at least 500; none to speak of when points are given."""
+        if isinstance(self.points, numbers.Integral):
+            return max(10 * int(self.points), 500)
+        return 1
+
+    def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> FixedState:
+        """Take the given points, or sample rows in proportion to their weights."""
+        if not isinstance(self.points, numbers.Integral):
+            points = np.asarray(self.points)
+            if points.shape[1] != X.shape[1]:
+                raise ValueError(
+                    f"Landmarks: the points have {points.shape[1]} features, "
+                    f"the rows have {X.shape[1]}."
+                )
+            return FixedState(factorise(kernel, like(points, X, X.dtype)))
+        # With room for all different rows the sample is all of them, and weights don't matter.
+        chosen = distinct_rows(X, int(self.points))
+        if chosen is None:
+            w = np.ones(X.shape[0]) if weights is None else weights
+            chosen = pick(generator(seed, "landmarks"), w, int(self.points))
+        return FixedState(factorise(kernel, as_dense(take_rows(X, chosen))))
+
+    def rank(self, state: FixedState) -> int:
+        """Return the number of independent points."""
+        return state.span.rank
+
+    def coordinates(self, kernel: Kernel, state: FixedState, X: Array) -> Array:
+        """Coordinates of rows."""
+        return state.span.coordinates(kernel, X)
+
+    def project(
+        self,
+        kernel: Kernel,
+        state: FixedState,
+        X: Array,
+        weights: np.ndarray | None,
+        clock: Clock,
+    ) -> tuple[FixedState, Projection]:
+        """Express a block."""
+        Z = finite(self.coordinates(kernel, state, X), kernel)
+        energy = finite(kernel.diag(X), kernel)
+        return state, Projection(Z, energy, residual_energy(cast(energy, Z.dtype), Z))

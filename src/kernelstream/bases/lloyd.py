@@ -1,0 +1,66 @@
+"""k-means steps on rows with weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    as_dense,
+    cast,
+    concatenate_rows,
+    like,
+    namespace_of,
+    sum_by_label,
+    take_rows,
+    to_float64,
+    to_host,
+)
+from kernelstream.backends.draws import pick
+from kernelstream.kernels.distances import squared_distances
+
+
+def nearest(X: Array, points: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Index of the nearest point of each row, and the squared distance to it."""
+    squared = squared_distances(X, cast(points, X.dtype))
+    xp = namespace_of(squared)
+    return to_host(xp.argmin(squared, axis=1)), to_host(xp.min(squared, axis=1))
+
+
+def draw_far(X: Array, weights: np.ndarray, near: np.ndarray, count: int, rng: np.random.Generator):
+    """Rows drawn at once, in proportion to weight times squared distance (``near``)."""
+    largest = near.max(initial=0.0)
+    share = near / largest if largest > 0 else near  # squared distances of 1e±300 stay in range
+    return as_dense(take_rows(X, pick(rng, weights * share, count)))
+
+
+def seed_points(X: Array, weights: np.ndarray, count: int, rng: np.random.Generator) -> Array:
+    """Half of the points at random, half drawn far from those (k-means++ in two rounds)."""
+    first = as_dense(take_rows(X, pick(rng, weights, count - count // 2)))
+    _, near = nearest(X, first)
+    return concatenate_rows([first, draw_far(X, weights, near, count // 2, rng)])
+
+
+def lloyd(
+    X: Array, weights: np.ndarray, points: Array, steps: int, rng: np.random.Generator
+) -> tuple[Array, np.ndarray]:
+    """Move points to the means of their cells; an empty cell takes a row far from all points.
+
+    Returns the points and the label of each row in the last assignment.
+    """
+    labels = np.zeros(X.shape[0], dtype=np.intp)
+    for _ in range(steps):
+        labels, near = nearest(X, points)
+        mass = np.bincount(labels, weights, minlength=points.shape[0])
+        sums = sum_by_label(X, labels, points.shape[0], weights)
+        empty = np.flatnonzero(mass == 0)
+        if len(empty):
+            fresh = draw_far(X, weights, near, len(empty), rng)
+            empty = empty[: fresh.shape[0]]
+            for row, cell in enumerate(empty):
+                sums[int(cell), :] = to_float64(fresh[row, :])
+                mass[cell] = 1.0
+        filled = np.flatnonzero(mass > 0)  # fewer different rows than points: drop the others
+        means = take_rows(sums, filled) / like(mass[filled], sums)[:, None]
+        points = cast(means, points.dtype)
+    return points, labels

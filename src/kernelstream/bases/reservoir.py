@@ -1,0 +1,101 @@
+"""A uniform sample of everything seen, with the coordinates each row had when it was folded.
+
+Each row has a priority ``log w − i log β + Gumbel noise``, a function of its index alone; the
+reservoir is the rows of highest priority. That is a sample without replacement in proportion to
+the current weights, whatever the cutting of the stream and with forgetting too: old weights all
+shrink by the same factor, so priorities never have to be touched again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kernelstream.backends.arrays import Array, concatenate_rows, namespace_of, take_rows
+from kernelstream.backends.draws import uniforms
+from kernelstream.bases.base import Clock
+
+
+@dataclass(frozen=True)
+class Reservoir:
+    """Sampled rows as a log of accepted rows and a table of those that are still in.
+
+    The log makes an update cost the accepted rows only, and leaves earlier states valid: nothing
+    is written in place. It is compacted when more than half of it is dead.
+    """
+
+    size: int
+    rows: tuple[Array, ...] = ()
+    coordinates: tuple[Array, ...] = ()
+    priority: np.ndarray = None  # type: ignore[assignment]
+    position: np.ndarray = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return 0 if self.priority is None else len(self.priority)
+
+    def offer(
+        self, X: Array, Z: Array, weights: np.ndarray | None, clock: Clock
+    ) -> Reservoir:
+        """Let the rows of a block compete for places."""
+        n = X.shape[0]
+        noise = -np.log(-np.log(uniforms(clock.seed, "reservoir", clock.row, n)))
+        index = np.arange(clock.row, clock.row + n)
+        entry = noise - index * clock.log_forgetting
+        if weights is not None:
+            # the weights of the block include forgetting up to its end: take it out again
+            entry = entry + np.log(weights) - (n - 1 - np.arange(n)) * clock.log_forgetting
+        old = np.zeros(0) if self.priority is None else self.priority
+        if len(old) == self.size:
+            entering = np.flatnonzero(entry > old.min())
+            if len(entering) == 0:
+                return self
+        else:
+            entering = np.arange(n)
+        log_length = sum(int(chunk.shape[0]) for chunk in self.rows)
+        priority = np.concatenate([old, entry[entering]])
+        position = np.concatenate(
+            [
+                np.zeros(0, dtype=np.intp) if self.position is None else self.position,
+                log_length + np.arange(len(entering)),
+            ]
+        )
+        if len(priority) > self.size:
+            kept = np.sort(np.argpartition(priority, -self.size)[-self.size :])
+            priority, position = priority[kept], position[kept]
+        grown = replace(
+            self,
+            rows=(*self.rows, take_rows(X, entering)),
+            coordinates=(*self.coordinates, take_rows(Z, entering)),
+            priority=priority,
+            position=position,
+        )
+        too_long = log_length + len(entering) > 2 * self.size
+        return grown.compact() if too_long or len(grown.rows) > 64 else grown
+
+    def compact(self) -> Reservoir:
+        """The same sample without dead rows, in one piece."""
+        rows, coordinates = self.sample()
+        return replace(
+            self, rows=(rows,), coordinates=(coordinates,), position=np.arange(len(self))
+        )
+
+    def sample(self) -> tuple[Array, Array]:
+        """The rows and the coordinates they had."""
+        return (
+            take_rows(concatenate_rows(list(self.rows)), self.position),
+            take_rows(concatenate_rows(list(self.coordinates)), self.position),
+        )
+
+    def rebase(self, T: Array) -> Reservoir:
+        """Carry the old coordinates along: c ← T c, as the scatter matrix is carried."""
+        if len(self) == 0:
+            return self
+        rows, coordinates = self.sample()
+        xp = namespace_of(T)
+        carried = coordinates @ xp.astype(xp.matrix_transpose(T), coordinates.dtype, copy=False)
+        return replace(self.compact(), rows=(rows,), coordinates=(carried,))
+
+    def with_coordinates(self, Z: Array) -> Reservoir:
+        """The same sample, as if it had been folded with the coordinates ``Z``."""
+        return replace(self.compact(), coordinates=(Z,))

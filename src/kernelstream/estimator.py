@@ -1,0 +1,623 @@
+"""StreamingKernelPCA: parameters, validation and scikit-learn's manners. The method is in stream.py."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import numbers
+import os
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import _check_sample_weight, check_random_state, validate_data
+
+from kernelstream import bases, kernels, preimages, storage, trackers
+from kernelstream.backends.arrays import (
+    Array,
+    all_finite,
+    as_dense,
+    cast,
+    concatenate_rows,
+    is_foreign,
+    is_sparse,
+    namespace_of,
+    take_rows,
+    to_float64,
+)
+from kernelstream.export import to_sklearn
+from kernelstream.model import Model, Parts
+from kernelstream.stream import advance, learn_all, settled, view, view_of_blocks
+from kernelstream.view import View
+
+QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
+
+logger = logging.getLogger("kernelstream")
+
+
+class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Kernel PCA in one pass and bounded memory.
+
+    ``fit`` passes twice over rows that are at hand; ``partial_fit`` and ``learn_one`` learn from a
+    stream, strictly one pass. The same rows in the same order give the same model, bit for bit,
+    however they are cut into calls, and a query changes nothing.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        Number of components; None for all with variance; a float in (0, 1) for as many as explain
+        that share of the variance in feature space. Where the data has fewer directions than an
+        integer asks for, the remaining columns are zero.
+    kernel : str, Kernel or callable
+        ``"rbf"``, ``"laplacian"``, ``"exponential"``, ``"poly"``, ``"sigmoid"``, ``"linear"``,
+        ``"cosine"``, ``"matern"``, an object of :mod:`kernelstream.kernels`, or a function
+        ``k(X, Y)``.
+    gamma : float, str or None
+        Width of a kernel given by name; None is the kernel's own default (for RBF the median
+        distance of the first rows). With a kernel object use ``kernel__gamma``.
+    basis : str, int or Basis
+        The points that span the model: ``"centroids"``, a number of centroids, or an object of
+        :mod:`kernelstream.bases`.
+    tracker : str or Tracker
+        How components follow the rows: ``"covariance"`` (exact), ``"hebbian"``, or an object of
+        :mod:`kernelstream.trackers`.
+    center : bool
+        Whether the mapped data is centred.
+    scale : None or "standard"
+        ``"standard"`` divides by the deviation of the first rows after subtracting their mean,
+        both then frozen.
+    preimage : str or Preimage
+        How ``inverse_transform`` goes back to input space.
+    certify : "auto", "tight" or False
+        How much work the error certificate may cost.
+    batch_size : int or "auto"
+        Rows in an internal block. Rows of an unfinished block wait; queries see them.
+    device : None
+        Where to compute; None is where the data is.
+    random_state : int, RandomState or None
+        Seed of everything that is drawn.
+    verbose : bool
+        Report progress through the logger ``kernelstream``.
+
+    Attributes
+    ----------
+    n_samples_seen_ : int
+        Rows learned (rows of weight zero are not counted).
+    explained_variance_ : array of shape (r,)
+        Variance of each output.
+    explained_variance_ratio_ : array of shape (r,)
+        The same as a share of the total variance in feature space.
+    eigenvalues_ : array of shape (r,)
+        Explained variance times total weight, as in ``sklearn.decomposition.KernelPCA``.
+    basis_points_ : array of shape (m, d)
+        The points; ``transform(X) == kernel_(X, basis_points_) @ dual_coef_ - intercept_`` (with
+        ``scale="standard"``, of the standardised X).
+    dual_coef_ : array of shape (m, r)
+        Coefficients of the components over the points.
+    intercept_ : array of shape (r,)
+        Score of the mean.
+    mean_coef_ : array of shape (m,)
+        Coefficients of the mean over the points.
+    kernel_ : Kernel
+        The kernel with its numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA
+    >>> rng = np.random.default_rng(0)
+    >>> model = StreamingKernelPCA(n_components=2, gamma=0.1, basis=50, random_state=0)
+    >>> for _ in range(10):
+    ...     model = model.partial_fit(rng.normal(size=(300, 5)))
+    >>> model.transform(rng.normal(size=(4, 5))).shape
+    (4, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        basis: Any = "centroids",
+        tracker: Any = "covariance",
+        center: bool = True,
+        scale: str | None = None,
+        preimage: Any = "auto",
+        certify: Any = "auto",
+        batch_size: int | str = "auto",
+        device: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.basis = basis
+        self.tracker = tracker
+        self.center = center
+        self.scale = scale
+        self.preimage = preimage
+        self.certify = certify
+        self.batch_size = batch_size
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- learning
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows that are all at hand, forgetting what was learned before.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Non-negative weights; a weight of two counts like the row twice.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            X, weights = self._learnable(X, sample_weight, reset=True)
+            if X.shape[0] == 0:
+                raise ValueError("All rows have weight zero: there is nothing to learn from.")
+            self._model = learn_all(self._new_model(X), X, weights)
+        self._report()
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from the next rows of a stream.
+
+        A block that is rejected leaves the model as it was.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The next rows, any number of them.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            first = not self._is_fitted()
+            X, weights = self._learnable(X, sample_weight, reset=first)
+            if X.shape[0]:
+                self._model = advance(self._new_model(X) if first else self._model, X, weights)
+            elif first:
+                raise ValueError("All rows have weight zero: there is nothing to learn from.")
+        self._report()
+        return self
+
+    def learn_one(self, x: Any) -> Self:
+        """Learn one row: ``partial_fit`` without its overhead.
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+            The row.
+
+        Returns
+        -------
+        self
+        """
+        if not self._is_fitted():
+            return self.partial_fit(np.asarray(x)[None, :] if np.ndim(x) == 1 else x)
+        self._model = advance(self._model, self._one(x), None)
+        return self
+
+    # -- queries
+
+    def transform(self, X: Any) -> Array:
+        """Scores of rows on the components.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+
+        Returns
+        -------
+        array of shape (n, r)
+            In the type of X.
+        """
+        seen = self._view()
+        return self._in_pieces(seen.scores, self._queryable(X))
+
+    def transform_one(self, x: Any) -> Array:
+        """Scores of one row, shape (r,).
+
+        Trackers that learn row by row are up to date; the covariance tracker shows the components
+        of the last finished block (``batch_size=1`` makes them current).
+        """
+        self._view_exists()
+        row = self._one(x)
+        model = self._model
+        current = model.parts.tracker.sequential or model.state is None or not model.state.n_rows
+        seen = view(model) if current else view_of_blocks(model)
+        return seen.scores(model.prepared(row))[0, :]
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Inputs whose images are near the given scores.
+
+        Parameters
+        ----------
+        X : array of shape (n, r)
+            Scores.
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
+        seen = self._view()
+        method = preimages.resolve(self.preimage, seen.kernel)
+        scores = self._scores(X, seen)
+        if seen.span is None:
+            raise ValueError(
+                f"{seen.basis} has explicit features instead of points, and inverse_transform "
+                "needs points; use a basis of points, for example bases.Centroids."
+            )
+        factor, points, standard = seen.span.factor, seen.span.points, self._standard()
+
+        def solve(block: Array) -> Array:
+            xp = namespace_of(block)
+            held = to_float64(block) @ xp.matrix_transpose(seen.lift) + seen.mean[None, :]
+            found, _ = method.solve(seen.kernel, points, held @ xp.matrix_transpose(factor))
+            found = found if standard is None else standard.undo(found)
+            return cast(found, block.dtype)
+
+        pieces = range(0, scores.shape[0], QUERY_ROWS)
+        return concatenate_rows([solve(scores[i : i + QUERY_ROWS, :]) for i in pieces])
+
+    def reconstruction_error(self, X: Any) -> Array:
+        """Squared distance in feature space between each row and its projection on the model.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        seen = self._view()
+        return self._in_pieces(seen.reconstruction_error, self._queryable(X))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean squared error of ``inverse_transform(transform(X))`` in input space.
+
+        Errors in feature space would always prefer the widest kernel; this one can choose between
+        kernels in a grid search.
+        """
+        rows = as_dense(self._queryable(X, prepared=False))
+        difference = to_float64(self.inverse_transform(self.transform(rows))) - to_float64(rows)
+        return -float(namespace_of(difference).mean(difference**2))
+
+    # -- files and neighbours
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file: data only, checksummed, wholly or not at all.
+
+        A loaded model goes on learning bit for bit as this one would.
+        """
+        self._view_exists()
+        params = self.get_params(deep=False)
+        if not isinstance(params["random_state"], numbers.Integral):
+            params["random_state"] = None  # the seed that was drawn is part of the model
+        names = getattr(self, "feature_names_in_", None)
+        content = {
+            "estimator": type(self).__name__,
+            "parameters": tuple(params.items()),
+            "feature_names": None if names is None else tuple(map(str, names)),
+            "model": self._model,
+        }
+        storage.save(path, content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that was saved by :meth:`save`."""
+        model = load(path)
+        if not isinstance(model, cls):
+            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
+        return model
+
+    def to_sklearn(self) -> Any:
+        """A fitted ``sklearn.decomposition.KernelPCA`` with the same scores."""
+        return to_sklearn(self._view(), self._standard(), self.n_features_in_)
+
+    # -- attributes of the contract
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows learned."""
+        self._view_exists()
+        return self._model.n_rows
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components shown."""
+        return int(self._view().variances.shape[0])
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    @property
+    def explained_variance_(self) -> Array:
+        """Variance of each output."""
+        return self._view().variances
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """Share of the total variance in feature space."""
+        seen = self._view()
+        total = seen.total_variance
+        return seen.variances / total if total > 0 else 0.0 * seen.variances
+
+    @property
+    def eigenvalues_(self) -> Array:
+        """Explained variance times total weight."""
+        seen = self._view()
+        return seen.variances * seen.weight
+
+    @property
+    def basis_points_(self) -> Array:
+        """The points."""
+        return self._view().points
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Coefficients of the components over the points."""
+        return self._view().dual_coef
+
+    @property
+    def mean_coef_(self) -> Array:
+        """Coefficients of the mean over the points."""
+        return self._view().mean_coef
+
+    @property
+    def intercept_(self) -> Array:
+        """Score of the mean."""
+        return self._view().intercept
+
+    @property
+    def kernel_(self) -> kernels.Kernel:
+        """The kernel with its numbers."""
+        return self._view().kernel
+
+    @property
+    def n_tamed_steps_(self) -> int:
+        """Steps of a Hebbian rule that had to be shortened (see :class:`trackers.Hebbian`)."""
+        self._view_exists()
+        return int(getattr(settled(self._model).state.tracker, "tamed", 0))
+
+    # -- inside
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_fitted()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _is_fitted(self) -> bool:
+        return getattr(self, "_model", None) is not None
+
+    def _view_exists(self) -> None:
+        if not self._is_fitted():
+            raise NotFittedError(
+                f"This {type(self).__name__} has not seen any rows yet: call fit, partial_fit or "
+                "learn_one first."
+            )
+
+    def _view(self) -> View:
+        self._view_exists()
+        return view(self._model)
+
+    def _standard(self) -> Any:
+        return settled(self._model).standard
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo everything when an error is raised."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _new_model(self, X: Array) -> Model:
+        """Check the parameters and put the chain together."""
+        kernel = kernels.resolve(self.kernel, self.gamma)
+        basis = bases.resolve(self.basis)
+        tracker = trackers.resolve(self.tracker)
+        preimages.resolve(self.preimage, kernel)
+        n_components = checked_n_components(self.n_components, tracker)
+        checked_choice("scale", self.scale, (None, "standard"))
+        checked_choice("certify", self.certify, ("auto", "tight", False))
+        checked_choice("device", self.device, (None,))
+        batch_size = self.batch_size
+        if batch_size == "auto":
+            batch_size = min(basis.preferred_batch, 256 if tracker.sequential else 1024)
+        elif not isinstance(batch_size, numbers.Integral) or int(batch_size) < 1:
+            raise ValueError(f"batch_size must be a positive integer or 'auto', got {batch_size!r}.")
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if isinstance(self.random_state, numbers.Integral):
+            seed = int(self.random_state)
+        parts = Parts(kernel, basis, tracker, bool(self.center), n_components, seed)
+        return Model(
+            parts=parts,
+            batch_size=int(batch_size),
+            n_features=int(X.shape[1]),
+            dtype=str(X.dtype).rsplit(".", 1)[-1],
+            standardise=self.scale == "standard",
+        )
+
+    def _learnable(self, X: Any, weights: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
+        """Rows to learn, in the type of the stream, and their weights; zero weights dropped."""
+        X = self._validated(X, reset)
+        if not reset:
+            X = cast(X, getattr(namespace_of(X), self._model.dtype))
+        if weights is None:
+            return X, None
+        host = _check_sample_weight(
+            weights, np.empty((X.shape[0], 1)), dtype=np.float64, ensure_non_negative=True
+        )
+        kept = np.flatnonzero(host)
+        if len(kept) < len(host):
+            X, host = take_rows(X, kept), host[kept]
+        return X, host
+
+    def _queryable(self, X: Any, prepared: bool = True) -> Array:
+        self._view_exists()
+        X = self._validated(X, reset=False)
+        standard = self._standard() if prepared else None
+        return X if standard is None else standard.apply(X)
+
+    def _validated(self, X: Any, reset: bool) -> Array:
+        if is_foreign(X):
+            return self._validated_foreign(X, reset)
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+
+    def _validated_foreign(self, X: Array, reset: bool) -> Array:
+        """The checks of scikit-learn for arrays of other namespaces, which it would convert."""
+        xp = namespace_of(X)
+        if X.ndim != 2 or X.shape[0] < 1 or X.shape[1] < 1:
+            raise ValueError(f"Expected rows of shape (n, d), got an array of shape {X.shape}.")
+        if not xp.isdtype(X.dtype, "real floating"):
+            if xp.isdtype(X.dtype, "complex floating"):
+                raise ValueError("Complex data not supported: give real numbers.")
+            X = to_float64(X)
+        if not all_finite(X):
+            raise ValueError("Input X contains NaN or infinity; give finite numbers.")
+        if reset:
+            self.n_features_in_ = int(X.shape[1])
+        elif X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return X
+
+    def _one(self, x: Any) -> Array:
+        """One row as a block of one, in the type of the stream."""
+        if is_sparse(x) or is_foreign(x):
+            row = self._validated(x if x.ndim == 2 else x[None, :], reset=False)
+            return cast(row, getattr(namespace_of(row), self._model.dtype))
+        row = np.array(x, dtype=self._model.dtype, ndmin=2)  # a copy: the row may wait
+        if row.shape != (1, self.n_features_in_):
+            raise ValueError(
+                f"Expected one row of {self.n_features_in_} features, got an array of shape "
+                f"{np.shape(x)}."
+            )
+        if not np.isfinite(row.sum()) and not np.isfinite(row).all():
+            raise ValueError("The row contains NaN or infinity; give finite numbers.")
+        return row
+
+    def _scores(self, X: Any, seen: View) -> Array:
+        """Scores given by the user, checked."""
+        if not is_foreign(X):
+            X = np.asarray(X)
+            X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+        r = int(seen.variances.shape[0])
+        if X.ndim != 2 or X.shape[1] != r:
+            raise ValueError(
+                f"Expected scores of shape (n, {r}), one column for each component, got an array "
+                f"of shape {tuple(X.shape)}."
+            )
+        if not all_finite(X):
+            raise ValueError("The scores contain NaN or infinity; give finite numbers.")
+        return X
+
+    def _in_pieces(self, function: Any, X: Array) -> Array:
+        """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
+        pieces = [
+            function(X[start : start + QUERY_ROWS]) for start in range(0, X.shape[0], QUERY_ROWS)
+        ]
+        result = cast(concatenate_rows(pieces), X.dtype)
+        if not all_finite(result):
+            raise ValueError(
+                f"The kernel {self.kernel_} gave values that are not finite on these rows. "
+                "Scale the data or choose other kernel parameters."
+            )
+        return result
+
+    def _report(self) -> None:
+        if self.verbose:
+            logger.info("%s: %d rows seen", type(self).__name__, self._model.n_rows)
+
+
+def checked_n_components(
+    n_components: Any, tracker: trackers.Tracker
+) -> int | float | None:
+    """The number of components as an int, a share as a float, or None; else an error in words."""
+    if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
+        if n_components >= 1:
+            return int(n_components)
+    elif tracker.sequential:
+        raise ValueError(
+            f"The tracker {tracker} learns a fixed number of components from the first row on: "
+            f"give n_components as an integer, got {n_components!r}."
+        )
+    elif n_components is None:
+        return None
+    elif isinstance(n_components, numbers.Real) and 0 < float(n_components) < 1:
+        return float(n_components)
+    raise ValueError(
+        "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "
+        f"or None for all components; got {n_components!r}."
+    )
+
+
+def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    """Raise unless ``value`` is one of ``choices``."""
+    if not any(value is c or (isinstance(c, str) and value == c) for c in choices):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
+    """Read a model from a file, without executing anything in it.
+
+    Parameters
+    ----------
+    path : path-like
+        A file written by ``model.save(path)``.
+
+    Returns
+    -------
+    StreamingKernelPCA
+        The model; ``partial_fit`` goes on exactly where it stopped.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, os
+    >>> from kernelstream import StreamingKernelPCA, load
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> StreamingKernelPCA(2, random_state=0).fit(X).save(path)
+    >>> load(path).transform(X).shape
+    (100, 2)
+    """
+    content = storage.load(path)
+    known = {c.__name__: c for c in (StreamingKernelPCA, *StreamingKernelPCA.__subclasses__())}
+    estimator = known[content["estimator"]](**dict(content["parameters"]))
+    model = content["model"]
+    estimator._model = model
+    estimator.n_features_in_ = model.n_features
+    if content["feature_names"] is not None:
+        estimator.feature_names_in_ = np.array(content["feature_names"], dtype=object)
+    return estimator

@@ -1,0 +1,93 @@
+"""Kernels: by name, as objects, combined with ``+`` and ``*``, or as any function.
+
+>>> from kernelstream.kernels import RBF, Linear, resolve
+>>> resolve("rbf", gamma=0.1)
+RBF(gamma=0.1)
+>>> 0.5 * RBF(gamma=0.1) + Linear()  # doctest: +NORMALIZE_WHITESPACE
+Sum(left=Product(left=Constant(value=0.5), right=RBF(gamma=0.1)),
+    right=Linear())
+"""
+
+from __future__ import annotations
+
+from kernelstream.kernels.base import Kernel
+from kernelstream.kernels.composite import Constant, FromCallable, Product, Sum
+from kernelstream.kernels.distances import squared_distances
+from kernelstream.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
+from kernelstream.kernels.stationary import RBF, Euclidean, Exponential, Laplacian, Matern
+
+__all__ = [
+    "RBF",
+    "Constant",
+    "Cosine",
+    "Euclidean",
+    "Exponential",
+    "FromCallable",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Polynomial",
+    "Product",
+    "Sigmoid",
+    "Sum",
+    "resolve",
+    "squared_distances",
+]
+
+NAMES: dict[str, type[Kernel]] = {
+    "rbf": RBF,
+    "laplacian": Laplacian,
+    "exponential": Exponential,
+    "matern": Matern,
+    "poly": Polynomial,
+    "polynomial": Polynomial,
+    "sigmoid": Sigmoid,
+    "linear": Linear,
+    "cosine": Cosine,
+}
+
+
+def resolve(spec: object, gamma: float | str | None = None) -> Kernel:
+    """The kernel that a user means: a name (with its gamma), a kernel object, or a function.
+
+    Parameters
+    ----------
+    spec : str, Kernel or callable
+    gamma : float, str or None, default=None
+        Only with a name, and only for kernels that have a gamma. None leaves the kernel's default.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import resolve
+    >>> resolve("poly", gamma=0.5)
+    Polynomial(gamma=0.5)
+    """
+    if isinstance(spec, type) and issubclass(spec, Kernel):
+        raise ValueError(f"{spec.__name__} is a class: write {spec.__name__}(), with brackets.")
+    if isinstance(spec, Kernel) or (callable(spec) and not isinstance(spec, str)):
+        if gamma is not None:
+            raise ValueError(
+                f"gamma={gamma!r} was given beside the kernel {spec!r}, but gamma goes with a"
+                " kernel's name only: set it in the kernel object, as RBF(gamma=...) or"
+                " set_params(kernel__gamma=...)."
+            )
+        return spec if isinstance(spec, Kernel) else FromCallable(spec)
+    if not isinstance(spec, str) or spec not in NAMES:
+        raise ValueError(
+            f"Unknown kernel {spec!r}: give one of {', '.join(map(repr, NAMES))}, a kernel object"
+            " such as RBF(), or a function k(X, Y)."
+        )
+    if gamma is None:
+        return NAMES[spec]()
+    if spec == "matern":
+        raise ValueError(
+            f"gamma={gamma!r} was given, but the kernel 'matern' has none: use"
+            " Matern(length_scale=...), or set_params(kernel__length_scale=...) with the object."
+        )
+    if "gamma" not in NAMES[spec]().get_params():
+        raise ValueError(
+            f"gamma={gamma!r} was given, but the kernel {spec!r} has none: leave it out. (The"
+            " parameters of a kernel object are set with kernel__gamma and the like.)"
+        )
+    return NAMES[spec](gamma=gamma)  # type: ignore[call-arg]

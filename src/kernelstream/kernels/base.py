@@ -1,0 +1,294 @@
+"""What every kernel offers: ``fix`` its numbers, then ``block``, ``diag`` and ``gram``.
+
+To add a kernel, write a subclass with its parameters in ``__init__`` and
+
+- ``block(X, Y)`` and ``diag(X)``, the mathematics;
+- ``check()``, which refuses parameters that make no sense;
+- ``decide(rule, X, weights)``, if a parameter may be a rule such as ``"median"``;
+- ``psd`` and ``unit_norm``, where they differ from the defaults below.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    all_finite,
+    as_dense,
+    cast,
+    is_foreign,
+    is_sparse,
+    namespace_of,
+    to_float64,
+    to_host,
+)
+from kernelstream.part import Part
+
+
+class Kernel(Part):
+    """A kernel ``k(x, y)``, evaluated on blocks of rows.
+
+    A kernel is used in two steps. ``fix`` turns the parameters that are left to the data
+    (``gamma="median"``) into plain numbers, once, at the start of the stream. The fixed kernel then
+    works on blocks without looking at its arguments again. Calling the kernel does both, with
+    checks: that is the form for interactive use.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF
+    >>> kernel = RBF(gamma=0.5)
+    >>> kernel([[0.0], [1.0]], [[0.0], [2.0]]).round(3)
+    array([[1.   , 0.135],
+           [0.607, 0.607]])
+    """
+
+    # NumPy scalars leave ``np.float64(2) * kernel`` to ``__rmul__`` below.
+    __array_ufunc__ = None
+
+    @property
+    def psd(self) -> bool:
+        """Whether every Gram matrix is positive semidefinite, up to rounding."""
+        return True
+
+    @property
+    def unit_norm(self) -> bool:
+        """Whether ``k(x, x) = 1`` for every x."""
+        return False
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every parameter is a plain Python number: nothing left to decide."""
+        return all(
+            value.fixed if isinstance(value, Kernel) else type(value) in (int, float)
+            for value in self.get_params(deep=False).values()
+        )
+
+    def fix(self, X: Array, weights: Array | None = None) -> Kernel:
+        """A copy whose parameters are plain Python numbers, decided from the rows X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n, d)
+            The start of the stream.
+        weights : array of shape (n,), optional
+            Positive weights of the rows. A row of weight 2 counts like the same row twice.
+
+        Returns
+        -------
+        Kernel
+            ``self`` if there is nothing to decide.
+        """
+        self.check()
+        if self.fixed:
+            return self
+        X = as_rows(X, "X")
+        weights = _as_weights(weights, X.shape[0])
+        numbers: dict[str, Any] = {}
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, Kernel):
+                numbers[name] = value.fix(X, weights)
+            elif isinstance(value, Integral):
+                numbers[name] = int(value)
+            elif isinstance(value, Real):
+                # A NumPy scalar would turn float32 blocks into float64 ones.
+                numbers[name] = float(value)
+            else:
+                numbers[name] = self.decide(value, X, weights)
+        return type(self)(**numbers)
+
+    def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
+        """The number that a rule such as ``"median"`` stands for, given the rows X."""
+        raise NotImplementedError(f"{type(self).__name__} has no parameter that the data decide.")
+
+    def block(self, X: Array, Y: Array) -> Array:
+        """``k(x_i, y_j)``: rows X (B, d), dense or CSR, against dense points Y (m, d).
+
+        This is the hot path: the kernel is fixed, the arguments are valid, nothing is checked.
+        The result is a new array (B, m) in the dtype of X.
+        """
+        raise NotImplementedError
+
+    def diag(self, X: Array) -> Array:
+        """``k(x_i, x_i)`` of every row, in the dtype of X, without the matrix."""
+        raise NotImplementedError
+
+    def gram(self, Y: Array) -> Array:
+        """``k(y_i, y_j)`` in float64, exactly symmetric, with exactly ``diag(Y)`` inside."""
+        Y = to_float64(Y)
+        return mirrored(self.block(Y, Y), self.diag(Y))
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """The matrix ``k(x_i, y_j)``, with arguments and result checked.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_X, d)
+            A kernel that is not fixed decides its numbers from these rows.
+        Y : array or CSR matrix of shape (n_Y, d), optional
+            X itself when left out.
+
+        Returns
+        -------
+        array of shape (n_X, n_Y)
+        """
+        X = as_rows(X, "X")
+        kernel = self.fix(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if Y is None:
+                K = cast(kernel.gram(as_dense(X)), X.dtype)
+            else:
+                Y = as_dense(as_rows(Y, "Y"))
+                if X.shape[1] != Y.shape[1]:
+                    raise ValueError(
+                        f"X has {X.shape[1]} columns and Y has {Y.shape[1]}: "
+                        "give both the same features."
+                    )
+                dtype = namespace_of(X, Y).result_type(X.dtype, Y.dtype)
+                K = kernel.block(cast(X, dtype), Y)
+        if not all_finite(K):
+            raise ValueError(
+                f"{kernel!r} overflows {K.dtype} on these rows: rescale the data"
+                " (to unit variance, say) or choose smaller kernel parameters."
+            )
+        return K
+
+    # Sums, products and multiples of kernels are kernels. ``composite`` is built on this file, so
+    # its names can only be looked up when an operator is used.
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        from kernelstream.kernels.composite import Sum, as_kernel
+
+        return Sum(self, as_kernel(other)) if isinstance(other, Kernel | Real) else NotImplemented
+
+    def __radd__(self, other: float) -> Kernel:
+        from kernelstream.kernels.composite import Sum, as_kernel
+
+        return Sum(as_kernel(other), self) if isinstance(other, Real) else NotImplemented
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        from kernelstream.kernels.composite import Product, as_kernel
+
+        is_factor = isinstance(other, Kernel | Real)
+        return Product(self, as_kernel(other)) if is_factor else NotImplemented
+
+    def __rmul__(self, other: float) -> Kernel:
+        from kernelstream.kernels.composite import Product, as_kernel
+
+        return Product(as_kernel(other), self) if isinstance(other, Real) else NotImplemented
+
+
+def mirrored(K: Array, diagonal: Array) -> Array:
+    """The symmetric matrix with the lower triangle of K and the given diagonal.
+
+    The upper triangle of a computed Gram matrix differs from the lower one in the last bits, and
+    its diagonal from ``diag``; ``eigh`` and Cholesky would each read another matrix.
+    """
+    xp = namespace_of(K)
+    below = xp.tril(K, k=-1)
+    on = xp.eye(K.shape[0], dtype=xp.bool, device=array_api_compat.device(K))
+    return xp.where(on, diagonal[:, None], below + xp.matrix_transpose(below))
+
+
+def overwrite(function: str, x: Array, *others: float) -> Array:
+    """``xp.function(x, *others)``, in the memory of ``x`` where the namespace can do that."""
+    if isinstance(x, np.ndarray):
+        return getattr(np, function)(x, *others, out=x)
+    return getattr(namespace_of(x), function)(x, *others)
+
+
+def as_rows(X: Array, name: str) -> Array:
+    """X as a float32 or float64 matrix (CSR if sparse) of finite numbers, or a ``ValueError``."""
+    if is_sparse(X):
+        X = X.tocsr()
+    elif not is_foreign(X):
+        X = np.asarray(X)
+    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(
+            f"{name} has shape {tuple(X.shape)}: expected (rows, features), at least one of each."
+            " A single row is X.reshape(1, -1), a single feature X.reshape(-1, 1)."
+        )
+    xp = namespace_of(X)
+    if X.dtype not in (xp.float32, xp.float64):
+        if xp.isdtype(X.dtype, "complex floating"):
+            raise ValueError(f"{name} is complex: give real numbers, such as [X.real, X.imag].")
+        X = cast(X, xp.float64)
+    if not all_finite(X):
+        raise ValueError(f"{name} contains NaN or infinity: drop or fill in these rows first.")
+    return X
+
+
+def _as_weights(weights: Array | None, n: int) -> np.ndarray:
+    if weights is None:
+        return np.ones(n)
+    weights = np.asarray(to_host(weights), dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"weights have shape {weights.shape}: expected ({n},), one for each row.")
+    if not (np.all(weights > 0) and np.all(np.isfinite(weights))):
+        raise ValueError("weights must be positive and finite: drop the rows of weight zero first.")
+    return weights
+
+
+def require(kernel: Kernel, name: str, accepted: bool, expected: str) -> None:
+    """Raise ``ValueError`` with what was given and what is expected, unless accepted."""
+    if not accepted:
+        given = f"{type(kernel).__name__}({name}={getattr(kernel, name)!r})"
+        raise ValueError(f"{given}: {name} must be {expected}.")
+
+
+def is_number(value: Any) -> bool:
+    """Whether the value is a finite real number (True and False are none)."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_positive(value: Any) -> bool:
+    """Whether the value is a finite number that can be divided by."""
+    return is_number(value) and value >= np.finfo(np.float64).tiny
+
+
+def is_rule(value: Any, *rules: str | None) -> bool:
+    """Whether the value is one of the rules; never compares with an array."""
+    return (value is None or isinstance(value, str)) and value in rules
+
+
+def representable(value: float, X: Array, what: str) -> float:
+    """The value, or a ``ValueError`` if the dtype of X cannot hold it."""
+    info = namespace_of(X).finfo(X.dtype)
+    if not float(info.smallest_normal) <= value <= float(info.max):
+        raise ValueError(
+            f"{what} is {value:.3g} on these rows, which {X.dtype} cannot represent:"
+            " rescale the data (to unit variance, say)."
+        )
+    return value
+
+
+def scale_gamma(X: Array, weights: np.ndarray) -> float:
+    """``gamma="scale"``: 1 / (n_features · variance of all entries), as in scikit-learn's SVC.
+
+    1.0 if all entries are equal. The rows of a CSR matrix are not written out.
+    """
+    n, d = X.shape
+    if is_sparse(X):
+        values, stored, first = X.data, np.diff(X.indptr), float(X[0, 0])
+    else:
+        values = to_host(X).ravel()
+        stored, first = np.full(n, d), float(values[0])
+    # Variance does not change with an offset: taken from the first entry, it is exactly zero for
+    # constant data and does not cancel for data far from the origin.
+    values = values.astype(np.float64) - first
+    size = float(max(np.abs(values).max(initial=0.0), abs(first) * bool(np.any(stored < d))))
+    if size == 0.0:
+        return 1.0
+    values, absent = values / size, -first / size  # entries of order 1, whatever their scale
+    of_values, of_absent = np.repeat(weights, stored), float(weights @ (d - stored))
+    total = d * float(weights.sum())
+    mean = (float(of_values @ values) + of_absent * absent) / total
+    spread = float(of_values @ (values - mean) ** 2) + of_absent * (absent - mean) ** 2
+    # Divided one by one: size² alone may overflow where gamma does not.
+    gamma = total / spread / d / size / size
+    return representable(gamma, X, "gamma='scale', 1 / (n_features * variance),")

@@ -1,0 +1,235 @@
+"""Kernels made of others: sums, products, multiples, and any function of two blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    all_finite,
+    as_dense,
+    is_foreign,
+    like,
+    namespace_of,
+    to_float64,
+    to_host,
+)
+from kernelstream.kernels.base import Kernel, is_positive, mirrored, require
+
+
+class Pair(Kernel):
+    """Two kernels, evaluated on the same rows and combined entry by entry."""
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    def combine(self, left: Array, right: Array) -> Array:
+        """The values of the pair, in the memory of ``left`` where possible."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Refuse anything but two kernels that pass their own checks."""
+        for name in ("left", "right"):
+            kernel = getattr(self, name)
+            expected = "a kernel object such as RBF() (FromCallable(f) for a function)"
+            require(self, name, isinstance(kernel, Kernel), expected)
+            kernel.check()
+
+    @property
+    def psd(self) -> bool:
+        """If both are."""
+        # Sums of positive semidefinite matrices are, and so are entrywise products (Schur).
+        return self.left.psd and self.right.psd
+
+    def block(self, X: Array, Y: Array) -> Array:
+        """The blocks of both, combined."""
+        return self.combine(self.left.block(X, Y), self.right.block(X, Y))
+
+    def diag(self, X: Array) -> Array:
+        """The diagonals of both, combined."""
+        return self.combine(self.left.diag(X), self.right.diag(X))
+
+
+class Sum(Pair):
+    """``left + right``: the features of both, side by side.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Linear, RBF
+    >>> kernel = RBF(gamma=0.5) + Linear()
+    >>> kernel
+    Sum(left=RBF(gamma=0.5), right=Linear())
+    >>> kernel([[1.0, 2.0]], [[1.0, 2.0]])
+    array([[6.]])
+    >>> kernel.get_params()["left__gamma"]
+    0.5
+    """
+
+    def combine(self, left: Array, right: Array) -> Array:
+        """``left + right``."""
+        left += right
+        return left
+
+
+class Product(Pair):
+    """``left * right``: all products of a feature of one and a feature of the other.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Linear, RBF
+    >>> kernel = 2.0 * RBF(gamma=0.5)
+    >>> kernel
+    Product(left=Constant(value=2.0), right=RBF(gamma=0.5))
+    >>> kernel([[1.0, 2.0]], [[1.0, 2.0]])
+    array([[2.]])
+    >>> (RBF() * RBF()).unit_norm
+    True
+    """
+
+    @property
+    def unit_norm(self) -> bool:
+        """If both have it."""
+        return self.left.unit_norm and self.right.unit_norm
+
+    def combine(self, left: Array, right: Array) -> Array:
+        """``left * right``."""
+        left *= right
+        return left
+
+
+class Constant(Kernel):
+    """The same positive number for every pair of rows: what 2.0 is in ``2.0 * kernel``.
+
+    Parameters
+    ----------
+    value : float, default=1
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Constant, Linear
+    >>> Linear() + 1.0
+    Sum(left=Linear(), right=Constant())
+    >>> Constant(3.0)([[1.0]], [[5.0], [6.0]])
+    array([[3., 3.]])
+    """
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def check(self) -> None:
+        """Refuse a value that is not positive."""
+        expected = "a positive number (a negative multiple of a kernel is no kernel)"
+        require(self, "value", is_positive(self.value), expected)
+
+    @property
+    def unit_norm(self) -> bool:
+        """Only if the value is 1."""
+        return self.value == 1
+
+    def block(self, X: Array, Y: Array) -> Array:
+        """The value everywhere."""
+        shape, device = (X.shape[0], Y.shape[0]), array_api_compat.device(Y)
+        return namespace_of(Y).full(shape, self.value, dtype=X.dtype, device=device)
+
+    def diag(self, X: Array) -> Array:
+        """The value everywhere."""
+        return like(np.full(X.shape[0], self.value), X, X.dtype)
+
+
+def as_kernel(value: Kernel | float) -> Kernel:
+    """A kernel as it is, a number as the kernel that is this number everywhere."""
+    return value if isinstance(value, Kernel) else Constant(value)
+
+
+class FromCallable(Kernel):
+    """Any symmetric function of two blocks of rows.
+
+    What it returns is checked each time: shape, real numbers, no NaN or infinity. Nothing is known
+    about the function, so ``psd`` is False, and there are no certificates. A model with it can be
+    pickled if the function can, but not saved.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, Y)`` with dense rows X (n, d) and Y (m, d) returns the matrix (n, m). CSR rows
+        are written out for it.
+
+    Notes
+    -----
+    ``diag`` calls the function on blocks of 64 rows against themselves and keeps the diagonal:
+    64 times the evaluations that it needs, yet much faster than a call for each row.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import FromCallable
+    >>> kernel = FromCallable(lambda X, Y: (X @ Y.T) ** 2)
+    >>> kernel([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[121.]])
+    """
+
+    psd = False
+    fixed = True
+
+    def __init__(self, function: Callable[[Array, Array], Array]) -> None:
+        self.function = function
+
+    def check(self) -> None:
+        """Refuse what cannot be called."""
+        expected = "a function of two blocks of rows that returns a matrix"
+        require(self, "function", callable(self.function), expected)
+
+    def block(self, X: Array, Y: Array) -> Array:
+        """What the function returns, checked."""
+        X = as_dense(X)
+        K: Any = self.function(X, Y)
+        if not (is_foreign(K) and is_foreign(X)):
+            K = like(to_host(K), X)
+        xp = namespace_of(K)
+        if tuple(K.shape) != (X.shape[0], Y.shape[0]):
+            raise ValueError(
+                f"The kernel function returned shape {tuple(K.shape)} for {X.shape[0]} rows and"
+                f" {Y.shape[0]} points: it must return ({X.shape[0]}, {Y.shape[0]}), one value"
+                " for each pair."
+            )
+        if not xp.isdtype(K.dtype, ("real floating", "integral", "bool")):
+            raise ValueError(
+                f"The kernel function returned values of type {K.dtype}: it must return real"
+                " numbers."
+            )
+        # Always a copy: callers overwrite a block, and the function may keep what it returned.
+        with np.errstate(over="ignore"):
+            K = xp.astype(K, X.dtype, copy=True)
+        if not all_finite(K):
+            raise ValueError(
+                f"The kernel function returned NaN, infinity, or numbers too large for {X.dtype}:"
+                " rescale the data, or look for a division by zero or an overflow in it."
+            )
+        return K
+
+    def diag(self, X: Array) -> Array:
+        """By blocks of 64 rows against themselves."""
+        xp, n = namespace_of(X), X.shape[0]
+        parts = []
+        for start in range(0, n, 64):
+            rows = as_dense(X[start : min(start + 64, n), :])
+            parts.append(xp.linalg.diagonal(self.block(rows, rows)))
+        return xp.concat(parts)
+
+    def gram(self, Y: Array) -> Array:
+        """As in every kernel; refuses a function that is not symmetric."""
+        Y = to_float64(Y)
+        K = self.block(Y, Y)
+        xp = namespace_of(K)
+        largest = float(xp.max(xp.abs(K)))
+        # Room for functions that compute in single precision.
+        if float(xp.max(xp.abs(K - xp.matrix_transpose(K)))) > 1e-5 * largest:
+            raise ValueError(
+                "The kernel function is not symmetric: function(X, Y) must be the transpose of"
+                " function(Y, X)."
+            )
+        return mirrored(K, self.diag(Y))

@@ -1,0 +1,115 @@
+"""Distances between rows and points, and the typical distance in a set of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import sklearn.metrics.pairwise
+from scipy.spatial.distance import cdist, pdist
+
+from kernelstream.backends.arrays import (
+    Array,
+    cast,
+    is_sparse,
+    namespace_of,
+    product,
+    row_norms_squared,
+    take_rows,
+    to_host,
+)
+from kernelstream.kernels.base import overwrite, representable
+
+
+def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
+    """``|x_i − y_j|²`` by one matrix product, for rows X (dense or CSR) and dense points Y.
+
+    The sum ``|x|² + |y|² − 2 x·y`` loses about ``eps · |y|²`` to cancellation, which matters when
+    the data lie far from the origin compared with the distances of interest. Then both are shifted
+    by the mean of Y first, which costs a copy of X; CSR rows are never shifted.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, d)
+    Y : array of shape (m, d)
+    resolution : float, default=0
+        One over the square of the smallest distance of interest: ``gamma`` of an RBF kernel.
+        Rows are shifted when ``resolution · |mean of Y|² > 16``. With 0 they never are.
+
+    Returns
+    -------
+    array of shape (n, m)
+        In the dtype of X, not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.kernels import squared_distances
+    >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
+    array([[25.,  1.]])
+    """
+    xp = namespace_of(X, Y)
+    Y = cast(Y, X.dtype)
+    if resolution > 0.0 and not is_sparse(X):
+        # The offset counts, not the largest norm: a shift is no help for data spread about 0,
+        # and rows far away from all points have a kernel of 0 in any case.
+        centre = xp.mean(Y, axis=0)
+        if resolution * float(xp.sum(centre * centre)) > 16.0:
+            X, Y = X - centre, Y - centre
+    sq = product(X, Y)
+    sq *= -2.0
+    sq += row_norms_squared(X)[:, None]
+    sq += row_norms_squared(Y)[None, :]
+    return overwrite("maximum", sq, 0.0)
+
+
+def manhattan_distances(X: Array, Y: Array) -> Array:
+    """``Σ_k |x_ik − y_jk|``, by whatever does that best for the kind of X."""
+    if is_sparse(X):
+        return sklearn.metrics.pairwise.manhattan_distances(X, Y)
+    if isinstance(X, np.ndarray):
+        return cdist(X, Y, "cityblock")
+    # Broadcasting needs rows × m × d numbers at a time: about 32 MB, or the size of Y.
+    xp, n = namespace_of(X), X.shape[0]
+    step = max(1, 2**22 // (Y.shape[0] * Y.shape[1]))
+    parts = []
+    for start in range(0, n, step):
+        differences = X[start : min(start + step, n), None, :] - Y[None, :, :]
+        parts.append(xp.sum(xp.abs(differences), axis=2))
+    return xp.concat(parts, axis=0)
+
+
+def median_distance(X: Array, weights: np.ndarray, metric: str = "euclidean") -> float | None:
+    """The weighted median of the positive distances between at most 500 rows of X.
+
+    The rows are spread evenly over X, and the pair (i, j) weighs ``w_i w_j``. Distances of zero do
+    not count: a row of weight 2 then gives exactly what the same row twice gives, and repeated rows
+    do not pull the median to zero. None if all rows are equal.
+    """
+    n = X.shape[0]
+    chosen = np.round(np.linspace(0, n - 1, min(n, 500))).astype(np.intp)
+    rows, w = take_rows(X, chosen), weights[chosen]
+    if is_sparse(rows):
+        rows = rows[:, np.unique(rows.indices)]  # columns of zeros add nothing to a distance
+    points = to_host(rows).astype(np.float64)
+    # Differences of order 1, so that no square over- or underflows.
+    points -= points[0]
+    size = float(np.abs(points).max(initial=0.0))
+    if size == 0.0:
+        return None
+    distances = pdist(points / size, metric)
+    pair_weights = np.outer(w, w)[np.triu_indices(len(w), 1)]
+    positive = distances > 0.0
+    median = _weighted_median(distances[positive], pair_weights[positive]) * size
+    # Euclidean kernels compute with the square, which must be a number too.
+    needed = median * median if metric == "euclidean" else median
+    representable(needed, X, f"the {'squared ' * (metric == 'euclidean')}median distance")
+    return median
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """What ``np.median`` gives when every value is repeated as often as its weight says."""
+    order = np.argsort(values)
+    cumulated = np.cumsum(weights[order])
+    half = cumulated[-1] / 2
+    lower = values[order[np.searchsorted(cumulated, half, side="left")]]
+    upper = values[order[np.searchsorted(cumulated, half, side="right")]]
+    return float(lower + upper) / 2

@@ -1,0 +1,329 @@
+"""Kernels of the difference x − y: RBF, exponential, Laplacian, Matérn.
+
+All have ``k(x, x) = 1``, and all but the Laplacian depend on ``|x − y|²`` alone, which one matrix
+product gives for a whole block:
+
+    |x − y|² = |x|² + |y|² − 2 x·y.
+
+By Bochner's theorem such a kernel is the characteristic function of a distribution of frequencies,
+``k(x, y) = E cos(ω·(x − y))``; ``sample_frequencies`` draws from it, for random Fourier features
+(Rahimi & Recht, 2007).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from kernelstream.backends.arrays import Array, cast, like, to_float64
+from kernelstream.kernels.base import (
+    Kernel,
+    is_positive,
+    is_rule,
+    overwrite,
+    require,
+    scale_gamma,
+)
+from kernelstream.kernels.distances import manhattan_distances, median_distance, squared_distances
+
+
+class Stationary(Kernel):
+    """A kernel of the difference x − y, 1 where that is 0."""
+
+    unit_norm = True
+
+    def diag(self, X: Array) -> Array:
+        """All 1."""
+        return like(np.ones(X.shape[0]), X, X.dtype)
+
+
+class Euclidean(Stationary):
+    """A kernel of the squared Euclidean distance.
+
+    ``block`` is ``of_squared_distances(squared_distances(X, Y))``. A basis that needs the distances
+    as well (k-means) calls the two itself and shares the one product.
+    """
+
+    @property
+    def resolution(self) -> float:
+        """One over the squared distance at which the kernel has fallen to about 1/e."""
+        raise NotImplementedError
+
+    @property
+    def in_float64(self) -> bool:
+        """Whether float32 rows need float64 distances, because the kernel has a kink at 0.
+
+        There ``k ≈ 1 − c|x − y|``: an error of 1e-7 in the square is one of 3e-4 in the kernel.
+        """
+        return False
+
+    def squared_distances(self, X: Array, Y: Array) -> Array:
+        """``|x_i − y_j|²``, as exactly as this kernel needs it."""
+        return squared_distances(to_float64(X) if self.in_float64 else X, Y, self.resolution)
+
+    def of_squared_distances(self, sq: Array) -> Array:
+        """The kernel from squared distances, in the memory of ``sq`` where possible."""
+        raise NotImplementedError
+
+    def block(self, X: Array, Y: Array) -> Array:
+        """The two steps one after the other."""
+        return cast(self.of_squared_distances(self.squared_distances(X, Y)), X.dtype)
+
+
+class RBF(Euclidean):
+    """The Gaussian kernel ``exp(−gamma |x − y|²)``.
+
+    Parameters
+    ----------
+    gamma : float, "median" or "scale", default="median"
+        A positive number; or ``"median"`` (None means the same): ``1/(2σ²)`` with σ the median of
+        the positive distances between at most 500 rows of the start of the stream; or ``"scale"``:
+        ``1/(n_features · variance)``, as in scikit-learn's SVC.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.kernels import RBF
+    >>> X = np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])
+    >>> RBF().fix(X)  # the distances are 5, 5 and 10
+    RBF(gamma=0.02)
+    >>> RBF(gamma=0.02)(X).round(3)
+    array([[1.   , 0.607, 0.135],
+           [0.607, 1.   , 0.607],
+           [0.135, 0.607, 1.   ]])
+    """
+
+    def __init__(self, gamma: float | str | None = "median") -> None:
+        self.gamma: Any = gamma  # a float once the kernel is fixed
+
+    def check(self) -> None:
+        """Refuse a gamma that is neither positive nor a rule."""
+        accepted = is_positive(self.gamma) or is_rule(self.gamma, "median", "scale", None)
+        require(self, "gamma", accepted, "a positive number such as 0.1, 'median' or 'scale'")
+
+    def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
+        """``1/(2σ²)`` or ``1/(n_features · variance)``; 1 if all rows are equal."""
+        if rule == "scale":
+            return scale_gamma(X, weights)
+        sigma = median_distance(X, weights)
+        return 1.0 if sigma is None else 0.5 / (sigma * sigma)
+
+    @property
+    def resolution(self) -> float:
+        """``gamma``."""
+        return self.gamma
+
+    def of_squared_distances(self, sq: Array) -> Array:
+        """``exp(−gamma sq)``."""
+        sq *= -self.gamma
+        return overwrite("exp", sq)
+
+    def sample_frequencies(self, rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+        """Draw n frequencies in R^d: normal, with variance 2 gamma."""
+        return math.sqrt(2 * self.gamma) * rng.standard_normal((n, d))
+
+
+class Exponential(Euclidean):
+    """The exponential kernel ``exp(−gamma |x − y|)`` of the Euclidean norm.
+
+    Parameters
+    ----------
+    gamma : float or "median", default="median"
+        A positive number; or ``"median"`` (None means the same): one over the median of the
+        positive distances between at most 500 rows of the start of the stream.
+
+    Notes
+    -----
+    The square root turns the rounding of ``|x − y|²`` into an error of about 1e-8 |x| in the
+    distance of rows that nearly coincide. Distances are therefore computed in float64, whatever
+    the dtype of the rows.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Exponential
+    >>> Exponential(gamma=0.2)([[0.0, 0.0]], [[3.0, 4.0]]).round(3)
+    array([[0.368]])
+    """
+
+    in_float64 = True
+
+    def __init__(self, gamma: float | str | None = "median") -> None:
+        self.gamma: Any = gamma  # a float once the kernel is fixed
+
+    def check(self) -> None:
+        """Refuse a gamma that is neither positive nor a rule."""
+        accepted = is_positive(self.gamma) or is_rule(self.gamma, "median", None)
+        require(self, "gamma", accepted, "a positive number such as 0.1, or 'median'")
+
+    def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
+        """One over the median distance; 1 if all rows are equal."""
+        sigma = median_distance(X, weights)
+        return 1.0 if sigma is None else 1.0 / sigma
+
+    @property
+    def resolution(self) -> float:
+        """``gamma²``."""
+        return self.gamma * self.gamma
+
+    def of_squared_distances(self, sq: Array) -> Array:
+        """``exp(−gamma √sq)``."""
+        distances = overwrite("sqrt", sq)
+        distances *= -self.gamma
+        return overwrite("exp", distances)
+
+    def sample_frequencies(self, rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+        """Draw n frequencies in R^d: multivariate Cauchy of scale gamma."""
+        return self.gamma * _multivariate_t(rng, n, d, degrees=1.0)
+
+
+class Laplacian(Stationary):
+    """The Laplacian kernel ``exp(−gamma |x − y|₁)``, as in scikit-learn.
+
+    Parameters
+    ----------
+    gamma : float or "median", default="median"
+        A positive number; or ``"median"`` (None means the same): one over the median of the
+        positive L1 distances between at most 500 rows of the start of the stream.
+
+    Notes
+    -----
+    The L1 distance is no matrix product: this kernel is tens of times slower than the others.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Laplacian
+    >>> Laplacian(gamma=0.1)([[0.0, 0.0]], [[3.0, 4.0]]).round(3)
+    array([[0.497]])
+    """
+
+    def __init__(self, gamma: float | str | None = "median") -> None:
+        self.gamma: Any = gamma  # a float once the kernel is fixed
+
+    def check(self) -> None:
+        """Refuse a gamma that is neither positive nor a rule."""
+        accepted = is_positive(self.gamma) or is_rule(self.gamma, "median", None)
+        require(self, "gamma", accepted, "a positive number such as 0.1, or 'median'")
+
+    def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
+        """One over the median L1 distance; 1 if all rows are equal."""
+        sigma = median_distance(X, weights, metric="cityblock")
+        return 1.0 if sigma is None else 1.0 / sigma
+
+    def block(self, X: Array, Y: Array) -> Array:
+        """``exp(−gamma |x_i − y_j|₁)``."""
+        distances = manhattan_distances(X, cast(Y, X.dtype))
+        distances *= -self.gamma
+        return cast(overwrite("exp", distances), X.dtype)
+
+    def sample_frequencies(self, rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+        """Draw n frequencies in R^d: every coordinate Cauchy of scale gamma, on its own."""
+        return self.gamma * rng.standard_cauchy((n, d))
+
+
+class Matern(Euclidean):
+    """The Matérn kernel, between the exponential kernel (nu = 1/2) and the RBF kernel (nu = ∞).
+
+    With ``t = √(2 nu) |x − y| / length_scale`` it is ``2^(1−nu)/Γ(nu) · t^nu · K_nu(t)``
+    (Rasmussen & Williams, 2006, eq. 4.14), with the closed forms
+
+        nu = 1/2: exp(−t),   3/2: (1 + t) exp(−t),   5/2: (1 + t + t²/3) exp(−t),
+        nu = ∞:   exp(−|x − y|² / (2 length_scale²)).
+
+    The same as ``sklearn.gaussian_process.kernels.Matern``.
+
+    Parameters
+    ----------
+    nu : float, default=1.5
+        Smoothness: at most 50, or ``math.inf``. Other values than 1/2, 3/2, 5/2 and ∞ need
+        Bessel functions: slower, and for NumPy arrays only.
+    length_scale : float or "median", default="median"
+        A positive number; or ``"median"`` (None means the same): the median of the positive
+        distances between at most 500 rows of the start of the stream.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Matern
+    >>> Matern(nu=2.5, length_scale=5.0)([[0.0, 0.0]], [[3.0, 4.0]]).round(3)
+    array([[0.524]])
+    """
+
+    def __init__(self, nu: float = 1.5, length_scale: float | str | None = "median") -> None:
+        self.nu = nu
+        self.length_scale: Any = length_scale  # a float once the kernel is fixed
+
+    def check(self) -> None:
+        """Refuse a nu out of range, and a length_scale that is neither positive nor a rule."""
+        # K_nu overflows for larger nu, where the kernel is the RBF kernel but for about 1/nu.
+        accepted = self.nu == math.inf or (is_positive(self.nu) and self.nu <= 50)
+        require(self, "nu", accepted, "a number in (0, 50], or math.inf for the RBF kernel")
+        accepted = is_positive(self.length_scale) or is_rule(self.length_scale, "median", None)
+        require(self, "length_scale", accepted, "a positive number such as 2.0, or 'median'")
+
+    def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
+        """The median distance; 1 if all rows are equal."""
+        sigma = median_distance(X, weights)
+        return 1.0 if sigma is None else sigma
+
+    @property
+    def resolution(self) -> float:
+        """``1/length_scale²``."""
+        inverse = 1.0 / self.length_scale
+        return inverse * inverse
+
+    @property
+    def in_float64(self) -> bool:
+        """For all nu below 1, and for the Bessel functions."""
+        return self.nu not in (1.5, 2.5, math.inf)
+
+    def of_squared_distances(self, sq: Array) -> Array:
+        """The closed form for this nu where there is one, or Bessel functions."""
+        if self.nu == math.inf:
+            sq *= -0.5 * self.resolution
+            return overwrite("exp", sq)
+        t = overwrite("sqrt", sq)
+        t *= math.sqrt(2 * self.nu) / self.length_scale
+        # From 746 on exp(−t) is 0 in float64; the factor before it must not overflow.
+        t = overwrite("minimum", t, 800.0)
+        if self.nu == 0.5:
+            factor: Array | float = 1.0
+        elif self.nu == 1.5:
+            factor = t + 1.0
+        elif self.nu == 2.5:
+            factor = t * (t / 3.0 + 1.0) + 1.0
+        else:
+            return _matern_by_bessel(self.nu, t)
+        t *= -1.0
+        K = overwrite("exp", t)
+        K *= factor
+        return K
+
+    def sample_frequencies(self, rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+        """Draw n frequencies in R^d: multivariate t, 2 nu degrees of freedom, / length_scale."""
+        return _multivariate_t(rng, n, d, degrees=2 * self.nu) / self.length_scale
+
+
+def _matern_by_bessel(nu: float, t: Array) -> np.ndarray:
+    """``2^(1−nu)/Γ(nu) · t^nu · K_nu(t)`` for t ≤ 800."""
+    if not isinstance(t, np.ndarray):
+        raise ValueError(
+            f"Matern(nu={nu}) needs Bessel functions, which SciPy has for NumPy arrays only:"
+            " convert the rows to NumPy, or use nu=0.5, 1.5, 2.5 or math.inf."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = t**nu * scipy.special.kv(nu, t)
+        K *= 2.0 ** (1.0 - nu) / math.gamma(nu)
+    # At and near t = 0 it is 0 · ∞; the limit is 1, and for nu ≤ 50 within 1e-11 of the value.
+    K[~np.isfinite(K) & (t < 1.0)] = 1.0
+    return K
+
+
+def _multivariate_t(rng: np.random.Generator, n: int, d: int, degrees: float) -> np.ndarray:
+    """Draw n vectors from the standard multivariate t distribution in R^d (∞: normal)."""
+    normal = rng.standard_normal((n, d))
+    if degrees == math.inf:
+        return normal
+    # One radius for all coordinates: the distribution is rotation invariant, not a product.
+    return normal / np.sqrt(rng.chisquare(degrees, size=(n, 1)) / degrees)

@@ -1,0 +1,156 @@
+"""The fitted model as a value: the parts, what they learned, and the rows that still wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import Array, concatenate_rows, is_sparse, like
+from kernelstream.bases import Basis
+from kernelstream.kernels import Kernel
+from kernelstream.ledger import Ledger
+from kernelstream.trackers import Moments, Tracker
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The chain: a kernel, a basis, a tracker, centred or not, and how many components to show."""
+
+    kernel: Kernel
+    basis: Basis
+    tracker: Tracker
+    center: bool
+    n_components: int | float | None
+    seed: int
+
+
+class Cached:
+    """A value that may carry a computed view of itself, which is no part of the value."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "view"}
+
+
+@dataclass(frozen=True, eq=False)
+class State(Cached):
+    """Everything a stream has learned."""
+
+    n_rows: int
+    moments: Moments  # W and Σ w z
+    basis: Any
+    tracker: Any
+    ledger: Ledger
+    signs: Array | None  # components of an earlier block end, for their signs
+    next_signs: int  # rows at which `signs` is taken anew
+
+
+@dataclass(frozen=True)
+class Standard:
+    """Mean and deviation of the start of the stream, frozen: x ← (x − mean) / deviation."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    def apply(self, X: Array) -> Array:
+        """Standardise rows."""
+        if is_sparse(X):
+            raise ValueError(
+                "scale='standard' needs dense rows: centring would fill a sparse matrix. Scale the "
+                "data yourself (for example with sklearn's MaxAbsScaler) and use scale=None."
+            )
+        return (X - like(self.mean, X, X.dtype)) / like(self.deviation, X, X.dtype)
+
+    def undo(self, X: Array) -> Array:
+        """Return to the units of the data."""
+        return X * like(self.deviation, X, X.dtype) + like(self.mean, X, X.dtype)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Rows that wait for their block to be complete, as copies."""
+
+    rows: tuple[Array, ...] = ()
+    weights: tuple[np.ndarray | None, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(int(block.shape[0]) for block in self.rows)
+
+    def join(self, X: Array | None = None, weights: np.ndarray | None = None) -> Rows:
+        """The waiting rows followed by ``X``, in one piece."""
+        blocks = [*self.rows, *([] if X is None else [X])]
+        parts = [*self.weights, *([] if X is None else [weights])]
+        if all(w is None for w in parts):
+            return Rows(concatenate_rows(blocks), None)
+        filled = [
+            np.ones(b.shape[0]) if w is None else w for b, w in zip(blocks, parts, strict=True)
+        ]
+        return Rows(concatenate_rows(blocks), np.concatenate(filled))
+
+    def append(self, X: Array, weights: np.ndarray | None) -> Waiting:
+        """Keep copies of more rows."""
+        if X.shape[0] == 0:
+            return self
+        copy = X.copy() if is_sparse(X) or isinstance(X, np.ndarray) else like(X, X) + 0.0
+        return Waiting(
+            (*self.rows, copy),
+            (*self.weights, None if weights is None else np.array(weights, dtype=float)),
+        )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with their weights (None: all 1)."""
+
+    X: Array
+    weights: np.ndarray | None
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def __getitem__(self, where: slice) -> Rows:
+        return Rows(self.X[where], None if self.weights is None else self.weights[where])
+
+
+@dataclass(frozen=True, eq=False)
+class Model(Cached):
+    """A stream between two calls.
+
+    Attributes
+    ----------
+    parts : Parts
+        The chain. The kernel's numbers are fixed once the stream has begun.
+    batch_size : int
+        Rows in an internal block.
+    n_features : int
+        Width of the rows.
+    dtype : str
+        Type of the rows, "float32" or "float64".
+    standardise : bool
+        Whether rows are standardised with the start of the stream.
+    standard : Standard or None
+        The numbers for that, once known.
+    state : State or None
+        What was learned; None until enough rows have come to begin.
+    waiting : Waiting
+        Rows whose block is not complete.
+    """
+
+    parts: Parts
+    batch_size: int
+    n_features: int
+    dtype: str
+    standardise: bool = False
+    standard: Standard | None = None
+    state: State | None = None
+    waiting: Waiting = field(default_factory=Waiting)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen, folded or waiting."""
+        return len(self.waiting) + (0 if self.state is None else self.state.n_rows)
+
+    def prepared(self, X: Array) -> Array:
+        """Rows as the kernel sees them."""
+        return X if self.standard is None else self.standard.apply(X)

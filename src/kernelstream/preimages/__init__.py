@@ -1,0 +1,56 @@
+"""Pre-images: from a point of the feature space back to an input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelstream import kernels
+from kernelstream.preimages.base import Preimage
+from kernelstream.preimages.fixed_point import FixedPoint
+from kernelstream.preimages.linear import Linear
+from kernelstream.preimages.ridge import Ridge
+
+__all__ = ["FixedPoint", "Linear", "Preimage", "Ridge", "resolve"]
+
+_BY_NAME = {"fixed_point": FixedPoint, "linear": Linear, "ridge": Ridge}
+
+
+def resolve(spec: Any, kernel: Any) -> Preimage:
+    """The pre-image method that a user meant, checked against the kernel.
+
+    Parameters
+    ----------
+    spec : str or Preimage
+        ``"auto"`` (exact for the linear kernel, fixed point for RBF, ridge for every other), a
+        name (``"fixed_point"``, ``"linear"``, ``"ridge"``) or an object.
+    kernel : Kernel
+        The kernel it has to work with.
+
+    Examples
+    --------
+    >>> from kernelstream import kernels, preimages
+    >>> preimages.resolve("auto", kernels.RBF(gamma=1.0))
+    FixedPoint()
+    >>> preimages.resolve("auto", kernels.Polynomial(degree=2))
+    Ridge()
+    """
+    if isinstance(spec, Preimage):
+        method = spec
+    elif spec == "auto":
+        method = _automatic(kernel)
+    elif isinstance(spec, str) and spec in _BY_NAME:
+        method = _BY_NAME[spec]()
+    else:
+        names = ", ".join(repr(name) for name in ("auto", *_BY_NAME))
+        raise ValueError(f"preimage={spec!r}; expected one of {names} or a preimages object.")
+    method.check()
+    method.check_kernel(kernel)
+    return method
+
+
+def _automatic(kernel: Any) -> Preimage:
+    if isinstance(kernel, kernels.Linear):
+        return Linear()
+    if isinstance(kernel, kernels.RBF):
+        return FixedPoint()
+    return Ridge()

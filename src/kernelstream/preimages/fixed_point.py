@@ -1,0 +1,153 @@
+"""Mika's fixed-point iteration for kernels of the distance, all rows at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelstream import kernels
+from kernelstream.backends.arrays import (
+    Array,
+    concatenate_rows,
+    namespace_of,
+    row_norms_squared,
+    take_rows,
+    to_host,
+)
+from kernelstream.preimages.base import Preimage
+
+
+class FixedPoint(Preimage):
+    """The input whose image is nearest to ``P = Σ_k γ_k φ(d_k)``, by fixed-point iteration.
+
+    For a kernel ``k(x, y) = κ(|x − y|²)`` with ``κ(0) = 1``, ``|φ(x) − P|² = 1 − 2 f(x) + |P|²``
+    with ``f(x) = Σ_k γ_k κ(|x − d_k|²)``. Where the gradient of ``f`` vanishes,
+
+        ``x = Σ_k w_k d_k / Σ_k w_k``,   ``w_k = −γ_k κ'(|x − d_k|²)``,
+
+    (Mika et al., eq. (10), for the RBF kernel, where ``w_k = γ_k k(x, d_k)`` up to a constant),
+    and the iteration puts the right-hand side in the place of ``x``. While ``Σ w_k > 0`` the step
+    points uphill but may be too long when some ``γ_k`` are negative. Here a step that does not
+    raise ``f`` is taken back and halved, so the answer is never further from ``P`` than the start,
+    which is the basis point with the largest ``⟨P, φ(d_j)⟩``. A row whose ``Σ w_k`` vanishes or
+    turns negative keeps the point it has.
+
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Most steps for a row; a handful is usual.
+    tol : float, default=1e-6
+        A row is finished when it moves by less than ``tol`` times the root mean square distance of
+        the basis points from their mean.
+
+    Notes
+    -----
+    Works with ``RBF``, ``Exponential`` and ``Matern`` (``nu`` = 0.5 or above 1). Two matrix
+    products of (n, m) with m points a step; finished rows leave.
+
+    References
+    ----------
+    Mika, Schölkopf, Smola, Müller, Scholz, Rätsch, "Kernel PCA and de-noising in feature spaces",
+    NIPS 1998.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import kernels, preimages
+    >>> points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> P = np.array([[0.0, 0.5, 0.5]])  # half way, in feature space, between two points
+    >>> X, distance = preimages.FixedPoint().solve(kernels.RBF(gamma=0.1), points, P)
+    >>> X.round(3)
+    array([[0.5, 0.5]])
+    """
+
+    # Σ w below this share of Σ |w| is rounding: the weighted mean has no meaning there.
+    _EPSILON = 1e-12
+
+    def __init__(self, max_iter: int = 100, tol: float = 1e-6):
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def check(self) -> None:
+        """Steps are counted, the tolerance is not negative."""
+        if not (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 0):
+            raise ValueError(f"max_iter={self.max_iter!r}; expected a whole number, 0 or more.")
+        if not self.tol >= 0:
+            raise ValueError(f"tol={self.tol!r}; expected a number that is not negative.")
+
+    def check_kernel(self, kernel: Any) -> None:
+        """Only kernels of the distance whose slope is known."""
+        known_matern = isinstance(kernel, kernels.Matern) and (kernel.nu == 0.5 or kernel.nu > 1)
+        if not (isinstance(kernel, kernels.RBF | kernels.Exponential) or known_matern):
+            raise ValueError(
+                "preimages.FixedPoint needs a kernel of the distance whose slope is known (RBF, "
+                f"Exponential, Matern with nu = 0.5 or above 1) and got {kernel!r}; "
+                "use preimages.Ridge(), which works with every kernel."
+            )
+
+    def _solve(self, kernel: Any, D: Array, G: Array) -> tuple[Array, Array]:
+        xp = namespace_of(D)
+        # These kernels do not see a shift; centred points keep the digits of their distances.
+        mean = xp.mean(D, axis=0)
+        D = D - mean
+        spread = float(xp.mean(row_norms_squared(D))) ** 0.5
+        K = kernel.gram(D)
+        GK = G @ K
+        energy = xp.sum(GK * G, axis=1)  # |P|²
+
+        start = to_host(xp.argmax(GK, axis=1))
+        # The rows still under way: place, image of the place, f, share of the full step to try.
+        rows = np.arange(G.shape[0])
+        x, k = take_rows(D, start), take_rows(K, start)
+        f = xp.sum(G * k, axis=1)
+        step = xp.ones_like(f)
+        finished = []
+        for _ in range(self.max_iter):
+            w = G * _slope(kernel, k, x, D, spread)
+            total = xp.sum(w, axis=1)
+            uphill = total > self._EPSILON * xp.sum(xp.abs(w), axis=1)
+            total = xp.where(uphill, total, xp.ones_like(total))
+            move = step[:, None] * ((w @ D) / total[:, None] - x)
+            x_new = x + move
+            k_new = kernel.block(x_new, D)
+            f_new = xp.sum(G * k_new, axis=1)
+            better = uphill & (f_new > f)
+            x = xp.where(better[:, None], x_new, x)
+            k = xp.where(better[:, None], k_new, k)
+            f = xp.where(better, f_new, f)
+            step = xp.where(better, xp.ones_like(step), step / 2)
+            far = row_norms_squared(move) > (self.tol * spread) ** 2
+            going = to_host(uphill & far)
+            if not np.all(going):
+                done, on = np.flatnonzero(~going), np.flatnonzero(going)
+                finished.append((rows[done], take_rows(x, done), take_rows(f, done)))
+                rows = rows[on]
+                x, k, f, step, G = (take_rows(a, on) for a in (x, k, f, step, G))
+            if rows.size == 0:
+                break
+        finished.append((rows, x, f))
+
+        order = np.argsort(np.concatenate([rows for rows, _, _ in finished]))
+        X = take_rows(concatenate_rows([x for _, x, _ in finished]), order) + mean
+        f = take_rows(concatenate_rows([f for _, _, f in finished]), order)
+        distance = 1 - 2 * f + energy
+        return X, xp.where(distance > 0, distance, 0 * distance)
+
+
+def _slope(kernel: Any, k: Array, x: Array, D: Array, spread: float) -> Array:
+    """``−κ'(|x − d|²)`` up to a constant factor (n, m), given ``k = κ(|x − d|²)``."""
+    if isinstance(kernel, kernels.RBF) or getattr(kernel, "nu", None) == np.inf:
+        return k
+    if getattr(kernel, "nu", None) not in (None, 0.5):
+        # With r = |x − d| and a = √(2ν) r/ℓ, (d/da)(a^ν K_ν(a)) = −a^ν K_{ν−1}(a): the slope with
+        # respect to r² is a Matérn kernel of order ν − 1 in the same a.
+        nu, ell = kernel.nu, kernel.length_scale
+        return kernels.Matern(nu=nu - 1, length_scale=ell * ((nu - 1) / nu) ** 0.5).block(x, D)
+    # κ = exp(−c r), −κ' = c κ / 2r. It has a cusp at the points themselves, and the weight of a
+    # point met exactly is left out as in Weiszfeld's method: the other points pull, and the test
+    # of the step decides whether to leave.
+    xp = namespace_of(k)
+    c = kernel.gamma if isinstance(kernel, kernels.Exponential) else 1 / kernel.length_scale
+    r = -xp.log(xp.where(k > 0, k, xp.ones_like(k))) / c
+    return xp.where(r > 1e-6 * spread, k / xp.where(r > 0, r, xp.ones_like(k)), 0 * k)

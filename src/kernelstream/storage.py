@@ -1,0 +1,244 @@
+"""Models as files: safetensors with one JSON header, checksummed, written atomically.
+
+A model file is data, never code. Arrays are stored as tensors; everything else (parameters,
+counters, names) is a JSON tree in which a tensor is a reference by name and a part or a piece of
+state is named by its class. Loading looks these names up in a fixed table: nothing else can come
+out of a file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from kernelstream import bases, kernels, preimages, schedules, trackers
+from kernelstream.backends.arrays import is_foreign, is_sparse, to_host
+from kernelstream.bases.base import Span
+from kernelstream.bases.centroids import CentroidsState
+from kernelstream.bases.fourier import FourierState
+from kernelstream.bases.growing import GrowingState
+from kernelstream.bases.landmarks import FixedState
+from kernelstream.bases.reservoir import Reservoir
+from kernelstream.kernels.composite import FromCallable
+from kernelstream.ledger import Ledger
+from kernelstream.model import Model, Parts, Standard, State, Waiting
+from kernelstream.part import Part
+from kernelstream.trackers import Moments
+from kernelstream.trackers.covariance import CovarianceState
+from kernelstream.trackers.hebbian import HebbianState
+
+FORMAT = "kernelstream"
+VERSION = 1
+
+STATES: dict[str, type] = {
+    c.__name__: c
+    for c in (
+        Model,
+        Parts,
+        State,
+        Moments,
+        Ledger,
+        Standard,
+        Waiting,
+        Span,
+        Reservoir,
+        CentroidsState,
+        GrowingState,
+        FixedState,
+        FourierState,
+        CovarianceState,
+        HebbianState,
+    )
+}
+
+
+def _parts_of(module: Any) -> dict[str, type[Part]]:
+    found = {name: getattr(module, name) for name in module.__all__}
+    return {
+        f"{module.__name__.rsplit('.', 1)[-1]}.{name}": value
+        for name, value in found.items()
+        if isinstance(value, type) and issubclass(value, Part)
+    }
+
+
+PARTS: dict[str, type[Part]] = {
+    name: part
+    for module in (kernels, bases, trackers, schedules, preimages)
+    for name, part in _parts_of(module).items()
+}
+
+
+def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Write a tree of values to ``path``, wholly or not at all."""
+    write_atomically(Path(path), to_bytes(content))
+
+
+def load(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a tree of values; a truncated, foreign or changed file is a ``ValueError``."""
+    path = Path(path)
+    try:
+        return from_bytes(path.read_bytes())
+    except ValueError as problem:
+        raise ValueError(f"Cannot load {path}: {problem}") from problem
+
+
+def to_bytes(content: dict[str, Any]) -> bytes:
+    """The file as bytes: the same content always gives the same bytes."""
+    tensors: dict[str, np.ndarray] = {}
+    tree = {name: _encode(value, name, tensors) for name, value in content.items()}
+    text = json.dumps(tree, sort_keys=True, allow_nan=False)
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "checksum": _checksum(text, tensors),
+        "content": text,
+    }
+    # One key only: the order of several keys in safetensors' metadata is not fixed.
+    return save_tensors(tensors, {FORMAT: json.dumps(header, sort_keys=True)})
+
+
+def from_bytes(data: bytes) -> dict[str, Any]:
+    """The content of a file, checked."""
+    header = _header(data)
+    try:
+        tensors = load_tensors(data)
+    except (SafetensorError, ValueError, KeyError) as problem:
+        raise ValueError(f"the file is damaged or truncated ({problem}).") from problem
+    if header.get("version") != VERSION:
+        raise ValueError(
+            f"the file has format version {header.get('version')!r}, this release reads version "
+            f"{VERSION}. Use the release that wrote it, or fit the model again."
+        )
+    text = header.get("content")
+    if not isinstance(text, str) or header.get("checksum") != _checksum(text, tensors):
+        raise ValueError("the checksum does not match: the file was changed after it was written.")
+    return {name: _decode(value, tensors) for name, value in json.loads(text).items()}
+
+
+def _header(data: bytes) -> dict[str, Any]:
+    """Our JSON header out of safetensors' own: eight bytes of length, then JSON."""
+    problem = "this is not a kernelstream model (no safetensors header)."
+    if len(data) < 8:
+        raise ValueError(problem)
+    (length,) = struct.unpack("<Q", data[:8])
+    if length > len(data) - 8:
+        raise ValueError("the file is truncated, or " + problem)
+    try:
+        ours = json.loads(data[8 : 8 + length])["__metadata__"][FORMAT]
+        header = json.loads(ours)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError("this is not a kernelstream model (no header of ours).") from error
+    if not isinstance(header, dict):
+        raise ValueError("this is not a kernelstream model (a foreign header).")
+    return header
+
+
+def _checksum(text: str, tensors: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name} {tensor.dtype} {tensor.shape}".encode())
+        digest.update(tensor.tobytes())
+    return digest.hexdigest()
+
+
+def _encode(value: Any, where: str, tensors: dict[str, np.ndarray]) -> Any:
+    """A JSON value; arrays go into ``tensors`` under the path where they stand."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        return number if math.isfinite(number) else {"float": repr(number)}
+    if isinstance(value, Part):
+        return _encode_part(value, where, tensors)
+    if dataclasses.is_dataclass(value) and type(value).__name__ in STATES:
+        fields = {
+            f.name: _encode(getattr(value, f.name), f"{where}.{f.name}", tensors)
+            for f in dataclasses.fields(value)
+        }
+        return {"state": type(value).__name__, "fields": fields}
+    if isinstance(value, tuple | list):
+        return {"tuple": [_encode(v, f"{where}.{i}", tensors) for i, v in enumerate(value)]}
+    if is_sparse(value):
+        csr = scipy.sparse.csr_matrix(value)
+        tensors[f"{where}.data"] = csr.data
+        tensors[f"{where}.indices"] = csr.indices.astype(np.int64)
+        tensors[f"{where}.indptr"] = csr.indptr.astype(np.int64)
+        return {"csr": where, "shape": list(csr.shape)}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "US":
+        return {"tuple": [str(v) for v in value]}
+    if isinstance(value, np.ndarray) or is_foreign(value):
+        host = to_host(value)
+        tensors[where] = np.ascontiguousarray(host)
+        # Products round differently on transposed memory: keep the order, to go on bit for bit.
+        fortran = host.flags.f_contiguous and not host.flags.c_contiguous
+        return {"tensor": where, "order": "F" if fortran else "C"}
+    raise TypeError(f"{where}: {type(value).__name__} cannot be stored in a model file.")
+
+
+def _encode_part(part: Part, where: str, tensors: dict[str, np.ndarray]) -> Any:
+    if isinstance(part, FromCallable):
+        raise ValueError(
+            f"A model whose kernel is the callable {part.function!r} cannot be saved: a model "
+            "file is data, never code. Use one of the kernels in kernelstream.kernels, or pickle "
+            "the model (which only your own code should load)."
+        )
+    for name, known in PARTS.items():
+        if type(part) is known:
+            params = {
+                key: _encode(value, f"{where}.{key}", tensors)
+                for key, value in part.get_params(deep=False).items()
+            }
+            return {"part": name, "params": params}
+    raise ValueError(
+        f"{part} cannot be saved: {type(part).__name__} is not a part of kernelstream."
+    )
+
+
+def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "float" in value:
+        return float(value["float"])
+    if "tensor" in value:
+        return np.asarray(tensors[value["tensor"]], order=value["order"])
+    if "tuple" in value:
+        return tuple(_decode(v, tensors) for v in value["tuple"])
+    if "csr" in value:
+        name = value["csr"]
+        arrays = tuple(tensors[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+        return scipy.sparse.csr_matrix(arrays, shape=tuple(value["shape"]))
+    if "part" in value:
+        params = {k: _decode(v, tensors) for k, v in value["params"].items()}
+        return PARTS[value["part"]](**params)
+    fields = {k: _decode(v, tensors) for k, v in value["fields"].items()}
+    return STATES[value["state"]](**fields)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write beside the target, flush to the disk, then rename: the old file or the new, whole."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,32 @@
+"""PCA of the coordinates, block by block: the trackers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelstream.trackers.base import Moments, Tracker
+from kernelstream.trackers.covariance import Covariance
+from kernelstream.trackers.hebbian import Hebbian
+
+__all__ = ["Covariance", "Hebbian", "Moments", "Tracker", "resolve"]
+
+NAMES: dict[str, type[Tracker]] = {"covariance": Covariance, "hebbian": Hebbian}
+
+
+def resolve(spec: Any) -> Tracker:
+    """The tracker that a name or a tracker object stands for.
+
+    Examples
+    --------
+    >>> resolve("covariance")
+    Covariance()
+    """
+    if isinstance(spec, Tracker):
+        spec.check()
+        return spec
+    if isinstance(spec, str) and spec in NAMES:
+        return NAMES[spec]()
+    raise ValueError(
+        f"tracker must be one of {', '.join(map(repr, sorted(NAMES)))}, or a tracker object such "
+        f"as trackers.Covariance(forgetting=0.99); got {spec!r}."
+    )

@@ -1,0 +1,94 @@
+"""What a tracker is: ordinary PCA of the coordinates z, block by block. It never sees a kernel."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import Array, like, namespace_of
+from kernelstream.part import Part
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weight W and sum Σ w z of the rows: the running mean in coordinates."""
+
+    weight: float
+    total: Array
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the coordinates (zero before the first row)."""
+        return self.total / self.weight if self.weight > 0 else self.total
+
+
+class Tracker(Part):
+    """PCA in R^m, updated block by block.
+
+    The verbs are ``begin``, ``update`` (a block of coordinates), ``pad`` (coordinates were
+    appended), ``rebase`` (the basis changed by the matrix T), ``decay`` (old rows lose weight) and
+    ``components``. Each returns a value; the tracker itself is configuration.
+    """
+
+    #: Whether rows are learned one by one, centred with the running mean (else as raw moments).
+    sequential = False
+    #: Share of the weight of old rows that is left after each new row.
+    forgetting: float = 1.0
+
+    @abstractmethod
+    def begin(self, rank: int, n_components: int | None, reference: Array) -> Any:
+        """Return the state before the first row."""
+
+    @abstractmethod
+    def update(
+        self,
+        state: Any,
+        Z: Array,
+        weights: Array | None,
+        admitted: tuple[int, ...],
+    ) -> Any:
+        """Learn a block. ``admitted`` are its rows that added a coordinate, in order."""
+
+    @abstractmethod
+    def pad(self, state: Any, rank: int) -> Any:
+        """Points were appended: old coordinates are extended by zeros."""
+
+    @abstractmethod
+    def rebase(self, state: Any, T: Array) -> tuple[Any, float | None]:
+        """Change the basis, z ← T z. Return the state and the scatter lost (None if unknown)."""
+
+    @abstractmethod
+    def decay(self, state: Any, factor: float) -> Any:
+        """Shrink the weight of everything learned."""
+
+    @abstractmethod
+    def components(
+        self,
+        state: Any,
+        moments: Moments,
+        center: bool,
+        correction: tuple[Array, Array] | None = None,
+    ) -> tuple[Array, Array, Array]:
+        """Variances in descending order, unit vectors as columns, and the mean they refer to."""
+
+
+def padded(array: Array, shape: tuple[int, ...]) -> Array:
+    """``array`` with zeros appended up to ``shape``."""
+    if tuple(array.shape) == shape:
+        return array
+    whole = like(np.zeros(shape), array)
+    whole[tuple(slice(0, n) for n in array.shape)] = array
+    return whole
+
+
+def canonical_signs(vectors: Array) -> Array:
+    """+1 or −1 for each column: its largest entry becomes positive, the same for every run."""
+    xp = namespace_of(vectors)
+    if vectors.shape[0] == 0:
+        return like(np.ones(vectors.shape[1]), vectors)
+    largest = xp.max(vectors, axis=0)
+    smallest = xp.min(vectors, axis=0)
+    return xp.where(largest >= -smallest, xp.ones_like(largest), -xp.ones_like(largest))

@@ -1,0 +1,270 @@
+"""Sanger's generalised Hebbian algorithm, one row after the other at matrix-product speed.
+
+The rule (Honeine 2012, eq. 19, in orthonormal coordinates; Sanger 1989)::
+
+    y = Vᵀ z,      V ← V + η (z yᵀ − V UT[y yᵀ])
+
+with UT the upper triangle and its diagonal. Over a block, ``V_t = V_0 T_tᵀ + Zᵀ S_tᵀ`` with T
+(r × r, lower triangular) and S (r × B): the products with V happen once a block, the sequential
+part works on small matrices only, and the result is that of the naive loop to rounding.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    like,
+    namespace_of,
+    to_float64,
+    to_host,
+)
+from kernelstream.backends.jit import compiled
+from kernelstream.checks import check_number
+from kernelstream.schedules import Schedule, SearchThenConverge
+from kernelstream.trackers.base import Moments, Tracker, padded
+
+# Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
+_PASS_ROWS = 64
+_DEAD = 1e-8  # a component of this norm, after a change of basis, has nothing left to grow from
+
+
+@dataclass(frozen=True)
+class HebbianState:
+    """Raw components as columns, the time, and running variances of the outputs."""
+
+    V: Array
+    time: int
+    variances: np.ndarray
+    tamed: int = 0
+    reseeded: int = 0
+
+
+class Hebbian(Tracker):
+    """Sanger's rule: principal components without any matrix of second moments.
+
+    Component i starts at the i-th coordinate. Cost per row is O(m r); nothing of size m² is kept.
+    A step that would make the rule diverge (η|z|² > 1) is shortened to the stable length; how often
+    is in ``n_tamed_steps_`` of the estimator, and a warning is given once.
+
+    Parameters
+    ----------
+    schedule : Schedule or None
+        Step sizes; None is ``SearchThenConverge(0.5, 1000)``.
+    forgetting : float
+        Forgetting of the running mean (1: the mean of all rows).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA, schedules, trackers
+    >>> X = np.random.default_rng(0).normal(size=(5000, 3)) * [0.1, 0.3, 1]
+    >>> rule = trackers.Hebbian(schedules.SearchThenConverge(0.5, 100))
+    >>> model = StreamingKernelPCA(1, kernel="linear", tracker=rule).partial_fit(X)
+    >>> bool(abs(model.transform([[0, 0, 1.0]]) - model.transform([[0, 0, 0.0]])) > 0.99)
+    True
+    """
+
+    sequential = True
+
+    def __init__(self, schedule: Schedule | None = None, forgetting: float = 1.0):
+        self.schedule = schedule
+        self.forgetting = forgetting
+
+    def check(self) -> None:
+        """Raise ``ValueError`` in words when a parameter makes no sense."""
+        if self.forgetting != 1:
+            check_number("Hebbian", "forgetting", self.forgetting, above=0, below=1)
+        if self.schedule is not None and not isinstance(self.schedule, Schedule):
+            raise ValueError(
+                "Hebbian: schedule must be a schedule such as schedules.Constant(0.05), "
+                f"got {self.schedule!r}."
+            )
+        self._schedule().check()
+
+    def _schedule(self) -> Schedule:
+        return SearchThenConverge() if self.schedule is None else self.schedule
+
+    def begin(self, rank: int, n_components: int | None, reference: Array) -> HebbianState:
+        """Component i is the i-th coordinate, as far as there are coordinates."""
+        assert n_components is not None  # the estimator sees to it
+        V = like(np.eye(rank, n_components), reference)
+        return HebbianState(V, 0, np.zeros(n_components))
+
+    def update(
+        self,
+        state: HebbianState,
+        Z: Array,
+        weights: Array | None,
+        admitted: tuple[int, ...],
+    ) -> HebbianState:
+        """Learn rows one after the other.
+
+        ``Z`` has the coordinates that the block admitted; rows before an admission have zeros
+        there. A component that waits for its first coordinate gets it when the row that brought it
+        is reached, so the block is cut there; later coordinates start at zero and need no cut.
+        """
+        r = int(state.V.shape[1])
+        first_new = int(state.V.shape[0])
+        Z = to_float64(Z)
+        state = self.pad(state, int(Z.shape[1]))
+        w = np.ones(Z.shape[0]) if weights is None else to_host(weights)
+        start = 0
+        for coordinate, row in enumerate(admitted, first_new):
+            if coordinate >= r:
+                break
+            state = self._learn(state, Z[start:row, :], w[start:row])
+            V = namespace_of(state.V).asarray(state.V, copy=True)
+            V[coordinate, coordinate] = 1.0
+            state, start = replace(state, V=V), row
+        return self._learn(state, Z[start:, :], w[start:])
+
+    def _learn(self, state: HebbianState, Z: Array, weights: np.ndarray) -> HebbianState:
+        schedule = self._schedule()
+        tamed = state.tamed
+        V, time, variances = state.V, state.time, state.variances.copy()
+        for start in range(0, Z.shape[0], _PASS_ROWS):
+            rows = Z[start : start + _PASS_ROWS, :]
+            n = int(rows.shape[0])
+            steps = schedule.steps(time + 1, n) * weights[start : start + n]
+            V, shortened = learn_rows(V, rows, steps, time, variances, schedule.per_component)
+            tamed += shortened
+            time += n
+        if tamed and not state.tamed:
+            warnings.warn(
+                "Hebbian: the step was too long for rows of this energy (it would diverge) and was "
+                "shortened. Use a smaller step, or scale the data.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return replace(state, V=V, time=time, variances=variances, tamed=tamed)
+
+    def pad(self, state: HebbianState, rank: int) -> HebbianState:
+        """Components have no part in the new coordinates yet."""
+        return replace(state, V=padded(state.V, (rank, int(state.V.shape[1]))))
+
+    def rebase(self, state: HebbianState, T: Array) -> tuple[HebbianState, None]:
+        """V ← T V; a component that dies with the lost rank starts again at a free coordinate."""
+        xp = namespace_of(T)
+        V = T @ state.V
+        norms = to_host(xp.sqrt(xp.sum(V * V, axis=0)))
+        before = to_host(xp.sqrt(xp.sum(state.V * state.V, axis=0)))
+        dead = np.flatnonzero((norms <= _DEAD) & (before > _DEAD))
+        if len(dead):
+            V = xp.asarray(V, copy=True)
+            free = np.argsort(to_host(xp.sum(V * V, axis=1)), kind="stable")
+            for column, coordinate in zip(dead, free, strict=False):
+                V[:, int(column)] = 0.0
+                V[int(coordinate), int(column)] = 1.0
+        return replace(state, V=V, reseeded=state.reseeded + len(dead)), None
+
+    def decay(self, state: HebbianState, factor: float) -> HebbianState:
+        """Nothing to do: the steps decide how fast a Hebbian rule forgets."""
+        return state
+
+    def components(
+        self,
+        state: HebbianState,
+        moments: Moments,
+        center: bool,
+        correction: tuple[Array, Array] | None = None,
+    ) -> tuple[Array, Array, Array]:
+        """Columns of V at unit length, ordered by the running variance of their outputs."""
+        xp = namespace_of(state.V)
+        mean = moments.mean if center else 0.0 * moments.total
+        norms = to_host(xp.sqrt(xp.sum(state.V * state.V, axis=0)))
+        order = np.argsort(-state.variances, kind="stable")
+        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+        vectors = xp.take(state.V * like(scale, state.V)[None, :], like(order, state.V), axis=1)
+        return like(state.variances[order], state.V), vectors, mean
+
+
+def learn_rows(
+    V: Array,
+    Z: Array,
+    steps: np.ndarray,
+    time: int,
+    variances: np.ndarray,
+    per_component: bool,
+) -> tuple[Array, int]:
+    """Sanger's rule over a few rows; ``variances`` is updated. Returns V and the steps shortened."""
+    xp = namespace_of(V)
+    G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z)))
+    K = np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
+    T = np.eye(G.shape[0])
+    S = np.zeros_like(G)
+    shortened = sanger_pass(G, K, steps, T, S, variances, time, per_component)
+    Tt, St = like(np.ascontiguousarray(T.T), V), like(np.ascontiguousarray(S.T), V)
+    return V @ Tt + xp.matrix_transpose(Z) @ St, int(shortened)
+
+
+@compiled
+def sanger_pass(
+    G: Any,
+    K: Any,
+    steps: Any,
+    T: Any,
+    S: Any,
+    variances: Any,
+    time: int,
+    per_component: bool,
+) -> int:
+    """Sequential part: A_t = T_t A_0 + S_t Z for the components A (r × m), rows t of a block.
+
+    G = A_0 Zᵀ (r × B), K = Z Zᵀ (B × B). T enters as the identity and S as zero.
+    """
+    r, n = G.shape
+    y = np.empty(r)
+    from_T = np.empty(r)
+    from_S = np.empty(n)
+    shortened = 0
+    for t in range(n):
+        output = 0.0
+        for j in range(r):
+            # y = A_t z_t = T G[:, t] + S K[:, t]
+            value = 0.0
+            for i in range(j + 1):
+                value += T[j, i] * G[i, t]
+            for i in range(t):
+                value += S[j, i] * K[i, t]
+            y[j] = value
+            output += value * value
+        # A row with η·max(|z|², |y|²) > 1 would overshoot: shorten its step to that length.
+        limit = max(K[t, t], output)
+        longest = 1.0 / limit if limit > 0.0 else np.inf
+        norm = 0.0
+        for j in range(r):
+            # weight 2/(t+2) forgets the outputs of components that had not yet converged
+            variances[j] += (y[j] * y[j] - variances[j]) * 2.0 / (time + t + 2.0)
+            norm += variances[j] * variances[j]
+        norm = np.sqrt(norm)
+        cut = False
+        for i in range(r):
+            from_T[i] = 0.0
+        for i in range(t):
+            from_S[i] = 0.0
+        for j in range(r):
+            eta = steps[t]
+            if per_component:
+                floor = max(variances[j], 1e-3 * norm)
+                if floor > 0.0:
+                    eta *= norm / floor
+            if eta > longest:
+                eta = longest
+                cut = not per_component  # there the limit is part of the rule, no accident
+            # A_j += η y_j (z − Σ_{i≤j} y_i A_i): running sums over i hold the old rows of A
+            for i in range(j + 1):
+                from_T[i] += y[j] * T[j, i]
+                T[j, i] -= eta * y[j] * from_T[i]
+            for i in range(t):
+                from_S[i] += y[j] * S[j, i]
+                S[j, i] -= eta * y[j] * from_S[i]
+            S[j, t] = eta * y[j]
+        if cut:
+            shortened += 1
+    return shortened

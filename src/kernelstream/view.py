@@ -1,0 +1,181 @@
+"""What a query sees: components as functions on input space, and how they are chosen and signed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    cast,
+    namespace_of,
+    row_norms_squared,
+    to_float64,
+    to_host,
+)
+from kernelstream.bases import Basis, Span
+from kernelstream.kernels import Kernel
+from kernelstream.model import Parts, State
+from kernelstream.trackers.base import canonical_signs, padded
+
+KEEPS_SIGN = 0.7  # a component keeps its sign while its cosine to the reference is above this
+NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is rounding only
+
+
+@dataclass(frozen=True)
+class View:
+    """What a query sees: the components, as functions on input space."""
+
+    kernel: Kernel
+    basis: Basis
+    basis_state: Any
+    span: Span | None
+    vectors: Array  # (q, r) unit vectors, the components in coordinates
+    lift: Array  # (q, r) from scores back to coordinates; the same for orthonormal components
+    variances: Array  # (r,)
+    mean: Array  # (q,)
+    total_variance: float
+    weight: float
+
+    @property
+    def dual_coef(self) -> Array:
+        """Coefficients of the components over the points, (m, r)."""
+        return self._span().factor @ self.vectors
+
+    @property
+    def mean_coef(self) -> Array:
+        """Coefficients of the mean over the points, (m,)."""
+        return self._span().factor @ self.mean
+
+    @property
+    def intercept(self) -> Array:
+        """Scores of the mean, (r,)."""
+        return namespace_of(self.vectors).matrix_transpose(self.vectors) @ self.mean
+
+    def _span(self) -> Span:
+        if self.span is None:
+            raise AttributeError(
+                f"{self.basis} has explicit features instead of points; use a basis of points, "
+                "for example bases.Centroids."
+            )
+        return self.span
+
+    @property
+    def points(self) -> Array:
+        """The points that span the model, (m, d)."""
+        return self._span().points
+
+    def coordinates(self, X: Array) -> Array:
+        """Coordinates of rows, less the mean."""
+        Z = self.basis.coordinates(self.kernel, self.basis_state, X)
+        return Z - cast(self.mean, Z.dtype)[None, :]
+
+    def scores(self, X: Array) -> Array:
+        """Scores on the components: ``k(X, D) A − b``, or through the features."""
+        if self.span is None:
+            return self.coordinates(X) @ cast(self.vectors, X.dtype)
+        K = self.kernel.block(X, cast(self.span.points, X.dtype))
+        scores = K @ cast(self.dual_coef, K.dtype)
+        return cast(scores - cast(self.intercept, K.dtype)[None, :], X.dtype)
+
+    def reconstruction_error(self, X: Array) -> Array:
+        """|φ(x) − P φ(x)|² for the affine projection P on mean and components."""
+        xp = namespace_of(self.vectors)
+        Z = to_float64(self.coordinates(X))
+        outside = Z - (Z @ self.vectors) @ xp.matrix_transpose(self.lift)
+        missed = to_float64(self.kernel.diag(X)) - row_norms_squared(Z + self.mean[None, :])
+        return xp.clip(missed, min=0.0) + row_norms_squared(outside)
+
+
+def look(parts: Parts, state: State) -> View:
+    """The components of a state, as many as were asked for."""
+    values, vectors, mean = components(parts, state, sample_correction(parts, state))
+    weight = state.moments.weight
+    energy = state.ledger.energy / weight if weight > 0 else 0.0
+    total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
+    r = n_shown(parts.n_components, to_host(values), total_variance)
+    values, vectors = chosen(values, vectors, r)
+    return View(
+        kernel=parts.kernel,
+        basis=parts.basis,
+        basis_state=state.basis,
+        span=parts.basis.span(state.basis),
+        vectors=vectors,
+        lift=lift(vectors) if parts.tracker.sequential else vectors,
+        variances=values,
+        mean=mean,
+        total_variance=total_variance,
+        weight=weight,
+    )
+
+
+def sample_correction(parts: Parts, state: State) -> tuple[Array, Array] | None:
+    """Correct moments that were gathered in older bases by those of a sample in the present one.
+
+    S_c = S + (W/R) Σ (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were folded
+    with. Under forgetting the sample would have to be aged row by row, and there is none.
+    """
+    if parts.tracker.sequential or parts.tracker.forgetting != 1.0:
+        return None
+    found = parts.basis.correction(parts.kernel, state.basis)
+    if found is None:
+        return None
+    scatter, total, n = found
+    share = state.moments.weight / n
+    return scatter * share, total * share
+
+
+def n_shown(n_components: int | float | None, values: np.ndarray, total: float) -> int:
+    """Number of components: as asked, all with variance, or enough for a share of the total."""
+    if isinstance(n_components, int):
+        return n_components
+    positive = int(np.sum(values > NO_VARIANCE * values.max(initial=0.0)))
+    if n_components is None:
+        return max(positive, 1)
+    enough = int(np.searchsorted(np.cumsum(values), n_components * total) + 1)
+    return max(1, min(enough, positive))
+
+
+def chosen(values: Array, vectors: Array, r: int) -> tuple[Array, Array]:
+    """The first r components; where the data has fewer directions the rest are zero."""
+    values, vectors = values[:r], vectors[:, :r]
+    # Directions whose variance is rounding of the first are not directions of the data.
+    xp = namespace_of(values)
+    floor = NO_VARIANCE * float(values[0]) if values.shape[0] else 0.0
+    real = xp.astype(values > floor, vectors.dtype)
+    return padded(values * real, (r,)), padded(vectors * real[None, :], (int(vectors.shape[0]), r))
+
+
+def lift(vectors: Array) -> Array:
+    """``V (VᵀV)⁻¹``: from scores to the point of the span that has them, for any unit columns."""
+    xp = namespace_of(vectors)
+    return xp.matrix_transpose(xp.linalg.pinv(vectors)) if vectors.shape[0] else vectors
+
+
+def components(
+    parts: Parts, state: State, correction: tuple[Array, Array] | None = None
+) -> tuple[Array, Array, Array]:
+    """Variances, signed unit vectors and mean; the number of components is not yet chosen."""
+    values, vectors, mean = parts.tracker.components(
+        state.tracker, state.moments, parts.center, correction
+    )
+    if parts.tracker.sequential:
+        return values, vectors, mean
+    if isinstance(parts.n_components, int):
+        values, vectors = values[: parts.n_components], vectors[:, : parts.n_components]
+    return values, vectors * signs(vectors, state.signs)[None, :], mean
+
+
+def signs(vectors: Array, reference: Array | None) -> Array:
+    """Signs that make each component agree with the reference component it is nearest to."""
+    xp = namespace_of(vectors)
+    flip = canonical_signs(vectors)
+    if reference is None or reference.shape[1] == 0 or vectors.shape[1] == 0:
+        return flip
+    reference = padded(reference, (int(vectors.shape[0]), int(reference.shape[1])))
+    cosines = xp.matrix_transpose(reference) @ vectors
+    largest, smallest = xp.max(cosines, axis=0), xp.min(cosines, axis=0)
+    flip = xp.where(largest > KEEPS_SIGN, xp.ones_like(flip), flip)
+    return xp.where(-smallest > KEEPS_SIGN, -xp.ones_like(flip), flip)

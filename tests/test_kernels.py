@@ -1,0 +1,714 @@
+"""Kernels: against scikit-learn, against double loops, and at the edges of the number range."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import re
+import tracemalloc
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import pytest
+import scipy.sparse
+import sklearn.gaussian_process.kernels as gp
+import sklearn.metrics.pairwise as pairwise
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
+from sklearn.svm import SVC
+
+from kernelstream.kernels import (
+    RBF,
+    Constant,
+    Cosine,
+    Euclidean,
+    Exponential,
+    FromCallable,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Product,
+    Sigmoid,
+    Sum,
+    resolve,
+    squared_distances,
+)
+
+
+def squared(X: Any, Y: Any) -> Any:
+    """A kernel function in words of the array API."""
+    return (X @ Y.T) ** 2
+
+
+def name(kernel: Kernel) -> str:
+    """The repr on one line without addresses: the same in every process of pytest-xdist."""
+    return re.sub(r"<function (\w+) at \w+>|\s+", r"\1", repr(kernel))
+
+
+# Every kernel, with the same thing from scikit-learn.
+REFERENCES: list[tuple[Kernel, Any]] = [
+    (RBF(0.3), lambda X, Y: pairwise.rbf_kernel(X, Y, gamma=0.3)),
+    (Exponential(0.4), lambda X, Y: np.exp(-0.4 * pairwise.euclidean_distances(X, Y))),
+    (Laplacian(0.2), lambda X, Y: pairwise.laplacian_kernel(X, Y, gamma=0.2)),
+    (Matern(0.5, 1.3), gp.Matern(1.3, nu=0.5)),
+    (Matern(1.5, 1.3), gp.Matern(1.3, nu=1.5)),
+    (Matern(2.5, 1.3), gp.Matern(1.3, nu=2.5)),
+    (Matern(math.inf, 1.3), gp.Matern(1.3, nu=math.inf)),
+    (Matern(0.7, 1.3), gp.Matern(1.3, nu=0.7)),
+    (Matern(3.2, 1.3), gp.Matern(1.3, nu=3.2)),
+    (Polynomial(1, 0.5, 0.0), lambda X, Y: pairwise.polynomial_kernel(X, Y, 1, 0.5, 0.0)),
+    (Polynomial(2, 0.5), lambda X, Y: pairwise.polynomial_kernel(X, Y, 2, 0.5)),
+    (Polynomial(), lambda X, Y: pairwise.polynomial_kernel(X, Y)),
+    (Polynomial(4, 0.1, 2.0), lambda X, Y: pairwise.polynomial_kernel(X, Y, 4, 0.1, 2.0)),
+    (Polynomial(11, 0.1, -0.5), lambda X, Y: pairwise.polynomial_kernel(X, Y, 11, 0.1, -0.5)),
+    (Sigmoid(), lambda X, Y: pairwise.sigmoid_kernel(X, Y)),
+    (Sigmoid(0.1, -0.3), lambda X, Y: pairwise.sigmoid_kernel(X, Y, 0.1, -0.3)),
+    (Linear(), lambda X, Y: pairwise.linear_kernel(X, Y)),
+    (Cosine(), lambda X, Y: pairwise.cosine_similarity(X, Y)),
+    (Constant(2.5), lambda X, Y: np.full((len(X), len(Y)), 2.5)),
+    (
+        RBF(0.3) + 2.0 * Linear(),
+        lambda X, Y: pairwise.rbf_kernel(X, Y, gamma=0.3) + 2.0 * X @ Y.T,
+    ),
+    (
+        RBF(0.3) * Polynomial(2, 0.5),
+        lambda X, Y: (
+            pairwise.rbf_kernel(X, Y, gamma=0.3) * pairwise.polynomial_kernel(X, Y, 2, 0.5)
+        ),
+    ),
+    (FromCallable(squared), lambda X, Y: (X @ Y.T) ** 2),
+]
+KERNELS = [kernel for kernel, _ in REFERENCES]
+STATIONARY = [k for k in KERNELS if hasattr(k, "sample_frequencies")]
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=name)
+every_reference = pytest.mark.parametrize(
+    ("kernel", "reference"), REFERENCES, ids=[name(k) for k in KERNELS]
+)
+# Kernels and parameters whose numbers come from the rows.
+OPEN: list[Any] = [RBF(), RBF("scale"), Exponential(), Laplacian(), Matern(), Polynomial()]
+OPEN += [Polynomial(gamma="scale"), Sigmoid(gamma="scale"), RBF() + 2.0 * Matern(2.5)]
+
+
+def rows(n: int, d: int = 7, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def sparse_rows(n: int, d: int = 7, seed: int = 0) -> np.ndarray:
+    """Dense rows with about two thirds zeros, and one row of zeros only."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.35)
+    X[n // 2] = 0.0
+    return X
+
+
+def numbers(kernel: Kernel) -> list[float]:
+    return [v for v in kernel.get_params().values() if isinstance(v, int | float)]
+
+
+# --- the values ------------------------------------------------------------------------------
+
+
+@every_reference
+def test_block_is_scikit_learns(kernel: Kernel, reference: Any) -> None:
+    X, Y = rows(40), rows(13, seed=1)
+    K = kernel.fix(X).block(X, Y)
+    assert isinstance(K, np.ndarray)
+    assert K.dtype == np.float64
+    expected = reference(X, Y)
+    np.testing.assert_allclose(K, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
+@every_reference
+def test_csr_rows(kernel: Kernel, reference: Any) -> None:
+    X, Y = sparse_rows(40), rows(13, seed=1)
+    expected = reference(X, Y)
+    for kind in (scipy.sparse.csr_array, scipy.sparse.csr_matrix):
+        rows_csr = kind(X)
+        fixed = kernel.fix(rows_csr)
+        K = fixed.block(rows_csr, Y)
+        assert isinstance(K, np.ndarray)
+        np.testing.assert_allclose(K, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_allclose(fixed.diag(rows_csr), fixed.diag(X), rtol=1e-14)
+
+
+@every_reference
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
+def test_float32_rows_give_float32(kernel: Kernel, reference: Any, container: Any) -> None:
+    # NumPy scalars are what grid search hands over; multiplied, they would give float64.
+    plain = kernel.get_params()
+    kernel = clone(kernel).set_params(
+        **{k: np.float64(v) for k, v in plain.items() if isinstance(v, float)}
+    )
+    X, Y = sparse_rows(40).astype(np.float32), rows(13, seed=1)
+    fixed = kernel.fix(container(X))
+    assert all(type(v) in (int, float) for v in numbers(fixed))
+    K = fixed.block(container(X), Y)
+    assert K.dtype == np.float32
+    assert fixed.diag(container(X)).dtype == np.float32
+    assert fixed.gram(Y.astype(np.float32)).dtype == np.float64
+    # The rounding of X and Y, 6e-8, times the sensitivity of the kernel: at most its degree, 11.
+    expected = reference(X.astype(np.float64), Y)
+    np.testing.assert_allclose(K, expected, rtol=0, atol=3e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kernel", [Exponential(1.0), Matern(0.5, 1.0), Matern(0.7, 1.0)], ids=name)
+def test_kernels_with_a_kink_are_accurate_in_float32(kernel: Kernel) -> None:
+    """In float32 distances, a row against itself would have k = 1 − 1e-3."""
+    X = rows(200, 50).astype(np.float32)
+    K = kernel.block(X, X)
+    np.testing.assert_allclose(np.diagonal(K), 1.0, rtol=0, atol=1e-6)
+
+
+def naive(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> float:
+    """k(x, y) for two rows, straight from the definition."""
+    p: dict[str, Any] = kernel.get_params(deep=False)
+    distance = math.sqrt(sum((a - b) ** 2 for a, b in zip(x, y, strict=True)))
+    dot = sum(a * b for a, b in zip(x, y, strict=True))
+    match kernel:
+        case RBF():
+            return math.exp(-p["gamma"] * distance**2)
+        case Exponential():
+            return math.exp(-p["gamma"] * distance)
+        case Laplacian():
+            return math.exp(-p["gamma"] * sum(abs(a - b) for a, b in zip(x, y, strict=True)))
+        case Matern(nu=1.5):
+            t = math.sqrt(3) * distance / p["length_scale"]
+            return (1 + t) * math.exp(-t)
+        case Polynomial():
+            return (p["gamma"] * dot + p["coef0"]) ** p["degree"]
+        case Sigmoid():
+            return math.tanh(p["gamma"] * dot + p["coef0"])
+        case Linear():
+            return dot
+        case Cosine():
+            lengths = math.sqrt(sum(a * a for a in x)) * math.sqrt(sum(b * b for b in y))
+            return dot / lengths if lengths > 0 else 0.0
+        case Constant():
+            return p["value"]
+        case Sum():
+            return naive(p["left"], x, y) + naive(p["right"], x, y)
+        case Product():
+            return naive(p["left"], x, y) * naive(p["right"], x, y)
+    raise NotImplementedError
+
+
+# Any, because to mypy 2.0 * kernel is a number: scikit-learn, and so our base class, is untyped.
+SIMPLE: list[Any] = [RBF(0.5), Exponential(0.5), Laplacian(0.5), Matern(1.5, 2.0), Linear()]
+SIMPLE += [Polynomial(3, 0.5), Sigmoid(0.5), Cosine(), 2.0 * RBF(0.5) * Linear() + 1.0]
+# Halves: many exact repetitions, zeros and orthogonal rows, no underflow.
+halves = st.integers(-6, 6).map(lambda i: i / 2)
+small_matrices = st.integers(1, 4).flatmap(
+    lambda d: st.tuples(
+        *(arrays(np.float64, st.tuples(st.integers(1, 6), st.just(d)), elements=halves),) * 2
+    )
+)
+
+
+@given(kernel=st.sampled_from(SIMPLE), matrices=small_matrices)
+def test_block_is_the_double_loop(kernel: Kernel, matrices: tuple[np.ndarray, np.ndarray]) -> None:
+    X, Y = matrices
+    expected = [[naive(kernel, x, y) for y in Y] for x in X]
+    # √ of a squared distance that is rounding instead of 0: up to 1e-8 · |x|.
+    atol = 1e-7 if isinstance(kernel, Exponential) else 1e-12 * (1 + np.abs(expected).max())
+    np.testing.assert_allclose(kernel.block(X, Y), expected, rtol=1e-12, atol=atol)
+    np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-12, atol=atol)
+
+
+@given(kernel=st.sampled_from(KERNELS), matrices=small_matrices)
+def test_gram_is_symmetric_and_has_the_diagonal(
+    kernel: Kernel, matrices: tuple[np.ndarray, np.ndarray]
+) -> None:
+    Y = matrices[0]
+    kernel = kernel.fix(Y)
+    G = kernel.gram(Y)
+    assert np.array_equal(G, G.T)
+    assert np.array_equal(np.diagonal(G), kernel.diag(Y))
+    # Kernels with a kink: see above. Relative to the largest: Polynomial(11) spans many orders.
+    atol = 1e-7 * max(1.0, np.abs(G).max())
+    np.testing.assert_allclose(kernel.block(Y, Y), G, rtol=0, atol=atol)
+    if kernel.psd:
+        assert np.linalg.eigvalsh(G).min() >= -1e-12 * (1 + np.trace(G))
+    if kernel.unit_norm:
+        assert np.array_equal(kernel.diag(Y), np.ones(len(Y)))
+
+
+def test_which_kernels_are_positive_semidefinite() -> None:
+    psd: list[Any] = [*STATIONARY, Linear(), Cosine(), Constant(), Polynomial(coef0=0), RBF() + 1.0]
+    for kernel in psd:
+        assert kernel.psd, kernel
+    not_psd: list[Any] = [Sigmoid(), Polynomial(coef0=-1), FromCallable(squared)]
+    not_psd += [RBF() + Sigmoid(), Sigmoid() * RBF(), 2.0 * Polynomial(coef0=-1)]
+    for kernel in not_psd:
+        assert not kernel.psd, kernel
+    # The flag is needed: this one has a clearly negative eigenvalue.
+    assert np.linalg.eigvalsh(Polynomial(1, coef0=-1.0)(rows(5, 2))).min() < -0.1
+
+
+def test_which_kernels_have_unit_norm() -> None:
+    unit: list[Any] = [*STATIONARY, RBF() * Laplacian(), Constant(1), 1.0 * RBF()]
+    for kernel in unit:
+        assert kernel.unit_norm, kernel
+    other: list[Any] = [Linear(), Polynomial(), Sigmoid(), Cosine(), RBF() + RBF(), 2.0 * RBF()]
+    for kernel in other:
+        assert not kernel.unit_norm, kernel
+
+
+def test_cosine_of_a_row_of_zeros_is_zero() -> None:
+    X = np.array([[0.0, 0.0], [3.0, 4.0]])
+    assert np.array_equal(Cosine()(X), [[0.0, 0.0], [0.0, 1.0]])
+    assert np.array_equal(Cosine().diag(X), [0.0, 1.0])
+
+
+@every_kernel
+def test_arguments_are_not_changed(kernel: Kernel) -> None:
+    X, Y = rows(5), rows(4, seed=1)
+    X_before, Y_before = X.copy(), Y.copy()
+    fixed = kernel.fix(X)
+    fixed.block(X, Y)
+    fixed.diag(X)
+    fixed.gram(Y)
+    assert np.array_equal(X, X_before)
+    assert np.array_equal(Y, Y_before)
+
+
+def test_of_squared_distances_shares_the_product() -> None:
+    X, Y = rows(9).astype(np.float32), rows(4, seed=1)
+    for kernel in STATIONARY:
+        if isinstance(kernel, Euclidean):
+            sq = kernel.squared_distances(X, Y)
+            np.testing.assert_allclose(sq, pairwise.euclidean_distances(X, Y) ** 2, rtol=1e-4)
+            assert sq.dtype == (np.float64 if kernel.in_float64 else np.float32)
+            K = kernel.of_squared_distances(sq).astype(np.float32)
+            assert np.array_equal(K, kernel.block(X, Y))
+
+
+# --- precision and range ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [0.0, 3.0, 1e3, 1e6])
+def test_an_offset_costs_no_accuracy(offset: float) -> None:
+    X, Y = rows(50) + offset, rows(20, seed=1) + offset
+    direct = ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2)
+    errors = RBF(0.3).block(X, Y) - np.exp(-0.3 * direct)
+    assert np.abs(errors).max() < (1e-9 if offset else 1e-14)
+    # What the shift is for: without it the error at 1e6 is about 1e-4.
+    if offset == 1e6:
+        assert np.abs(squared_distances(X, Y) - direct).max() > 1e-5
+    errors = RBF(0.3).gram(Y) - np.exp(-0.3 * ((Y[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2))
+    assert np.abs(errors).max() < (1e-9 if offset else 1e-14)
+
+
+def test_just_below_the_shift_the_accuracy_is_that_of_the_dtype() -> None:
+    offset = math.sqrt(15.9 / 0.3 / 7)
+    X, Y = rows(500) / 10 + offset, rows(300, seed=1) / 10
+    Y += offset - Y.mean(axis=0)
+    for dtype in (np.float64, np.float32):
+        X, Y = X.astype(dtype), Y.astype(dtype)
+        direct = ((X[:, None, :] - Y[None, :, :]).astype(np.float64) ** 2).sum(axis=2)
+        errors = RBF(0.3).block(X, Y) - np.exp(-0.3 * direct)
+        assert np.abs(errors).max() < 64 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("kernel", OPEN[:-1], ids=name)
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_extreme_scales(kernel: Kernel, scale: float) -> None:
+    X = rows(60)
+    if kernel.get_params().get("gamma", "median") is None:
+        pytest.skip("1/n_features does not follow the scale, as in scikit-learn")
+    K = kernel(X)
+    np.testing.assert_allclose(kernel(X * scale), K, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(kernel(X * scale, X * scale), K, rtol=1e-9, atol=2e-7)
+
+
+@pytest.mark.parametrize("kernel", [RBF(), RBF("scale"), Exponential(), Matern()], ids=name)
+def test_numbers_that_do_not_exist_are_refused(kernel: Kernel) -> None:
+    for scale in (1e-170, 1e170):
+        with pytest.raises(ValueError, match=r"float64 cannot represent: rescale the data"):
+            kernel.fix(rows(9) * scale)
+    with pytest.raises(ValueError, match=r"float32 cannot represent: rescale the data"):
+        kernel.fix((rows(9) * 1e-25).astype(np.float32))
+
+
+def test_matern_far_away_near_by_and_for_large_nu() -> None:
+    for nu in (0.01, 0.5, 1.5, 2.5, 3.2, 50.0, math.inf):
+        for dtype in (np.float32, np.float64):
+            X = np.array([[0.0], [1e-30], [1e-9], [1e9], [1e18]], dtype=dtype)
+            K = Matern(nu, 1e-2).block(X, X[:1])
+            assert K.dtype == dtype
+            assert np.all(np.isfinite(K))
+            assert K[0, 0] == 1.0
+            assert K[3, 0] == K[4, 0] == 0.0
+    # Continuous where the Bessel function overflows, at t = 2e-5, and close to the limit.
+    x = np.geomspace(1e-8, 1.0, 200)[:, None]
+    K = Matern(50.0, 1.0).block(x, np.zeros((1, 1)))
+    assert np.all(np.diff(K[:, 0]) <= 1e-11)
+    np.testing.assert_allclose(K, Matern(math.inf, 1.0).block(x, np.zeros((1, 1))), atol=0.01)
+
+
+def test_overflow_is_reported_by_the_call() -> None:
+    with pytest.raises(ValueError, match=r"overflows float64 on these rows: rescale the data"):
+        Polynomial(degree=20, gamma=1.0)(rows(4) * 1e20)
+    with pytest.raises(ValueError, match="overflows float32"):
+        Polynomial(degree=3, gamma=1.0)((rows(4) * 1e10).astype(np.float32))
+
+
+def peak_bytes(function: Any, *arguments: Any) -> int:
+    function(*arguments)
+    tracemalloc.start()
+    try:
+        function(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.1), Sigmoid(0.1), Cosine(), Polynomial(2, 0.1)], ids=name)
+def test_memory_of_a_block_is_the_block(kernel: Kernel) -> None:
+    many, few = rows(2000, 300), rows(10, 300, seed=1)
+    assert peak_bytes(kernel.block, many, few) < 0.2 * many.nbytes  # no copy of the rows
+    X, Y = rows(1000, 4), rows(1000, 4, seed=1)
+    assert peak_bytes(kernel.block, X, Y) < 1.1 * 8 * 1000 * 1000  # in place
+
+
+def test_memory_of_the_laplacian_on_other_namespaces_is_bounded() -> None:
+    X, Y = (array_api_strict.asarray(rows(2000, 50, seed)) for seed in (0, 1))
+    everything = 8 * 2000 * 2000 * 50
+    assert peak_bytes(Laplacian(0.1).block, X, Y) < 0.15 * everything
+
+
+# --- numbers decided by the data -------------------------------------------------------------
+
+
+def test_median_is_the_median_of_the_distances() -> None:
+    X = rows(41)
+    distances = pairwise.euclidean_distances(X)[np.triu_indices(41, 1)]
+    sigma = np.median(distances)
+    fixed = RBF().fix(X)
+    assert type(fixed.get_params()["gamma"]) is float
+    assert fixed.get_params()["gamma"] == pytest.approx(0.5 / sigma**2, rel=1e-12)
+    assert RBF(None).fix(X).get_params() == fixed.get_params()
+    assert numbers(Exponential().fix(X)) == pytest.approx([1 / sigma], rel=1e-12)
+    assert Matern(2.5).fix(X).get_params()["length_scale"] == pytest.approx(sigma, rel=1e-12)
+    sigma = np.median(pairwise.manhattan_distances(X)[np.triu_indices(41, 1)])
+    assert numbers(Laplacian(None).fix(X)) == pytest.approx([1 / sigma], rel=1e-12)
+
+
+def test_median_looks_at_500_rows_spread_evenly() -> None:
+    X = rows(1234)
+    chosen = X[np.round(np.linspace(0, 1233, 500)).astype(int)]
+    assert numbers(RBF().fix(X)) == numbers(RBF().fix(chosen))
+
+
+def test_scale_is_that_of_scikit_learn() -> None:
+    X = rows(30) * 3 + 1
+    svc = SVC(gamma="scale").fit(X, np.arange(30) % 2)
+    assert numbers(RBF("scale").fix(X)) == pytest.approx([svc._gamma], rel=1e-12)
+    assert Polynomial(gamma="scale").fix(X).get_params()["gamma"] == pytest.approx(svc._gamma)
+    offset = numbers(RBF("scale").fix(X + 1e8))
+    assert offset == pytest.approx([svc._gamma], rel=1e-7)  # X + 1e8 itself is rounded to 1e-8
+
+
+def test_none_is_one_over_the_number_of_features() -> None:
+    assert Polynomial().fix(rows(3, 5)).get_params()["gamma"] == 0.2
+    assert Sigmoid().fix(rows(3, 5)).get_params()["gamma"] == 0.2
+
+
+@pytest.mark.parametrize("kernel", OPEN, ids=name)
+@given(data=st.data())
+@settings(max_examples=30)
+def test_a_weight_is_a_repetition(kernel: Kernel, data: st.DataObject) -> None:
+    X = data.draw(small_matrices)[0]
+    weights = data.draw(arrays(np.int64, len(X), elements=st.integers(1, 4)))
+    weighted = numbers(kernel.fix(X, weights))
+    repeated = numbers(kernel.fix(np.repeat(X, weights, axis=0)))
+    assert weighted == pytest.approx(repeated, rel=1e-12)
+    sparse = numbers(kernel.fix(scipy.sparse.csr_array(X), weights))
+    assert sparse == pytest.approx(weighted, rel=1e-12)
+    strict = array_api_strict.asarray
+    assert numbers(kernel.fix(strict(X), strict(weights))) == weighted
+
+
+@pytest.mark.parametrize("X", [np.full((9, 3), 0.1), np.zeros((9, 3)), np.array([[3.0, 3.0]])])
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
+def test_equal_rows_give_one(X: np.ndarray, container: Any) -> None:
+    for kernel in (RBF(), RBF("scale"), Exponential(), Laplacian(), Matern(1.5)):
+        assert numbers(kernel.fix(container(X)))[0] == 1.0
+
+
+@pytest.mark.parametrize("kernel", OPEN, ids=name)
+def test_fixing(kernel: Kernel) -> None:
+    X = rows(20)
+    before = repr(kernel)
+    assert not kernel.fixed
+    fixed = kernel.fix(X)
+    assert repr(kernel) == before
+    assert fixed.fixed
+    assert type(fixed) is type(kernel)
+    assert fixed.fix(rows(5, seed=3)) is fixed
+    np.testing.assert_array_equal(kernel(X), fixed(X))
+
+
+def test_gamma_of_the_call_comes_from_its_first_argument() -> None:
+    X, Y = rows(20), 100 * rows(5, seed=1)
+    assert np.array_equal(RBF()(X, Y), RBF().fix(X).block(X, Y))
+
+
+# --- random frequencies ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", STATIONARY, ids=name)
+def test_frequencies_have_the_kernel_as_characteristic_function(kernel: Any) -> None:
+    n, d = 200_000, 3
+    omega = kernel.sample_frequencies(np.random.default_rng(0), n, d)
+    assert omega.shape == (n, d)
+    differences = np.array([[0.3, 0, 0], [0.5, -0.5, 0.2], [1.0, 1.0, 1.0], [0.0, 0.0, 2.5]])
+    estimate = np.cos(differences @ omega.T).mean(axis=1)
+    expected = kernel.block(differences, np.zeros((1, d)))[:, 0]
+    # The standard error is at most 1/√n = 0.0022.
+    np.testing.assert_allclose(estimate, expected, atol=0.01)
+
+
+# --- composition -----------------------------------------------------------------------------
+
+
+def test_operators() -> None:
+    a, b = RBF(0.1), Linear()
+    assert repr(a + b) == "Sum(left=RBF(gamma=0.1), right=Linear())"
+    assert repr(a * b) == "Product(left=RBF(gamma=0.1), right=Linear())"
+    assert repr(a + 2) == "Sum(left=RBF(gamma=0.1), right=Constant(value=2))"
+    assert repr(2 + a) == "Sum(left=Constant(value=2), right=RBF(gamma=0.1))"
+    assert repr(a * 2.0) == "Product(left=RBF(gamma=0.1), right=Constant(value=2.0))"
+    for factor in (np.float64(2.0), np.float32(2.0), 2):
+        kernel = factor * a
+        assert isinstance(kernel, Product)
+        assert kernel(rows(3).astype(np.float32)).dtype == np.float32
+    for operand in ("rbf", None, np.ones(3)):
+        with pytest.raises(TypeError):
+            a + operand  # type: ignore[operator]
+        with pytest.raises(TypeError):
+            operand * a  # type: ignore[operator]
+
+
+@every_kernel
+def test_kernels_are_scikit_learn_objects(kernel: Kernel) -> None:
+    X = rows(6)
+    for copy in (clone(kernel), pickle.loads(pickle.dumps(kernel))):
+        assert repr(copy) == repr(kernel)
+        assert np.array_equal(copy(X), kernel(X))
+
+
+def test_parameters_reach_the_inner_kernels() -> None:
+    kernel = RBF() + 2.0 * Polynomial()
+    kernel.set_params(left__gamma=0.5, right__right__degree=2)
+    assert repr(kernel.get_params()["left"]) == "RBF(gamma=0.5)"
+    assert kernel.get_params()["right__left__value"] == 2.0
+
+
+# --- functions as kernels --------------------------------------------------------------------
+
+
+def test_a_function_is_called_on_dense_rows_and_its_matrix_is_not_overwritten() -> None:
+    X = rows(150)
+    kept = X @ X.T
+    before = kept.copy()
+    kernel = FromCallable(lambda X, Y: kept if len(X) == len(Y) == 150 else X @ Y.T)
+    doubled = (kernel + kernel).block(X, X)
+    assert np.array_equal(kept, before)
+    assert np.array_equal(doubled, 2 * before)
+
+    calls: list[tuple[int, int]] = []
+
+    def function(X: Any, Y: Any) -> Any:
+        assert isinstance(X, np.ndarray)
+        assert isinstance(Y, np.ndarray)
+        calls.append((len(X), len(Y)))
+        return X @ Y.T
+
+    diagonal = FromCallable(function).diag(scipy.sparse.csr_array(X))
+    np.testing.assert_allclose(diagonal, np.einsum("ij,ij->i", X, X))
+    assert calls == [(64, 64), (64, 64), (22, 22)]
+
+
+def test_a_function_may_return_integers_lists_and_sparse_matrices() -> None:
+    X = np.array([[1.0, 2.0], [3.0, 4.0]], dtype=np.float32)
+    expected = X @ X.T
+    for function in (
+        lambda X, Y: (X @ Y.T).astype(int),
+        lambda X, Y: (X @ Y.T).tolist(),
+        lambda X, Y: scipy.sparse.csr_matrix(X @ Y.T),
+        lambda X, Y: array_api_strict.asarray(X @ Y.T),
+    ):
+        K = FromCallable(function).block(X, X)
+        assert K.dtype == np.float32
+        assert np.array_equal(K, expected)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda X, Y: (X @ Y.T).T, r"returned shape \(3, 5\) for 5 rows and 3 points"),
+        (lambda X, Y: 1.0, r"returned shape \(\) for 5 rows"),
+        (lambda X, Y: np.full((len(X), len(Y)), np.nan), "returned NaN, infinity"),
+        (lambda X, Y: np.full((len(X), len(Y)), np.inf), "returned NaN, infinity"),
+        (lambda X, Y: (X @ Y.T) * 1j, "type complex128: it must return real numbers"),
+        (lambda X, Y: np.full((len(X), len(Y)), "a"), "it must return real numbers"),
+    ],
+)
+def test_what_a_function_returns_is_checked(function: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FromCallable(function).block(rows(5), rows(3))
+
+
+def test_a_function_that_is_not_symmetric_is_refused() -> None:
+    with pytest.raises(ValueError, match="not symmetric"):
+        FromCallable(lambda X, Y: X[:, :1] - Y[:, 0])(rows(5))
+
+
+# --- other array namespaces ------------------------------------------------------------------
+
+
+@every_kernel
+def test_array_api_strict_is_numpy(kernel: Kernel) -> None:
+    X, Y = sparse_rows(40), rows(13, seed=1)
+    X_strict, Y_strict = array_api_strict.asarray(X), array_api_strict.asarray(Y)
+    fixed = kernel.fix(X_strict)
+    assert numbers(fixed) == numbers(kernel.fix(X))
+    if isinstance(kernel, Matern) and kernel.nu not in (0.5, 1.5, 2.5, math.inf):
+        with pytest.raises(ValueError, match="NumPy arrays only"):
+            fixed.block(X_strict, Y_strict)
+        return
+    for strict, numpy in (
+        (fixed.block(X_strict, Y_strict), fixed.block(X, Y)),
+        (fixed.diag(X_strict), fixed.diag(X)),
+        (fixed.gram(Y_strict), fixed.gram(Y)),
+        (kernel(X_strict, Y_strict), kernel(X, Y)),
+        (kernel(X_strict), kernel(X)),
+    ):
+        assert type(strict) is type(X_strict)
+        np.testing.assert_allclose(np.asarray(strict), numpy, rtol=1e-13, atol=1e-14)
+    single = array_api_strict.astype(X_strict, array_api_strict.float32)
+    assert fixed.block(single, Y_strict).dtype == array_api_strict.float32
+    assert fixed.diag(single).dtype == array_api_strict.float32
+    assert fixed.gram(single).dtype == array_api_strict.float64
+
+
+# --- wrong arguments -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (RBF("abc"), r"RBF\(gamma='abc'\): gamma must be a positive number such as 0.1, 'median'"),
+        (RBF(-1), r"RBF\(gamma=-1\): gamma must be"),
+        (RBF(0), "gamma must be"),
+        (RBF(True), "gamma must be"),
+        (RBF(math.nan), "gamma must be"),
+        (RBF(math.inf), "gamma must be"),
+        (RBF([0.1, 0.2]), "gamma must be"),  # type: ignore[arg-type]
+        (RBF(np.array([0.1, 0.2])), "gamma must be"),  # type: ignore[arg-type]
+        (Exponential(-1.0), "gamma must be"),
+        (Exponential("scale"), "gamma must be a positive number such as 0.1, or 'median'"),
+        (Laplacian("scale"), "gamma must be a positive number such as 0.1, or 'median'"),
+        (Laplacian(-1.0), "gamma must be"),
+        (Matern(0.0, 1.0), r"Matern\(nu=0.0\): nu must be a number in \(0, 50\], or math.inf"),
+        (Matern(51.0, 1.0), "nu must be"),
+        (Matern("1.5", 1.0), "nu must be"),  # type: ignore[arg-type]
+        (Matern(1.5, -1.0), "length_scale must be"),
+        (Matern(1.5, "scale"), "length_scale must be"),
+        (Polynomial(0), r"Polynomial\(degree=0\): degree must be a whole number, 1 or larger"),
+        (Polynomial(2.5), "degree must be"),  # type: ignore[arg-type]
+        (Polynomial(True), "degree must be"),
+        (Polynomial(gamma="median"), "gamma must be .* 'scale', or None for 1/n_features"),
+        (Polynomial(gamma=-0.1), "gamma must be"),
+        (Polynomial(coef0=math.nan), "coef0 must be a finite number"),
+        (Sigmoid(coef0="1"), "coef0 must be a finite number"),  # type: ignore[arg-type]
+        (Sigmoid(gamma=0.0), "gamma must be"),
+        (-1.0 * RBF(), r"Constant\(value=-1.0\): value must be a positive number"),
+        (RBF() + RBF(-2.0), r"RBF\(gamma=-2.0\)"),
+        (Sum(RBF(), "rbf"), r"Sum\(right='rbf'\): right must be a kernel"),  # type: ignore[arg-type]
+        (FromCallable("rbf"), "function must be"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_parameters_are_refused_in_words(kernel: Kernel, message: str) -> None:
+    for use in (kernel.check, lambda: kernel.fix(rows(3)), lambda: kernel(rows(3))):
+        with pytest.raises(ValueError, match=message):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ones(3), r"X has shape \(3,\): expected \(rows, features\)"),
+        (np.ones((0, 3)), "at least one of each"),
+        (np.ones((3, 0)), "at least one of each"),
+        (np.ones((2, 2)) * 1j, "X is complex"),
+        (np.array([[1.0, np.nan]]), "X contains NaN or infinity"),
+        (scipy.sparse.csr_array([[1.0, np.inf]]), "X contains NaN or infinity"),
+    ],
+)
+def test_wrong_rows_are_refused_in_words(X: Any, message: str) -> None:
+    for use in (RBF(), RBF().fix):
+        with pytest.raises(ValueError, match=message):
+            use(X)
+
+
+def test_wrong_columns_and_weights_are_refused_in_words() -> None:
+    with pytest.raises(ValueError, match="X has 3 columns and Y has 4"):
+        RBF()(rows(2, 3), rows(2, 4))
+    with pytest.raises(ValueError, match=r"weights have shape \(2,\): expected \(3,\)"):
+        RBF().fix(rows(3), np.ones(2))
+    for bad in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="weights must be positive and finite"):
+            RBF().fix(rows(3), np.array([1.0, 1.0, bad]))
+
+
+def test_the_call_takes_lists_integers_and_mixed_types() -> None:
+    X = [[0, 1], [2, 3]]
+    assert np.array_equal(Linear()(X), [[1.0, 3.0], [3.0, 13.0]])
+    assert Linear()(np.array(X, dtype=object)).dtype == np.float64
+    single, double = np.array(X, dtype=np.float32), np.array(X, dtype=np.float64)
+    assert Linear()(single).dtype == np.float32
+    assert Linear()(single, single).dtype == np.float32
+    assert Linear()(single, double).dtype == np.float64
+    assert Linear()(scipy.sparse.coo_array(double), scipy.sparse.csr_array(single)).shape == (2, 2)
+
+
+# --- resolve ---------------------------------------------------------------------------------
+
+
+def test_resolve() -> None:
+    assert repr(resolve("rbf")) == "RBF()"
+    assert repr(resolve("rbf", gamma="scale")) == "RBF(gamma='scale')"
+    for name in ("laplacian", "exponential", "poly", "polynomial", "sigmoid"):
+        kernel = resolve(name, gamma=0.25)
+        assert kernel.get_params()["gamma"] == 0.25
+        assert resolve(kernel) is kernel
+    for name, kind in (("linear", Linear), ("cosine", Cosine), ("matern", Matern)):
+        assert isinstance(resolve(name), kind)
+    wrapped = resolve(squared)
+    assert isinstance(wrapped, FromCallable)
+    assert wrapped.function is squared
+
+
+@pytest.mark.parametrize(
+    ("spec", "gamma", "message"),
+    [
+        ("gauss", None, "Unknown kernel 'gauss': give one of 'rbf', 'laplacian', .*'cosine'"),
+        (3, None, "Unknown kernel 3"),
+        (["rbf"], None, "Unknown kernel"),
+        (RBF, None, r"RBF is a class: write RBF\(\)"),
+        (RBF(), 0.1, "kernel__gamma"),
+        (squared, 0.1, "gamma=0.1 was given beside the kernel .*kernel__gamma"),
+        ("linear", 0.1, "the kernel 'linear' has none: leave it out.*kernel__gamma"),
+        ("cosine", 0.1, "has none"),
+        ("matern", 0.1, "length_scale"),
+    ],
+)
+def test_resolve_refuses_in_words(spec: Any, gamma: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        resolve(spec, gamma)
