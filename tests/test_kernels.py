@@ -133,7 +133,7 @@ def test_csr_rows(kernel: Kernel, reference: Any) -> None:
         K = fixed.block(rows_csr, Y)
         assert isinstance(K, np.ndarray)
         np.testing.assert_allclose(K, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
-        np.testing.assert_allclose(fixed.diag(rows_csr), fixed.diag(X), rtol=1e-14)
+        np.testing.assert_allclose(fixed.diag(rows_csr), fixed.diag(X), rtol=1e-12)
 
 
 @every_reference
@@ -158,10 +158,12 @@ def test_float32_rows_give_float32(kernel: Kernel, reference: Any, container: An
 
 @pytest.mark.parametrize("kernel", [Exponential(1.0), Matern(0.5, 1.0), Matern(0.7, 1.0)], ids=name)
 def test_kernels_with_a_kink_are_accurate_in_float32(kernel: Kernel) -> None:
-    """In float32 distances, a row against itself would have k = 1 − 1e-3."""
-    X = rows(200, 50).astype(np.float32)
-    K = kernel.block(X, X)
-    np.testing.assert_allclose(np.diagonal(K), 1.0, rtol=0, atol=1e-6)
+    """With distances in float32, a row against itself would have k = 1 − 1e-3."""
+    for dtype in (np.float32, np.float64):
+        X = rows(200, 50).astype(dtype)
+        K = kernel.block(X, X)
+        # √ of the rounding of |x|²: that much is lost in float64, too.
+        np.testing.assert_allclose(np.diagonal(K), 1.0, rtol=0, atol=1e-6)
 
 
 def naive(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> float:
@@ -314,12 +316,10 @@ def test_just_below_the_shift_the_accuracy_is_that_of_the_dtype() -> None:
         assert np.abs(errors).max() < 64 * np.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("kernel", OPEN[:-1], ids=name)
+@pytest.mark.parametrize("kernel", [k for k in OPEN if name(k) != "Polynomial()"], ids=name)
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_extreme_scales(kernel: Kernel, scale: float) -> None:
     X = rows(60)
-    if kernel.get_params().get("gamma", "median") is None:
-        pytest.skip("1/n_features does not follow the scale, as in scikit-learn")
     K = kernel(X)
     np.testing.assert_allclose(kernel(X * scale), K, rtol=1e-11, atol=1e-14)
     np.testing.assert_allclose(kernel(X * scale, X * scale), K, rtol=1e-9, atol=2e-7)
@@ -338,7 +338,8 @@ def test_matern_far_away_near_by_and_for_large_nu() -> None:
     for nu in (0.01, 0.5, 1.5, 2.5, 3.2, 50.0, math.inf):
         for dtype in (np.float32, np.float64):
             X = np.array([[0.0], [1e-30], [1e-9], [1e9], [1e18]], dtype=dtype)
-            K = Matern(nu, 1e-2).block(X, X[:1])
+            with np.errstate(over="ignore"):  # nu = ∞: exp(−∞) = 0
+                K = Matern(nu, 1e-2).block(X, X[:1])
             assert K.dtype == dtype
             assert np.all(np.isfinite(K))
             assert K[0, 0] == 1.0

@@ -299,6 +299,19 @@ def test_mean_reconstruction_error(ours_and_exact):
     assert error == pytest.approx(np.mean(energy - captured), rel=1e-8)
 
 
+def test_standardised_models():
+    X = rows(n=120)
+    ours = StreamingKernelPCA(3, gamma=0.3, basis=60, scale="standard", random_state=0).fit(X)
+    standardised = (X - X.mean(axis=0)) / X.std(axis=0)
+    same = StreamingKernelPCA(3, gamma=0.3, basis=60, random_state=0).fit(standardised)
+    np.testing.assert_allclose(metrics.direction_cosines(ours, ours), 1.0)
+    assert metrics.captured_variance(ours, X) == pytest.approx(
+        metrics.captured_variance(same, standardised), rel=1e-6
+    )
+    with pytest.raises(ValueError, match="of standardised rows"):
+        metrics.principal_angles(ours, same)  # their rows have different units
+
+
 # --- in words --------------------------------------------------------------------------------
 
 

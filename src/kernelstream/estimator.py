@@ -429,10 +429,14 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Undo everything when an error is raised."""
+        """Undo everything when an error is raised.
+
+        Overflow is no warning here: values that are not finite are found and become an error.
+        """
         before = dict(self.__dict__)
         try:
-            yield
+            with np.errstate(over="ignore", invalid="ignore"):
+                yield
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -452,7 +456,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if batch_size == "auto":
             batch_size = min(basis.preferred_batch, 256 if tracker.sequential else 1024)
         elif not isinstance(batch_size, numbers.Integral) or int(batch_size) < 1:
-            raise ValueError(f"batch_size must be a positive integer or 'auto', got {batch_size!r}.")
+            raise ValueError(
+                f"batch_size must be a positive integer or 'auto', got {batch_size!r}."
+            )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if isinstance(self.random_state, numbers.Integral):
             seed = int(self.random_state)
@@ -545,9 +551,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _in_pieces(self, function: Any, X: Array) -> Array:
         """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
-        pieces = [
-            function(X[start : start + QUERY_ROWS]) for start in range(0, X.shape[0], QUERY_ROWS)
-        ]
+        starts = range(0, X.shape[0], QUERY_ROWS)
+        with np.errstate(over="ignore", invalid="ignore"):
+            pieces = [function(X[i : min(i + QUERY_ROWS, X.shape[0])]) for i in starts]
         result = cast(concatenate_rows(pieces), X.dtype)
         if not all_finite(result):
             raise ValueError(
@@ -561,9 +567,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             logger.info("%s: %d rows seen", type(self).__name__, self._model.n_rows)
 
 
-def checked_n_components(
-    n_components: Any, tracker: trackers.Tracker
-) -> int | float | None:
+def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:
     """The number of components as an int, a share as a float, or None; else an error in words."""
     if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
         if n_components >= 1:

@@ -202,11 +202,23 @@ def _components(model: Any) -> _Components:
                 f"{type(model).__name__} has no {name}; metrics compare fitted models whose "
                 "components are combinations of points, ours or scikit-learn's KernelPCA."
             )
+    points = np.asarray(to_host(model.basis_points_), dtype=np.float64)
+    kernel, standard = model.kernel_, getattr(model, "_standard", lambda: None)()
+    if standard is None:
+        block = kernel.block
+    else:
+        # Points in the units of the data: models that standardise differently have different
+        # kernels there.
+        points = standard.undo(points)
+
+        def block(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+            return kernel.block(standard.apply(X), standard.apply(Y))
+
     return _Components(
-        points=np.asarray(to_host(model.basis_points_), dtype=np.float64),
+        points=points,
         coefficients=np.asarray(to_host(model.dual_coef_), dtype=np.float64),
-        block=lambda X, Y: to_host(model.kernel_.block(X, Y)),
-        kernel=repr(model.kernel_),
+        block=block,
+        kernel=repr(kernel) if standard is None else f"{kernel!r} of standardised rows",
     )
 
 

@@ -56,9 +56,7 @@ def advance(model: Model, X: Array, weights: np.ndarray | None) -> Model:
         return replace(model, waiting=model.waiting.append(X, weights))
     if len(model.waiting):
         head = new[:fill]
-        model = replace(
-            folded(model, model.waiting.join(head.X, head.weights)), waiting=Waiting()
-        )
+        model = replace(folded(model, model.waiting.join(head.X, head.weights)), waiting=Waiting())
         new = new[fill:]
     whole = len(new) - len(new) % size
     model = folded(model, new[:whole])
@@ -88,9 +86,7 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
     if not kernel.fixed:
         kernel = kernel.fix(model.prepared(known.X), known.weights)
     parts = replace(model.parts, kernel=kernel)
-    return replace(
-        model, parts=parts, state=begin(parts, model.prepared(first.X), first.weights)
-    )
+    return replace(model, parts=parts, state=begin(parts, model.prepared(first.X), first.weights))
 
 
 def measure(rows: Rows) -> Standard:
@@ -216,7 +212,9 @@ def fold(
     rank = int(block.Z.shape[1])
     if tracker.sequential:
         w = None if weights is None else like(weights, block.Z)
-        rows = less_running_mean(block.Z, w, before, tracker.forgetting) if parts.center else block.Z
+        rows = (
+            less_running_mean(block.Z, w, before, tracker.forgetting) if parts.center else block.Z
+        )
         learned = tracker.update(state.tracker, rows, w, block.admitted)
     else:
         w = None if faded is None else like(faded, block.Z)
@@ -329,6 +327,4 @@ def keep_signs(parts: Parts, state: State) -> State:
     beta = parts.tracker.forgetting
     memory = math.inf if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
     _, vectors, _ = components(parts, state)
-    return replace(
-        state, signs=vectors, next_signs=state.n_rows + int(min(state.n_rows, memory))
-    )
+    return replace(state, signs=vectors, next_signs=state.n_rows + int(min(state.n_rows, memory)))

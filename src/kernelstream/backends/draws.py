@@ -58,7 +58,7 @@ def pick(rng: np.random.Generator, weights: np.ndarray, count: int) -> np.ndarra
     array([1])
     """
     possible = np.flatnonzero(weights > 0)
-    if len(possible) <= count:
-        return possible
+    if count == 0 or len(possible) <= count:
+        return possible[:count]
     keys = np.log(weights[possible]) + rng.gumbel(size=len(possible))
     return possible[np.sort(np.argpartition(keys, -count)[-count:])]

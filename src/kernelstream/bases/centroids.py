@@ -3,7 +3,7 @@
 k-means centroids span kernel PCA far better than sampled points do: averaging removes the noise of
 single rows, and the distances that a stationary kernel needs are the distances that k-means needs.
 What is needed beyond k-means is a policy for streams: the points are the means of all rows in their
-cells so far, refreshed at doubling times; when the residual rises, the stream has moved, and a
+cells so far, refreshed each time the rows have grown by half; when the residual rises, the stream has moved, and a
 quarter of the points moves with it; a reservoir of rows corrects the statistics that were gathered
 in older bases.
 """
@@ -52,12 +52,13 @@ START_STEPS = 5  # Lloyd steps on the start buffer
 RISE = 1.25  # the stream has moved when the residual is this much above its reference …
 SIGMAS = 5.0  # … and by this many standard errors
 MOVED_SHARE = 0.25  # points replaced when the stream has moved
-RELOCATED_SHARE = 0.05  # points replaced at a refresh at a doubling time
+REFRESH_FACTOR = 1.5  # points are refreshed each time the rows have grown by this factor
+RELOCATED_SHARE = 0.02  # points replaced at such a refresh
 RECENT_MASS = 0.10  # share of all rows that the recent ones count for when the stream has moved
 MOVED_STEPS = 3  # Lloyd steps when the stream has moved
 WORK_SHARE = 0.05  # of the stream's work may go into refreshes …
 WORK_CREDIT = 16.0  # … beyond this many at the start
-SETTLED = 1000  # rows a point after which refreshes at doublings stop: the means have converged
+SETTLED = 1000  # rows a point after which these refreshes stop: the means have converged
 QUERY_SHARE = 0.10  # a query refreshes a copy when this share of the rows came since the last
 REFERENCE_ROWS = 1000  # rows of the reservoir that measure the residual after a refresh
 
@@ -73,7 +74,7 @@ class CentroidsState:
     recent: tuple[Array, ...]  # the last rows, block by block
     n: int  # rows seen
     refreshed_at: int  # rows seen at the last refresh
-    next_refresh: int  # rows at which the next refresh at a doubling is due
+    next_refresh: int  # rows at which the next refresh is due
     residual: float  # moving average of ε/energy
     variance: float  # of ε/energy of single rows
     reference: float  # the residual that is normal for this basis
@@ -171,7 +172,7 @@ class Centroids(Basis):
             recent=(),
             n=0,
             refreshed_at=n,
-            next_refresh=2 * n,
+            next_refresh=math.ceil(REFRESH_FACTOR * n),
             residual=reference,
             variance=float(np.average((missed - residual) ** 2, weights=w)),
             reference=reference,
@@ -227,7 +228,7 @@ class Centroids(Basis):
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
     ) -> tuple[CentroidsState, Array] | None:
-        """Refresh the points at doubling times, move them when the stream has moved."""
+        """Refresh the points now and then, move them when the stream has moved."""
         if state.judged_at and state.n >= state.judged_at:
             helped = state.residual <= 0.9 * state.residual_before
             patience = 1 if helped else min(2 * state.patience, 64)
@@ -237,10 +238,10 @@ class Centroids(Basis):
         due = state.n >= state.next_refresh and state.n <= SETTLED * self.n_points
         waited = state.n - state.refreshed_at >= self._pause * state.patience
         if due and self._can_gain(state):
-            changed, T = self._refresh(kernel, state, clock, moved=False)
-            return replace(changed, next_refresh=2 * state.n), T
+            changed, T = self._refresh(kernel, state, clock, RELOCATED_SHARE)
+            return replace(changed, next_refresh=math.ceil(REFRESH_FACTOR * state.n)), T
         if self._has_moved(state) and waited:
-            changed, T = self._refresh(kernel, state, clock, moved=True)
+            changed, T = self._refresh(kernel, state, clock, MOVED_SHARE, moved=True)
             return (
                 replace(
                     changed,
@@ -254,11 +255,15 @@ class Centroids(Basis):
     def settle(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
     ) -> tuple[CentroidsState, Array] | None:
-        """Move the points to the present means of their cells if many rows came since."""
+        """Move the points to the present means of their cells if many rows came since.
+
+        No point is relocated here: a new cell is the mean of a few rows only, and a query has no
+        time to fill it.
+        """
         came = state.n - state.refreshed_at
         if came <= QUERY_SHARE * state.n or not self._can_gain(state):
             return None
-        return self._refresh(kernel, state, clock, moved=False)
+        return self._refresh(kernel, state, clock, 0.0)
 
     def correction(
         self, kernel: Kernel, state: CentroidsState
@@ -326,12 +331,17 @@ class Centroids(Basis):
         return state.work_refreshing + cost <= WORK_SHARE * state.work + WORK_CREDIT * cost
 
     def _refresh(
-        self, kernel: Kernel, state: CentroidsState, clock: Clock, moved: bool
+        self,
+        kernel: Kernel,
+        state: CentroidsState,
+        clock: Clock,
+        share: float,
+        moved: bool = False,
     ) -> tuple[CentroidsState, Array]:
-        """Move every point to the mean of its cell, and the least useful ones to new places."""
+        """Move every point to the mean of its cell, and the least useful share to new places."""
         rng = generator(clock.seed, "refresh", state.n)
         recent = self._recent(state)
-        points, mass = self._new_points(state, recent, rng, moved)
+        points, mass = self._new_points(state, recent, rng, share, moved)
         span = factorise(kernel, points)
         T = transition(kernel, state.span, span)
         reservoir = state.reservoir.rebase(T)
@@ -353,7 +363,12 @@ class Centroids(Basis):
         )
 
     def _new_points(
-        self, state: CentroidsState, recent: Array, rng: np.random.Generator, moved: bool
+        self,
+        state: CentroidsState,
+        recent: Array,
+        rng: np.random.Generator,
+        share: float,
+        moved: bool,
     ) -> tuple[Array, np.ndarray]:
         xp = namespace_of(state.sums)
         m = self.n_points
@@ -367,11 +382,9 @@ class Centroids(Basis):
         # A cell's use is its mass times the squared distance of its point to the span of the
         # others, 1/(K⁻¹)_jj = 1/Σ_l F_jl²: rare cells far from the rest are kept.
         use = state.mass / to_host(xp.sum(state.span.factor**2, axis=1))
-        replaced = math.ceil((MOVED_SHARE if moved else RELOCATED_SHARE) * m)
-        kept = np.sort(np.argsort(-use, kind="stable")[: max(m - replaced, 0)])
-        _, near = nearest(recent, take_rows(means, kept)) if len(kept) else (None, None)
+        kept = np.sort(np.argsort(-use, kind="stable")[: m - math.ceil(share * m)])
         ones = np.ones(recent.shape[0])
-        near = ones if near is None else near
+        near = nearest(recent, take_rows(means, kept))[1] if len(kept) else ones
         fresh = cast(draw_far(recent, ones, near, m - len(kept), rng), means.dtype)
         points = concatenate_rows([take_rows(means, kept), fresh])
         if not moved:

@@ -92,9 +92,7 @@ class Growing(Basis):
         residual = energy - row_norms_squared(Z)
         host_energy = to_host(energy)
         coherence = self._coherence(K, host_energy, state.energies)
-        candidates = np.flatnonzero(
-            self._admits(kernel, to_host(residual), host_energy, coherence)
-        )
+        candidates = np.flatnonzero(self._admits(kernel, to_host(residual), host_energy, coherence))
         room = None if self.max_points is None else self.max_points - state.span.rank
         if len(candidates) == 0 or room == 0:
             return state, Projection(Z, energy, _clip(residual))
@@ -165,9 +163,7 @@ class Growing(Basis):
             require_semidefinite(kernel, float(residual[worst]), float(energy[worst]))
         return self.admissible(residual, energy, coherence) & (residual > DEPENDENT * energy)
 
-    def _coherence(
-        self, K: Array, energy: np.ndarray, energies: np.ndarray
-    ) -> np.ndarray | None:
+    def _coherence(self, K: Array, energy: np.ndarray, energies: np.ndarray) -> np.ndarray | None:
         if not self.uses_coherence:
             return None
         if len(energies) == 0:

@@ -34,9 +34,7 @@ class Reservoir:
     def __len__(self) -> int:
         return 0 if self.priority is None else len(self.priority)
 
-    def offer(
-        self, X: Array, Z: Array, weights: np.ndarray | None, clock: Clock
-    ) -> Reservoir:
+    def offer(self, X: Array, Z: Array, weights: np.ndarray | None, clock: Clock) -> Reservoir:
         """Let the rows of a block compete for places."""
         n = X.shape[0]
         noise = -np.log(-np.log(uniforms(clock.seed, "reservoir", clock.row, n)))

@@ -48,7 +48,7 @@ def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
     """
     xp = namespace_of(X, Y)
     Y = cast(Y, X.dtype)
-    if resolution > 0.0 and not is_sparse(X):
+    if resolution > 0.0 and Y.shape[0] and not is_sparse(X):
         # The offset counts, not the largest norm: a shift is no help for data spread about 0,
         # and rows far away from all points have a kernel of 0 in any case.
         centre = xp.mean(Y, axis=0)

@@ -56,7 +56,8 @@ class Euclidean(Stationary):
     def in_float64(self) -> bool:
         """Whether float32 rows need float64 distances, because the kernel has a kink at 0.
 
-        There ``k ≈ 1 − c|x − y|``: an error of 1e-7 in the square is one of 3e-4 in the kernel.
+        There ``k ≈ 1 − c|x − y|``: an error of 1e-7 in the square is one of 3e-4 in the kernel
+        (of rows that nearly coincide), and the 1e-16 of float64 is one of 1e-8.
         """
         return False
 
