@@ -1,4 +1,4 @@
-"""StreamingKernelPCA: parameters, validation and scikit-learn's manners. The method is in stream.py."""
+"""StreamingKernelPCA: parameters, validation, scikit-learn's manners. No maths: see stream.py."""
 
 from __future__ import annotations
 
@@ -397,7 +397,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def n_tamed_steps_(self) -> int:
         """Steps of a Hebbian rule that had to be shortened (see :class:`trackers.Hebbian`)."""
         self._view_exists()
-        return int(getattr(settled(self._model).state.tracker, "tamed", 0))
+        state = settled(self._model).state
+        return int(getattr(state and state.tracker, "tamed", 0))
 
     # -- inside
 
@@ -570,7 +571,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:
     """The number of components as an int, a share as a float, or None; else an error in words."""
     if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
-        if n_components >= 1:
+        if int(n_components) >= 1:
             return int(n_components)
     elif tracker.sequential:
         raise ValueError(

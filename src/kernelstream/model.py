@@ -88,6 +88,13 @@ class Waiting:
         ]
         return Rows(concatenate_rows(blocks), np.concatenate(filled))
 
+    def packed(self) -> Waiting:
+        """The same rows in one piece: how they came in is no part of the model."""
+        if not self.rows:
+            return self
+        rows = self.join().canonical()
+        return Waiting((rows.X,), (rows.weights,))
+
     def append(self, X: Array, weights: np.ndarray | None) -> Waiting:
         """Keep copies of more rows."""
         if X.shape[0] == 0:
@@ -111,6 +118,16 @@ class Rows:
 
     def __getitem__(self, where: slice) -> Rows:
         return Rows(self.X[where], None if self.weights is None else self.weights[where])
+
+    def canonical(self) -> Rows:
+        """The same rows in C order, and no weights where all are 1.
+
+        Products round differently on transposed memory and with ones multiplied in: the model must
+        not depend, bit for bit, on how the caller holds its rows.
+        """
+        X = np.ascontiguousarray(self.X) if isinstance(self.X, np.ndarray) else self.X
+        plain = self.weights is None or bool(np.all(self.weights == 1.0))
+        return Rows(X, None if plain else self.weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ import numpy as np
 
 from kernelstream.part import Part
 
-
 __all__ = ["Constant", "EigenvalueAnnealed", "InverseTime", "Schedule", "SearchThenConverge"]
 
 

@@ -166,6 +166,8 @@ def _encode(value: Any, where: str, tensors: dict[str, np.ndarray]) -> Any:
         return number if math.isfinite(number) else {"float": repr(number)}
     if isinstance(value, Part):
         return _encode_part(value, where, tensors)
+    if isinstance(value, Waiting):
+        value = value.packed()
     if dataclasses.is_dataclass(value) and type(value).__name__ in STATES:
         fields = {
             f.name: _encode(getattr(value, f.name), f"{where}.{f.name}", tensors)

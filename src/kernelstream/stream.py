@@ -79,6 +79,7 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
 
     ``fit`` knows all rows and takes scaling and the kernel's numbers from them.
     """
+    first = first.canonical()
     known = first if all_rows is None else all_rows
     if model.standardise:
         model = replace(model, standard=measure(known))
@@ -91,7 +92,7 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
 
 def measure(rows: Rows) -> Standard:
     """Mean and deviation of each column; a constant column keeps its unit."""
-    X = to_host(rows.X).astype(float)
+    X = to_host(rows.X).astype(float, order="C")
     mean = np.average(X, axis=0, weights=rows.weights)
     deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=rows.weights))
     return Standard(mean, np.where(deviation > 0, deviation, 1.0))
@@ -102,7 +103,7 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     state = model.state
     assert state is not None
     for start in range(0, len(rows), model.batch_size):
-        block = rows[start : start + model.batch_size]
+        block = rows[start : start + model.batch_size].canonical()
         state = fold(model.parts, state, model.prepared(block.X), block.weights, frozen)
     return replace(model, state=state)
 

@@ -165,13 +165,30 @@ def components(
         return values, vectors, mean
     if isinstance(parts.n_components, int):
         values, vectors = values[: parts.n_components], vectors[:, : parts.n_components]
-    return values, vectors * signs(vectors, state.signs)[None, :], mean
+    shown = scores_of_points(parts, state, vectors, mean)
+    return values, vectors * signs(vectors, shown, state.signs)[None, :], mean
 
 
-def signs(vectors: Array, reference: Array | None) -> Array:
-    """Signs that make each component agree with the reference component it is nearest to."""
+def scores_of_points(parts: Parts, state: State, vectors: Array, mean: Array) -> Array:
+    """Scores of the basis points (of the coordinate axes where there are none).
+
+    Unlike the coordinates they do not depend on the order of the points: a sign that is read off
+    them is the same for the same rows in another order, and that of scikit-learn's KernelPCA.
+    """
+    span = parts.basis.span(state.basis)
+    if span is None:
+        return vectors
+    points = to_float64(span.points)
+    return parts.kernel.block(points, points) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
+
+
+def signs(vectors: Array, shown: Array, reference: Array | None) -> Array:
+    """Signs that make each component agree with the reference component it is nearest to.
+
+    Where there is none, the largest of the scores ``shown`` becomes positive.
+    """
     xp = namespace_of(vectors)
-    flip = canonical_signs(vectors)
+    flip = canonical_signs(shown)
     if reference is None or reference.shape[1] == 0 or vectors.shape[1] == 0:
         return flip
     reference = padded(reference, (int(vectors.shape[0]), int(reference.shape[1])))

@@ -144,8 +144,8 @@ class Basis(Part):
         """Return the state for a second pass: all rows will be expressed in the present basis."""
         return state
 
-    def span(self, state: Any) -> Span:
-        """Points and factor of the state."""
+    def span(self, state: Any) -> Span | None:
+        """Points and factor of the state; None where there are no points."""
         return state.span
 
 

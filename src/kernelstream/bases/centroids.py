@@ -3,9 +3,9 @@
 k-means centroids span kernel PCA far better than sampled points do: averaging removes the noise of
 single rows, and the distances that a stationary kernel needs are the distances that k-means needs.
 What is needed beyond k-means is a policy for streams: the points are the means of all rows in their
-cells so far, refreshed each time the rows have grown by half; when the residual rises, the stream has moved, and a
-quarter of the points moves with it; a reservoir of rows corrects the statistics that were gathered
-in older bases.
+cells so far, refreshed each time the rows have grown by half; when the residual rises, the stream
+has moved, and a quarter of the points moves with it; a reservoir of rows corrects the statistics
+that were gathered in older bases.
 """
 
 from __future__ import annotations

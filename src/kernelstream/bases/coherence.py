@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelstream.checks import check_count, check_number
 from kernelstream.bases.growing import Growing
+from kernelstream.checks import check_count, check_number
 
 
 class Coherence(Growing):

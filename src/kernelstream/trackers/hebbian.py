@@ -192,7 +192,10 @@ def learn_rows(
     variances: np.ndarray,
     per_component: bool,
 ) -> tuple[Array, int]:
-    """Sanger's rule over a few rows; ``variances`` is updated. Returns V and the steps shortened."""
+    """Sanger's rule over a few rows: the new V and how many steps were shortened.
+
+    ``variances``, the running variances of the outputs, is updated in place.
+    """
     xp = namespace_of(V)
     G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z)))
     K = np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
