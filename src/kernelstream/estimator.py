@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_random_state, validate_data
 
@@ -27,9 +32,11 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_float64,
 )
+from kernelstream.certificate import Certificate, certify
 from kernelstream.export import to_sklearn
+from kernelstream.merge import merged
 from kernelstream.model import Model, Parts
-from kernelstream.stream import advance, learn_all, settled, view, view_of_blocks
+from kernelstream.stream import advance, caught_up, learn_all, settled, view, view_of_blocks
 from kernelstream.view import View
 
 QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
@@ -329,6 +336,40 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
         return model
 
+    def merge(self, other: StreamingKernelPCA) -> Self:
+        """A new model of the rows that both have seen.
+
+        Parameters
+        ----------
+        other : StreamingKernelPCA
+            A model of the same features, with the same kernel and the same numbers in it.
+
+        Returns
+        -------
+        StreamingKernelPCA
+            With the parameters of this one; neither of the two is changed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(900, 3))
+        >>> first, second = (
+        ...     StreamingKernelPCA(2, gamma=0.1, basis=40, random_state=i).partial_fit(half)
+        ...     for i, half in enumerate((X[:400], X[400:]))
+        ... )
+        >>> first.merge(second).n_samples_seen_
+        900
+        """
+        self._view_exists()
+        other._view_exists()
+        model = clone(self)
+        model._model = merged(self._model, other._model)
+        model.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        return model
+
     def to_sklearn(self) -> Any:
         """A fitted ``sklearn.decomposition.KernelPCA`` with the same scores."""
         return to_sklearn(self._view(), self._standard(), self.n_features_in_)
@@ -389,6 +430,14 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self._view().intercept
 
     @property
+    def certificate_(self) -> Certificate:
+        """What is certain about batch kernel PCA of all rows seen."""
+        shown = self._view()
+        plain = caught_up(self._model)
+        assert plain.state is not None
+        return certify(plain.parts, plain.state, shown)
+
+    @property
     def kernel_(self) -> kernels.Kernel:
         """The kernel with its numbers."""
         return self._view().kernel
@@ -407,7 +456,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.scale is None  # centring would fill the matrix
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -463,7 +512,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if isinstance(self.random_state, numbers.Integral):
             seed = int(self.random_state)
-        parts = Parts(kernel, basis, tracker, bool(self.center), n_components, seed)
+        parts = Parts(kernel, basis, tracker, bool(self.center), n_components, seed, self.certify)
         return Model(
             parts=parts,
             batch_size=int(batch_size),

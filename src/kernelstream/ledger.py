@@ -6,15 +6,23 @@ are orthogonal to everything that is held: they are *fresh*. When the basis grow
 missed before may lie inside the new span: they become *stale* and enter every bound under a square
 root. When the basis loses directions, held energy is lost and becomes missed energy.
 
-The rules are the ``k = ∞`` rows of the table in section 3 of the certificate's derivation
-(``docs``: "The error certificate"): |G|² ≤ stale and |Φ − Φ̂|² ≤ stale + fresh always hold, where G
-is the part of the error that lies inside the present span.
+Write Φ for the mapped rows as columns, Φ̂ for what is held, P for the projection on the present
+span, R = Φ − Φ̂ and G = PR, and κ_k(M) for the sum of the k largest eigenvalues of M. The rules keep
+two invariants, for k = ∞ (the trace) always and for k = 1 … K where the ledger has K orders:
+
+    (I1)  κ_k(GᵀG) ≤ stale_k          (I2)  κ_k(RᵀR) ≤ stale_k + fresh_k
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+
+def _nothing() -> np.ndarray:
+    return np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -29,10 +37,22 @@ class Ledger:
         Missed energy that is orthogonal to the present span.
     stale : float
         Bound on the missed energy that may lie inside the present span.
+    fresh_orders, stale_orders : arrays of shape (K,)
+        The same for the k largest directions together, k = 1 … K; empty unless asked for.
     stale_weight : float
         Total weight of the rows folded before the last growth of the span.
     complete : bool
         False once energy was lost that nobody could measure (iterative trackers keep no scatter).
+    blocks : int
+        Number of blocks that were added up.
+    longest : int
+        Rows in the longest of them.
+    extent : float
+        Largest squared norm of a row, as far as the kernel's rounding error depends on it.
+    deviation : float
+        Largest error of float32 coordinates that was measured, relative to √k(x,x).
+    rounding : float
+        Relative rounding errors of the bases that were left behind.
 
     Examples
     --------
@@ -44,32 +64,62 @@ class Ledger:
     energy: float = 0.0
     fresh: float = 0.0
     stale: float = 0.0
+    fresh_orders: np.ndarray = field(default_factory=_nothing)
+    stale_orders: np.ndarray = field(default_factory=_nothing)
     stale_weight: float = 0.0
     complete: bool = True
+    blocks: int = 0
+    longest: int = 0
+    extent: float = 0.0
+    deviation: float = 0.0
+    rounding: float = 0.0
 
-    def fold(self, energy: float, missed: float) -> Ledger:
-        """Enter rows with their energy Σ w k(x,x) and what the basis misses of it."""
+    def fold(self, energy: float, missed: float, orders: np.ndarray | None = None) -> Ledger:
+        """Enter rows: their energy Σ w k(x,x), what the basis misses of it, and κ_1 … κ_K of that.
+
+        Without ``orders`` the trace stands for all of them.
+        """
         # ε < 0 is rounding only; clipping it keeps the account an upper bound.
-        return replace(self, energy=self.energy + energy, fresh=self.fresh + max(missed, 0.0))
+        missed = max(missed, 0.0)
+        added = missed if orders is None else np.minimum(orders, missed)
+        return replace(
+            self,
+            energy=self.energy + energy,
+            fresh=self.fresh + missed,
+            fresh_orders=self.fresh_orders + added,
+        )
 
     def grow(self, weight: float) -> Ledger:
         """Points were appended: everything missed so far may now lie inside the span."""
         return replace(
-            self, stale=self.stale + self.fresh, fresh=0.0, stale_weight=max(weight, 0.0)
+            self,
+            stale=self.stale + self.fresh,
+            stale_orders=self.stale_orders + self.fresh_orders,
+            fresh=0.0,
+            fresh_orders=0.0 * self.fresh_orders,
+            stale_weight=max(weight, 0.0),
         )
 
-    def rebase(self, weight: float, loss: float | None) -> Ledger:
-        """Change the basis (append the new points, then drop the old): ``loss`` = tr S − tr TSTᵀ.
+    def rebase(self, weight: float, loss: float | None, orders: np.ndarray | None = None) -> Ledger:
+        """Change the basis: append the new points, then drop the old.
 
-        The cross term 2√(stale·loss) is what remains of the triangle inequality: fresh parts are
-        orthogonal to what is lost, stale parts need not be.
+        ``loss`` is tr S − tr TSTᵀ and ``orders`` are κ_k of the lost part. The cross term
+        2√(stale·loss) is what remains of the triangle inequality: fresh parts are orthogonal to
+        what is lost, stale parts need not be.
         """
         grown = self.grow(weight)
         if loss is None:
             return replace(grown, complete=False)
         loss = max(loss, 0.0)
-        cross = 2.0 * math.sqrt(grown.stale) * math.sqrt(loss)  # the product itself may underflow
-        return replace(grown, fresh=grown.fresh + loss + cross)
+        lost = np.full(len(self.fresh_orders), loss) if orders is None else orders
+        # The root of each factor: their product may leave the range of float64.
+        cross = 2.0 * math.sqrt(grown.stale) * math.sqrt(loss)
+        crosses = 2.0 * np.sqrt(grown.stale_orders) * np.sqrt(lost)
+        return replace(
+            grown,
+            fresh=grown.fresh + loss + cross,
+            fresh_orders=grown.fresh_orders + lost + crosses,
+        )
 
     def decay(self, factor: float) -> Ledger:
         """Forget: every squared quantity shrinks by the same factor."""
@@ -78,8 +128,33 @@ class Ledger:
             energy=self.energy * factor,
             fresh=self.fresh * factor,
             stale=self.stale * factor,
+            fresh_orders=self.fresh_orders * factor,
+            stale_orders=self.stale_orders * factor,
             stale_weight=self.stale_weight * factor,
         )
+
+    def merge(self, other: Ledger) -> Ledger:
+        """Two streams in one basis: columns are put side by side, squares add."""
+        return Ledger(
+            energy=self.energy + other.energy,
+            fresh=self.fresh + other.fresh,
+            stale=self.stale + other.stale,
+            fresh_orders=self.fresh_orders + other.fresh_orders,
+            stale_orders=self.stale_orders + other.stale_orders,
+            stale_weight=self.stale_weight + other.stale_weight,
+            complete=self.complete and other.complete,
+            blocks=self.blocks + other.blocks,
+            longest=max(self.longest, other.longest),
+            extent=max(self.extent, other.extent),
+            deviation=max(self.deviation, other.deviation),
+            rounding=max(self.rounding, other.rounding),
+        )
+
+    def missed_by(self, k: int) -> tuple[float, float]:
+        """Bounds (stale_k, fresh_k) on κ_k; the trace where this order is not kept."""
+        if 1 <= k <= len(self.fresh_orders):
+            return float(self.stale_orders[k - 1]), float(self.fresh_orders[k - 1])
+        return self.stale, self.fresh
 
     @property
     def missed(self) -> float:

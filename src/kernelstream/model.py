@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, concatenate_rows, is_sparse, like
+from kernelstream.backends.arrays import Array, concatenate_rows, is_sparse, like, to_float64
 from kernelstream.bases import Basis
 from kernelstream.kernels import Kernel
 from kernelstream.ledger import Ledger
@@ -24,13 +24,14 @@ class Parts:
     center: bool
     n_components: int | float | None
     seed: int
+    certify: str | bool = "auto"
 
 
 class Cached:
     """A value that may carry a computed view of itself, which is no part of the value."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "view"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("view", "caught_up")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,5 +170,7 @@ class Model(Cached):
         return len(self.waiting) + (0 if self.state is None else self.state.n_rows)
 
     def prepared(self, X: Array) -> Array:
-        """Rows as the kernel sees them."""
+        """Rows as the kernel sees them; in float64 where a proof is wanted."""
+        if self.parts.certify == "tight":
+            X = to_float64(X)
         return X if self.standard is None else self.standard.apply(X)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.accounting import after_change, blank_ledger, enter
 from kernelstream.backends.arrays import (
     Array,
     cast,
@@ -30,7 +31,6 @@ from kernelstream.backends.arrays import (
 from kernelstream.backends.draws import generator
 from kernelstream.bases import Clock, Projection
 from kernelstream.bases.base import finite, residual_energy
-from kernelstream.ledger import Ledger
 from kernelstream.model import Model, Parts, Rows, Standard, State, Waiting
 from kernelstream.trackers import Moments
 from kernelstream.trackers.base import padded
@@ -108,16 +108,20 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     return replace(model, state=state)
 
 
-def settled(model: Model) -> Model:
-    """The model with the waiting rows folded and the basis brought up to date.
-
-    This is what queries look at; the stream itself goes on from the model as it was.
-    """
-    if model.waiting:
+def caught_up(model: Model) -> Model:
+    """The model with the waiting rows folded; the stream itself goes on without that."""
+    if not model.waiting:
+        return model
+    if "caught_up" not in model.__dict__:
         rows = model.waiting.join()
-        if model.state is None:
-            model = started(model, rows)
-        model = replace(folded(model, rows), waiting=Waiting())
+        begun = started(model, rows) if model.state is None else model
+        model.__dict__["caught_up"] = replace(folded(begun, rows), waiting=Waiting())
+    return model.__dict__["caught_up"]
+
+
+def settled(model: Model) -> Model:
+    """The model with the waiting rows folded and the basis brought up to date: what queries see."""
+    model = caught_up(model)
     assert model.state is not None
     change = model.parts.basis.settle(
         model.parts.kernel, model.state.basis, Clock(model.parts.seed, model.state.n_rows)
@@ -156,14 +160,14 @@ def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
         order = generator(model.parts.seed, "order").permutation(n)
     model = started(model, picked(rows, order[: start_rows(model)]), rows)
     if model.parts.tracker.sequential or not model.parts.basis.settles_late:
-        return folded(model, rows)
+        return signed_anew(folded(model, rows))
     for start in range(0, n, model.batch_size):
         model = folded(model, picked(rows, order[start : start + model.batch_size]))
     model = settled(model)
     assert model.state is not None
     basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
     empty = blank(model.parts, basis, model.state.moments.total)
-    return folded(replace(model, state=empty), rows, frozen=True)
+    return signed_anew(folded(replace(model, state=empty), rows, frozen=True))
 
 
 def picked(rows: Rows, index: np.ndarray) -> Rows:
@@ -187,7 +191,7 @@ def blank(parts: Parts, basis: Any, reference: Array) -> State:
         moments=Moments(0.0, like(np.zeros(rank), reference)),
         basis=basis,
         tracker=parts.tracker.begin(rank, r, reference),
-        ledger=Ledger(),
+        ledger=blank_ledger(parts),
         signs=None,
         next_signs=1,
     )
@@ -207,7 +211,7 @@ def fold(
     else:
         basis, block = parts.basis.project(parts.kernel, state.basis, X, faded, clock)
         state = replace(state, basis=basis)
-    state = replace(state, ledger=enter(state, block, faded))
+    state = replace(state, ledger=enter(parts, state, X, block, faded))
 
     # mean → tracker: rows as they are for moments, less the running mean for sequential rules
     rank = int(block.Z.shape[1])
@@ -269,18 +273,6 @@ def decay(parts: Parts, state: State, factor: float) -> State:
     )
 
 
-def enter(state: State, block: Projection, weights: np.ndarray | None) -> Ledger:
-    """Enter the energies of a block; rows before the last admitted point become stale with it."""
-    w = np.ones(block.Z.shape[0]) if weights is None else weights
-    energy = w * to_host(block.energy).astype(float)
-    missed = w * to_host(block.residual).astype(float)
-    ledger, first = state.ledger, block.fresh_from
-    if block.admitted:
-        ledger = ledger.fold(float(energy[:first].sum()), float(missed[:first].sum()))
-        ledger = ledger.grow(state.moments.weight + float(w[:first].sum()))
-    return ledger.fold(float(energy[first:].sum()), float(missed[first:].sum()))
-
-
 def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: float) -> Array:
     """Each row less the mean of all rows up to and including it.
 
@@ -307,14 +299,22 @@ def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: fl
 def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
     """Change the basis: one matrix carries mean, tracker, ledger and signs along."""
     tracker, loss = parts.tracker.rebase(state.tracker, T)
+    signs = state.signs
     return replace(
         state,
         basis=basis,
         tracker=tracker,
         moments=Moments(state.moments.weight, T @ state.moments.total),
-        ledger=state.ledger.rebase(state.moments.weight, loss),
-        signs=None if state.signs is None else T @ state.signs,
+        ledger=after_change(parts, state, parts.basis.span(basis), T, loss),
+        signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
     )
+
+
+def signed_anew(model: Model) -> Model:
+    """Take the signs from the finished model: which rows came first no longer matters."""
+    assert model.state is not None
+    state = replace(model.state, signs=None, next_signs=0)
+    return replace(model, state=keep_signs(model.parts, state))
 
 
 def keep_signs(parts: Parts, state: State) -> State:

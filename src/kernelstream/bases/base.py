@@ -144,6 +144,12 @@ class Basis(Part):
         """Return the state for a second pass: all rows will be expressed in the present basis."""
         return state
 
+    def merge(
+        self, kernel: Kernel, a: Any, b: Any, seed: int
+    ) -> tuple[Any, Array | None, Array | None]:
+        """One basis for two states, and the matrices that carry each into it (None: unchanged)."""
+        raise ValueError(f"Models with the basis {self} cannot be merged.")
+
     def span(self, state: Any) -> Span | None:
         """Points and factor of the state; None where there are no points."""
         return state.span
@@ -171,6 +177,12 @@ def transition(kernel: Kernel, old: Span, new: Span) -> Array:
     xp = namespace_of(old.factor)
     cross = kernel.block(to_float64(new.points), to_float64(old.points))
     return xp.matrix_transpose(new.factor) @ (cross @ old.factor)
+
+
+def same_points(a: Span, b: Span) -> bool:
+    """Whether two spans have the same points in the same order."""
+    xp = namespace_of(a.points)
+    return a.points.shape == b.points.shape and bool(xp.all(a.points == b.points))
 
 
 def residual_energy(energy: Array, Z: Array) -> Array:

@@ -39,6 +39,7 @@ from kernelstream.bases.base import (
     factorise,
     finite,
     residual_energy,
+    same_points,
     transition,
 )
 from kernelstream.bases.lloyd import draw_far, lloyd, nearest, seed_points
@@ -55,6 +56,7 @@ MOVED_SHARE = 0.25  # points replaced when the stream has moved
 REFRESH_FACTOR = 1.5  # points are refreshed each time the rows have grown by this factor
 RELOCATED_SHARE = 0.02  # points replaced at such a refresh
 RECENT_MASS = 0.10  # share of all rows that the recent ones count for when the stream has moved
+MERGE_STEPS = 10  # weighted Lloyd steps on the points of two models
 MOVED_STEPS = 3  # Lloyd steps when the stream has moved
 WORK_SHARE = 0.05  # of the stream's work may go into refreshes …
 WORK_CREDIT = 16.0  # … beyond this many at the start
@@ -282,6 +284,61 @@ class Centroids(Basis):
         Z = state.span.coordinates(kernel, rows)
         return replace(state, reservoir=state.reservoir.with_coordinates(Z))
 
+    def merge(
+        self, kernel: Kernel, a: CentroidsState, b: CentroidsState, seed: int
+    ) -> tuple[CentroidsState, Array | None, Array | None]:
+        """All points of both, and weighted k-means back to the larger size."""
+        shared = same_points(a.span, b.span)
+        if shared:
+            span, to_a, to_b = a.span, None, None
+            mass, sums = a.mass + b.mass, a.sums + b.sums
+            ours, theirs = a.reservoir, b.reservoir
+        else:
+            points, mass = self._joint_points(a, b, seed)
+            span = factorise(kernel, points)
+            to_a, to_b = transition(kernel, a.span, span), transition(kernel, b.span, span)
+            sums = to_float64(points) * like(mass, to_float64(points))[:, None]
+            ours, theirs = a.reservoir.rebase(to_a), b.reservoir.rebase(to_b)
+        reservoir = ours.merge(theirs)
+        residual, variance = self._measure(kernel, span, reservoir, a.unit)
+        n = a.n + b.n
+        joint = replace(
+            a,
+            span=span,
+            mass=mass,
+            sums=sums,
+            reservoir=reservoir,
+            recent=self._keep_recent(a.recent, self._recent(b)),
+            n=n,
+            refreshed_at=n,
+            next_refresh=math.ceil(REFRESH_FACTOR * n),
+            residual=residual,
+            variance=variance,
+            reference=residual,
+            work=a.work + b.work,
+            work_refreshing=a.work_refreshing + b.work_refreshing,
+            patience=1,
+            judged_at=0,
+        )
+        return joint, to_a, to_b
+
+    def _joint_points(
+        self, a: CentroidsState, b: CentroidsState, seed: int
+    ) -> tuple[Array, np.ndarray]:
+        means = concatenate_rows([self._means(a), cast(self._means(b), a.span.points.dtype)])
+        mass = np.concatenate([a.mass, b.mass])
+        most = max(a.span.points.shape[0], b.span.points.shape[0], self.n_points)
+        few = distinct_rows(means, most)
+        if few is not None:
+            points = take_rows(means, few)
+        else:
+            rng = generator(seed, "merge", a.n + b.n)
+            heavy = np.sort(np.argsort(-mass, kind="stable")[:most])
+            weights = np.maximum(mass, np.finfo(float).tiny)
+            points, _ = lloyd(means, weights, take_rows(means, heavy), MERGE_STEPS, rng)
+        labels, _ = nearest(means, points)
+        return points, np.bincount(labels, mass, minlength=points.shape[0])
+
     # -- the policy's steps
 
     def _assign(self, kernel: Kernel, points: Array, X: Array) -> tuple[np.ndarray, Array]:
@@ -362,6 +419,17 @@ class Centroids(Basis):
             T,
         )
 
+    def _means(self, state: CentroidsState) -> Array:
+        """Present means of the cells; an empty cell keeps its point."""
+        xp = namespace_of(state.sums)
+        counted = np.maximum(state.mass, np.finfo(float).tiny)
+        means = xp.where(
+            like(state.mass > 0, state.sums)[:, None],
+            state.sums / like(counted, state.sums)[:, None],
+            to_float64(state.span.points),
+        )
+        return cast(means, state.span.points.dtype)
+
     def _new_points(
         self,
         state: CentroidsState,
@@ -370,18 +438,11 @@ class Centroids(Basis):
         share: float,
         moved: bool,
     ) -> tuple[Array, np.ndarray]:
-        xp = namespace_of(state.sums)
         m = self.n_points
-        counted = np.maximum(state.mass, np.finfo(float).tiny)
-        means = xp.where(
-            like(state.mass > 0, state.sums)[:, None],
-            state.sums / like(counted, state.sums)[:, None],
-            to_float64(state.span.points),
-        )
-        means = cast(means, state.span.points.dtype)
+        means = self._means(state)
         # A cell's use is its mass times the squared distance of its point to the span of the
         # others, 1/(K⁻¹)_jj = 1/Σ_l F_jl²: rare cells far from the rest are kept.
-        use = state.mass / to_host(xp.sum(state.span.factor**2, axis=1))
+        use = state.mass / to_host(namespace_of(means).sum(state.span.factor**2, axis=1))
         kept = np.sort(np.argsort(-use, kind="stable")[: m - math.ceil(share * m)])
         ones = np.ones(recent.shape[0])
         near = nearest(recent, take_rows(means, kept))[1] if len(kept) else ones

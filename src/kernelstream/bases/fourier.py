@@ -77,6 +77,17 @@ class Fourier(Basis):
         phase = product(X, cast(state.frequencies, X.dtype))
         return xp.concat([xp.cos(phase), xp.sin(phase)], axis=1) / phase.shape[1] ** 0.5
 
+    def merge(
+        self, kernel: Kernel, a: FourierState, b: FourierState, seed: int
+    ) -> tuple[FourierState, Array | None, Array | None]:
+        """Take the frequencies as they are; they have to be the same."""
+        xp = namespace_of(a.frequencies)
+        if not bool(xp.all(a.frequencies == b.frequencies)):
+            raise ValueError(
+                "Models with different random features cannot be merged: use the same random_state."
+            )
+        return a, None, None
+
     def project(
         self,
         kernel: Kernel,

@@ -19,6 +19,7 @@ from kernelstream.bases.base import (
     factorise,
     finite,
     residual_energy,
+    same_points,
 )
 from kernelstream.checks import check_count
 from kernelstream.kernels import Kernel
@@ -102,6 +103,16 @@ class Landmarks(Basis):
     def coordinates(self, kernel: Kernel, state: FixedState, X: Array) -> Array:
         """Coordinates of rows."""
         return state.span.coordinates(kernel, X)
+
+    def merge(
+        self, kernel: Kernel, a: FixedState, b: FixedState, seed: int
+    ) -> tuple[FixedState, Array | None, Array | None]:
+        """Take the points as they are; they have to be the same."""
+        if not same_points(a.span, b.span):
+            raise ValueError(
+                "Models with different landmarks cannot be merged: give the same points to both."
+            )
+        return a, None, None
 
     def project(
         self,

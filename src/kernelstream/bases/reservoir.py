@@ -85,6 +85,21 @@ class Reservoir:
             take_rows(concatenate_rows(list(self.coordinates)), self.position),
         )
 
+    def merge(self, other: Reservoir) -> Reservoir:
+        """The sample of both streams: the highest priorities of both, coordinates in one basis."""
+        if len(self) == 0 or len(other) == 0:
+            return other if len(self) == 0 else self
+        (rows, z), (more_rows, more_z) = self.sample(), other.sample()
+        priority = np.concatenate([self.priority, other.priority])
+        kept = np.sort(np.argsort(-priority, kind="stable")[: self.size])
+        return replace(
+            self,
+            rows=(take_rows(concatenate_rows([rows, more_rows]), kept),),
+            coordinates=(take_rows(concatenate_rows([z, more_z]), kept),),
+            priority=priority[kept],
+            position=np.arange(len(kept)),
+        )
+
     def rebase(self, T: Array) -> Reservoir:
         """Carry the old coordinates along: c ← T c, as the scatter matrix is carried."""
         if len(self) == 0:

@@ -123,6 +123,18 @@ class Kernel(Part):
         Y = to_float64(Y)
         return mirrored(self.block(Y, Y), self.diag(Y))
 
+    def rounding(self, extent: float, d: int) -> float:
+        """Bound on the error of a computed value, in units of u·√(k(x,x) k(y,y)).
+
+        u is the unit roundoff; ``extent`` is the largest ``extent(X, …)`` of the rows involved.
+        First order, worst case: the certificate adds it to every statement.
+        """
+        raise NotImplementedError
+
+    def extent(self, X: Array, span: Any) -> float:
+        """What of the rows' size matters for ``rounding``: nothing, unless distances are taken."""
+        return 0.0
+
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """The matrix ``k(x_i, y_j)``, with arguments and result checked.
 

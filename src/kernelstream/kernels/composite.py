@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,10 @@ class Pair(Kernel):
         # Sums of positive semidefinite matrices are, and so are entrywise products (Schur).
         return self.left.psd and self.right.psd
 
+    def extent(self, X: Array, span: Any) -> float:
+        """The larger of the two."""
+        return max(self.left.extent(X, span), self.right.extent(X, span))
+
     def block(self, X: Array, Y: Array) -> Array:
         """The blocks of both, combined."""
         return self.combine(self.left.block(X, Y), self.right.block(X, Y))
@@ -69,6 +74,10 @@ class Sum(Pair):
     >>> kernel.get_params()["left__gamma"]
     0.5
     """
+
+    def rounding(self, extent: float, d: int) -> float:
+        """Errors add, and so do energies: the larger factor serves both."""
+        return max(self.left.rounding(extent, d), self.right.rounding(extent, d)) + 1.0
 
     def combine(self, left: Array, right: Array) -> Array:
         """``left + right``."""
@@ -95,6 +104,10 @@ class Product(Pair):
     def unit_norm(self) -> bool:
         """If both have it."""
         return self.left.unit_norm and self.right.unit_norm
+
+    def rounding(self, extent: float, d: int) -> float:
+        """Relative errors add."""
+        return self.left.rounding(extent, d) + self.right.rounding(extent, d) + 1.0
 
     def combine(self, left: Array, right: Array) -> Array:
         """``left * right``."""
@@ -130,6 +143,10 @@ class Constant(Kernel):
     def unit_norm(self) -> bool:
         """Only if the value is 1."""
         return self.value == 1
+
+    def rounding(self, extent: float, d: int) -> float:
+        """A constant is exact but for its own rounding."""
+        return 1.0
 
     def block(self, X: Array, Y: Array) -> Array:
         """The value everywhere."""
@@ -182,6 +199,10 @@ class FromCallable(Kernel):
         """Refuse what cannot be called."""
         expected = "a function of two blocks of rows that returns a matrix"
         require(self, "function", callable(self.function), expected)
+
+    def rounding(self, extent: float, d: int) -> float:
+        """Unknown: no certificate is given for a callable."""
+        return math.inf
 
     def block(self, X: Array, Y: Array) -> Array:
         """What the function returns, checked."""

@@ -46,19 +46,28 @@ def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
     array([[25.,  1.]])
     """
-    xp = namespace_of(X, Y)
     Y = cast(Y, X.dtype)
-    if resolution > 0.0 and Y.shape[0] and not is_sparse(X):
-        # The offset counts, not the largest norm: a shift is no help for data spread about 0,
-        # and rows far away from all points have a kernel of 0 in any case.
-        centre = xp.mean(Y, axis=0)
-        if resolution * float(xp.sum(centre * centre)) > 16.0:
-            X, Y = X - centre, Y - centre
+    centre = shift(X, Y, resolution)
+    if centre is not None:
+        X, Y = X - centre, Y - centre
     sq = product(X, Y)
     sq *= -2.0
     sq += row_norms_squared(X)[:, None]
     sq += row_norms_squared(Y)[None, :]
     return overwrite("maximum", sq, 0.0)
+
+
+def shift(X: Array, Y: Array, resolution: float) -> Array | None:
+    """The mean of the points Y where distances need a shift by it, else None.
+
+    The offset counts, not the largest norm: a shift is no help for data spread about 0, and rows
+    far away from all points have a kernel of 0 in any case.
+    """
+    if resolution <= 0.0 or Y.shape[0] == 0 or is_sparse(X):
+        return None
+    xp = namespace_of(Y)
+    centre = xp.mean(Y, axis=0)
+    return centre if resolution * float(xp.sum(centre * centre)) > 16.0 else None
 
 
 def manhattan_distances(X: Array, Y: Array) -> Array:

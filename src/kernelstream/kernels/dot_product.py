@@ -5,6 +5,7 @@ The parameters mean what they mean in ``sklearn.metrics.pairwise``.
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any
 
@@ -47,6 +48,10 @@ class Linear(DotProduct):
     >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
     array([[11.]])
     """
+
+    def rounding(self, extent: float, d: int) -> float:
+        """A sum of d products."""
+        return d + 3.0
 
     def of_products(self, dot: Array) -> Array:
         """``x·y`` itself."""
@@ -115,6 +120,10 @@ class Polynomial(Affine):
         # A polynomial of x·y with non-negative coefficients is a sum of products of kernels.
         return self.coef0 >= 0
 
+    def rounding(self, extent: float, d: int) -> float:
+        """The error of the base, ``degree`` times; ``|γ x·y + c| ≤ √(…)(…)`` for c ≥ 0."""
+        return self.degree * (d + 3.0) + 4.0
+
     def of_products(self, dot: Array) -> Array:
         """``(gamma x·y + coef0)^degree``."""
         return _power(super().of_products(dot), self.degree)
@@ -143,6 +152,10 @@ class Sigmoid(Affine):
         self.gamma = gamma
         self.coef0 = coef0
 
+    def rounding(self, extent: float, d: int) -> float:
+        """Unknown in units of an energy that may be anything: no certificate is given for it."""
+        return math.inf
+
     def of_products(self, dot: Array) -> Array:
         """``tanh(gamma x·y + coef0)``."""
         return overwrite("tanh", super().of_products(dot))
@@ -157,6 +170,10 @@ class Cosine(Kernel):
     >>> Cosine()([[1.0, 0.0]], [[3.0, 4.0], [0.0, 0.0]])
     array([[0.6, 0. ]])
     """
+
+    def rounding(self, extent: float, d: int) -> float:
+        """Two lengths and a product."""
+        return 2.0 * d + 10.0
 
     def block(self, X: Array, Y: Array) -> Array:
         """``x_i·y_j / (|x_i| |y_j|)``."""

@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from kernelstream.backends.arrays import Array, cast, like, to_float64
+from kernelstream.backends.arrays import (
+    Array,
+    cast,
+    like,
+    namespace_of,
+    row_norms_squared,
+    to_float64,
+)
 from kernelstream.kernels.base import (
     Kernel,
     is_positive,
@@ -27,7 +34,12 @@ from kernelstream.kernels.base import (
     require,
     scale_gamma,
 )
-from kernelstream.kernels.distances import manhattan_distances, median_distance, squared_distances
+from kernelstream.kernels.distances import (
+    manhattan_distances,
+    median_distance,
+    shift,
+    squared_distances,
+)
 
 
 class Stationary(Kernel):
@@ -68,6 +80,27 @@ class Euclidean(Stationary):
     def of_squared_distances(self, sq: Array) -> Array:
         """The kernel from squared distances, in the memory of ``sq`` where possible."""
         raise NotImplementedError
+
+    def extent(self, X: Array, span: Any) -> float:
+        """Largest squared norm of a row or a point, after the shift that the distances make."""
+        points = None if span is None or span.points.shape[0] == 0 else span.points
+        centre = shift(X, points, self.resolution) if points is not None else None
+        if centre is not None:
+            X, points = X - centre, points - centre
+        norms = [row_norms_squared(rows) for rows in (X, points) if rows is not None]
+        return max(float(namespace_of(n).max(n)) for n in norms)
+
+    def slope(self) -> float:
+        """Largest |dk/d|x−y|²|; infinite for a kernel with a kink at zero."""
+        return self.resolution
+
+    def rounding(self, extent: float, d: int) -> float:
+        """The squared distance is off by 4(d+4) u |x|²; the kernel's slope multiplies that."""
+        if math.isfinite(self.slope()):
+            return 4.0 + 4.0 * self.slope() * (d + 4) * extent
+        # k ≈ 1 − c|x − y|: the error of the square enters under a root, and u√(1/u) remains
+        u = float(np.finfo(np.float64).eps) / 2
+        return 4.0 + math.sqrt(4.0 * self.resolution * (d + 4) * extent / u)
 
     def block(self, X: Array, Y: Array) -> Array:
         """The two steps one after the other."""
@@ -169,6 +202,10 @@ class Exponential(Euclidean):
         """``gamma²``."""
         return self.gamma * self.gamma
 
+    def slope(self) -> float:
+        """Infinite: the kernel has a kink where x = y."""
+        return math.inf
+
     def of_squared_distances(self, sq: Array) -> Array:
         """``exp(−gamma √sq)``."""
         distances = overwrite("sqrt", sq)
@@ -212,6 +249,10 @@ class Laplacian(Stationary):
         """One over the median L1 distance; 1 if all rows are equal."""
         sigma = median_distance(X, weights, metric="cityblock")
         return 1.0 if sigma is None else 1.0 / sigma
+
+    def rounding(self, extent: float, d: int) -> float:
+        """Differences are taken one by one: d additions, and γr exp(−γr) is below 1."""
+        return d + 4.0
 
     def block(self, X: Array, Y: Array) -> Array:
         """``exp(−gamma |x_i − y_j|₁)``."""
@@ -278,6 +319,12 @@ class Matern(Euclidean):
     def in_float64(self) -> bool:
         """For all nu below 1, and for the Bessel functions."""
         return self.nu not in (1.5, 2.5, math.inf)
+
+    def slope(self) -> float:
+        """Twice ``nu / (2 (nu − 1) length_scale²)``, a margin for Bessel functions; a kink: ∞."""
+        if self.nu == math.inf:
+            return self.resolution
+        return self.nu / (self.nu - 1) * self.resolution if self.nu > 1 else math.inf
 
     def of_squared_distances(self, sq: Array) -> Array:
         """The closed form for this nu where there is one, or Bessel functions."""

@@ -37,6 +37,16 @@ class Tracker(Part):
     sequential = False
     #: Share of the weight of old rows that is left after each new row.
     forgetting: float = 1.0
+    #: Whether ``update`` wants the coordinates of the basis points.
+    needs_points = False
+
+    def suits(self, basis: Any, n_components: int | float | None) -> None:
+        """Raise ``ValueError`` in one sentence when basis or number of components do not fit."""
+        if self.needs_points and not basis.has_points:
+            raise ValueError(
+                f"The tracker {self} needs the coordinates of the basis points, and {basis} has no "
+                "points; use a basis of points such as bases.Centroids, or another tracker."
+            )
 
     @abstractmethod
     def begin(self, rank: int, n_components: int | None, reference: Array) -> Any:
@@ -49,8 +59,12 @@ class Tracker(Part):
         Z: Array,
         weights: Array | None,
         admitted: tuple[int, ...],
+        points: Array | None = None,
     ) -> Any:
-        """Learn a block. ``admitted`` are its rows that added a coordinate, in order."""
+        """Learn a block. ``admitted`` are its rows that added a coordinate, in order.
+
+        ``points`` are the coordinates of the basis points, for trackers that need them.
+        """
 
     @abstractmethod
     def pad(self, state: Any, rank: int) -> Any:
@@ -59,6 +73,14 @@ class Tracker(Part):
     @abstractmethod
     def rebase(self, state: Any, T: Array) -> tuple[Any, float | None]:
         """Change the basis, z ← T z. Return the state and the scatter lost (None if unknown)."""
+
+    def merge(self, one: Any, two: Any) -> Any:
+        """Two states in the same basis into one."""
+        raise ValueError(f"The tracker {self} cannot be merged; use trackers.Covariance.")
+
+    def lost_orders(self, state: Any, T: Array, n_orders: int) -> np.ndarray | None:
+        """κ_1 … κ_K of the scatter that a change of basis loses; None if unknown."""
+        return None
 
     @abstractmethod
     def decay(self, state: Any, factor: float) -> Any:

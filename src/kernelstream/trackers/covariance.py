@@ -11,6 +11,7 @@ from kernelstream.backends.arrays import (
     like,
     namespace_of,
     symmetric_eigen,
+    to_host,
     weighted_gram,
 )
 from kernelstream.checks import check_number
@@ -81,6 +82,21 @@ class Covariance(Tracker):
         moved = T @ state.scatter @ xp.matrix_transpose(T)
         loss = float(xp.linalg.trace(state.scatter)) - float(xp.linalg.trace(moved))
         return CovarianceState((moved + xp.matrix_transpose(moved)) / 2), max(loss, 0.0)
+
+    def merge(self, one: CovarianceState, two: CovarianceState) -> CovarianceState:
+        """Scatter matrices add."""
+        return CovarianceState(one.scatter + two.scatter)
+
+    def lost_orders(self, state: CovarianceState, T: Array, n_orders: int) -> np.ndarray | None:
+        """Sums of the largest eigenvalues of S^{1/2} (I − TᵀT) S^{1/2}."""
+        if n_orders == 0:
+            return None
+        T, S = to_host(T), to_host(state.scatter)
+        values, vectors = np.linalg.eigh(S)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        lost = np.linalg.eigvalsh(root.T @ (root - T.T @ (T @ root)))[::-1]
+        sums = np.cumsum(np.maximum(lost, 0.0))
+        return sums[np.minimum(np.arange(n_orders), len(sums) - 1)]
 
     def decay(self, state: CovarianceState, factor: float) -> CovarianceState:
         """S ← factor · S."""
