@@ -4,8 +4,12 @@ from importlib.metadata import version
 
 from kernelstream import bases, kernels, metrics, preimages, schedules, trackers
 from kernelstream.estimator import StreamingKernelPCA, load
+from kernelstream.methods import AdaptiveKernelPCA, IncrementalKernelPCA, OnlineKernelPCA
 
 __all__ = [
+    "AdaptiveKernelPCA",
+    "IncrementalKernelPCA",
+    "OnlineKernelPCA",
     "StreamingKernelPCA",
     "bases",
     "kernels",

@@ -1,8 +1,8 @@
 """Entries into the ledger: what a block misses, and what a change of basis costs.
 
 With ``certify="tight"`` the missed parts of a block are looked at together: the eigenvalues of
-their Gram matrix ``k(X,X) − ZZᵀ`` say how much of the missed energy can lie in one direction, in
-two, in three, which is far less than all of it.
+their Gram matrix say how much of the missed energy can lie in one direction, in two, in three,
+which is far less than all of it.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from dataclasses import replace
 
 import numpy as np
 
+from kernelstream import rounding
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
     namespace_of,
+    row_norms_squared,
+    take_rows,
     to_float64,
     to_host,
 )
 from kernelstream.bases import Projection, Span
-from kernelstream.kernels import Kernel
 from kernelstream.ledger import Ledger
 from kernelstream.model import Parts, State
+from kernelstream.trackers.base import padded
 
 SPECTRAL_ROWS = 512  # rows whose missed parts are looked at together: more is tighter and dearer
-CALIBRATED_ROWS = 2  # rows of each float32 block that are computed again in float64
 
 
 def blank_ledger(parts: Parts) -> Ledger:
@@ -35,7 +37,9 @@ def blank_ledger(parts: Parts) -> Ledger:
     return Ledger(fresh_orders=np.zeros(r + 1), stale_orders=np.zeros(r + 1))
 
 
-def enter(parts: Parts, state: State, X: Array, block: Projection, weights: np.ndarray | None):
+def enter(
+    parts: Parts, state: State, X: Array, block: Projection, weights: np.ndarray | None
+) -> Ledger:
     """Enter the energies of a block; rows before the last admitted point become stale with it."""
     n = int(block.Z.shape[0])
     w = np.ones(n) if weights is None else weights
@@ -52,107 +56,132 @@ def enter(parts: Parts, state: State, X: Array, block: Projection, weights: np.n
             extent=max(ledger.extent, parts.kernel.extent(X, parts.basis.span(state.basis))),
             deviation=max(ledger.deviation, measured_deviation(parts, state, X, block)),
         )
+    points = np.zeros(n, dtype=bool)
+    points[list(block.admitted)] = True
     for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
         if rows.stop > rows.start:
-            orders, total = spectrum(parts.kernel, X[rows], block.Z[rows, :], w[rows], ledger)
+            orders, total = spectrum(parts, state, X[rows], block, rows, w, len(ledger.fresh_orders))
             ledger = ledger.fold(
-                float(energy[rows].sum()), max(float(missed[rows].sum()), total), orders
+                float(energy[rows].sum()),
+                max(float(missed[rows].sum()), total),
+                orders,
+                exact=float(energy[rows][points[rows]].sum()),
             )
         if block.admitted and rows.start == 0:
-            ledger = ledger.grow(state.moments.weight + float(w[rows].sum()))
+            ledger = grown(ledger, state, block, w)
     return ledger
 
 
-def spectrum(
-    kernel: Kernel, X: Array, Z: Array, weights: np.ndarray, ledger: Ledger
-) -> tuple[np.ndarray | None, float]:
-    """κ_1 … κ_K of the missed parts of a block, added over pieces of it, and their trace.
+def grown(ledger: Ledger, state: State, block: Projection, w: np.ndarray) -> Ledger:
+    """Everything up to the last admitted row is stale, and this is what is held of it."""
+    early = slice(0, block.fresh_from)
+    z = to_host(block.Z[early, :]).astype(float)
+    v = w[early]
+    trace = scatter_trace(state) + float(v @ row_norms_squared(z))
+    total = to_host(padded(state.moments.total, (int(block.Z.shape[1]),))) + v @ z
+    return ledger.grow(state.moments.weight + float(v.sum()), trace, total)
 
-    κ_k is subadditive, so the sum over pieces bounds κ_k of the whole.
+
+def scatter_trace(state: State) -> float:
+    """Σ w |z|² of all rows, where the tracker keeps it."""
+    scatter = getattr(state.tracker, "scatter", None)
+    return np.inf if scatter is None else float(np.trace(to_host(scatter)))
+
+
+def spectrum(
+    parts: Parts,
+    state: State,
+    X: Array,
+    block: Projection,
+    rows: slice,
+    weights: np.ndarray,
+    n_orders: int,
+) -> tuple[np.ndarray | None, float]:
+    """κ_1 … κ_K of the missed parts of some rows, added over pieces of them, and their trace.
+
+    κ_k is subadditive, so the sum over pieces bounds κ_k of the whole. The missed part of a row
+    that was expressed before the last point was admitted also has a part inside the span, h − z
+    with h the coordinates it would have now: the Gram matrix is k(X,X) − HHᵀ + (H−Z)(H−Z)ᵀ.
     """
-    K = len(ledger.fresh_orders)
-    if K == 0:
+    if n_orders == 0:
         return None, 0.0
-    orders, total = np.zeros(K), 0.0
+    orders, total = np.zeros(n_orders), 0.0
+    Z, w = to_float64(block.Z[rows, :]), weights[rows]
+    early = bool(block.admitted) and rows.start < block.fresh_from
     for start in range(0, int(X.shape[0]), SPECTRAL_ROWS):
-        stop = min(start + SPECTRAL_ROWS, int(X.shape[0]))
-        rows, z = to_float64(as_dense(X[start:stop])), to_float64(Z[start:stop, :])
-        root = np.sqrt(weights[start:stop])
-        gram = kernel.gram(rows) - z @ namespace_of(z).matrix_transpose(z)
+        piece = slice(start, min(start + SPECTRAL_ROWS, int(X.shape[0])))
+        x, z = to_float64(as_dense(X[piece])), Z[piece, :]
+        root = np.sqrt(w[piece])
+        h = to_float64(parts.basis.coordinates(parts.kernel, state.basis, x)) if early else z
+        transposed = namespace_of(z).matrix_transpose
+        gram = parts.kernel.gram(x) - h @ transposed(h)
+        if early:
+            gram += (h - z) @ transposed(h - z)
         values = np.linalg.eigvalsh(to_host(gram) * root[:, None] * root[None, :])[::-1]
         sums = np.cumsum(np.maximum(values, 0.0))
-        orders += sums[np.minimum(np.arange(K), len(sums) - 1)]
+        orders += sums[np.minimum(np.arange(n_orders), len(sums) - 1)]
         total += float(sums[-1])
     return orders, total
 
 
 def measured_deviation(parts: Parts, state: State, X: Array, block: Projection) -> float:
-    """Error of float32 coordinates, measured on a few rows: not a proof, and labelled so."""
+    """Error of float32 coordinates and energies, measured: not a proof, and labelled so.
+
+    Of each block, on its first row and on the one with the largest numbers.
+    """
     span = parts.basis.span(state.basis)
     if span is None or block.admitted or str(block.Z.dtype).rsplit(".", 1)[-1] != "float32":
         return 0.0
-    n = min(CALIBRATED_ROWS, int(X.shape[0]))
-    rows = to_float64(X[:n])
-    exact = parts.kernel.block(rows, to_float64(span.points)) @ span.factor
-    xp = namespace_of(exact)
-    error = xp.sqrt(xp.sum((exact - to_float64(block.Z[:n, :])) ** 2, axis=1))
-    norm = xp.sqrt(to_float64(block.energy[:n]))
-    return float(xp.max(xp.where(norm > 0, error / xp.where(norm > 0, norm, 1.0), 0.0 * norm)))
+    largest = int(np.argmax(to_host(row_norms_squared(X))))
+    chosen = np.array([0, largest])
+    rows = to_float64(as_dense(take_rows(X, chosen)))
+    exact = to_host(parts.kernel.block(rows, to_float64(span.points)) @ span.factor)
+    energy = to_host(parts.kernel.diag(rows))
+    error = np.linalg.norm(exact - to_host(take_rows(block.Z, chosen)), axis=1)
+    off = np.abs(energy - to_host(take_rows(block.energy, chosen)))
+    some = energy > 0
+    return float(np.max(np.maximum(error / np.sqrt(energy), off / energy), where=some, initial=0.0))
 
 
-def after_change(parts: Parts, state: State, new: Span | None, T: Array, loss: float | None):
+def after_change(
+    parts: Parts, state: State, new: Span | None, T: Array, loss: float | None
+) -> Ledger:
     """The ledger after a change of basis by T that lost the energy ``loss``."""
     old = parts.basis.span(state.basis)
-    ledger = state.ledger
+    ledger, moments = state.ledger, state.moments
+    if loss is None or not parts.certify or old is None or new is None:
+        return ledger.rebase(moments.weight, loss)
+    total = to_host(T @ moments.total)
+    if is_padding(T) and is_extension(old, new):
+        return ledger.grow(moments.weight, scatter_trace(state), total)
     orders = parts.tracker.lost_orders(state.tracker, T, len(ledger.fresh_orders))
-    if parts.certify and old is not None and new is not None:
-        rounding = ledger.rounding + rounding_of_change(parts.kernel, old, new, ledger.extent)
-        ledger = replace(ledger, rounding=rounding)
-    return ledger.rebase(state.moments.weight, loss, orders)
+    S = to_host(state.tracker.scatter)
+    hidden = rounding.slack(parts.kernel, ledger, old, S) * (ledger.energy - ledger.exact)
+    carried, lost = rounding.change(parts.kernel, ledger, old, new, T, S)
+    lost *= ledger.energy
+    return ledger.widen(hidden).rebase(
+        moments.weight,
+        loss + lost,
+        None if orders is None else orders + lost,
+        trace=scatter_trace(state),
+        total=total,
+        rounding=carried,
+    )
 
 
-def rounding_of_change(kernel: Kernel, old: Span, new: Span, extent: float) -> float:
-    """Relative error of coordinates that were carried from one basis to another.
-
-    The coordinates in the old basis had their own error, and T = F'ᵀ K(D',D) F has one more.
-    """
-    u = float(np.finfo(np.float64).eps) / 2
-    m = max(old.points.shape[0], new.points.shape[0])
-    c = kernel.rounding(extent, int(old.points.shape[1]))
-    largest = largest_energy(kernel, old) ** 0.5 * largest_energy(kernel, new) ** 0.5
-    transfer = factor_norm(old) * factor_norm(new) * m * largest * (c + m) * u
-    return coordinate_rounding(kernel, old, extent) + transfer
+def is_padding(T: Array) -> bool:
+    """Whether coordinates are only extended by zeros."""
+    T = to_host(T)
+    return bool(np.array_equal(T, np.eye(*T.shape)))
 
 
-def coordinate_rounding(kernel: Kernel, span: Span, extent: float) -> float:
-    """ω and η: |z_computed − z| ≤ ω √k(x,x) and FᵀKF ≤ 1 + η, to first order in the roundoff u."""
-    m, d = (int(n) for n in span.points.shape)
-    if m == 0:
-        return 0.0
-    rows_u, u = unit_roundoff(span), float(np.finfo(np.float64).eps) / 2
-    c = kernel.rounding(extent, d)
-    largest, norm = largest_energy(kernel, span), factor_norm(span)
-    omega = norm * (m * largest) ** 0.5 * (c + m + 2) * rows_u
-    xp = namespace_of(span.factor)
-    K = kernel.gram(to_float64(span.points))
-    defect = xp.matrix_transpose(span.factor) @ K @ span.factor
-    defect = to_host(defect) - np.eye(span.rank)
-    eta = float(np.linalg.norm(defect))
-    eta += norm * norm * (float(np.linalg.norm(to_host(K))) * m * 2 * u + m * c * largest * u)
-    return 4 * omega + eta
-
-
-def unit_roundoff(span: Span) -> float:
-    """U of the type in which coordinates are computed."""
-    single = str(span.projector.dtype).rsplit(".", 1)[-1] == "float32"
-    return float(np.finfo(np.float32 if single else np.float64).eps) / 2
-
-
-def largest_energy(kernel: Kernel, span: Span) -> float:
-    """Max k(d, d) over the points."""
-    return float(to_host(kernel.diag(to_float64(span.points))).max(initial=0.0))
-
-
-def factor_norm(span: Span) -> float:
-    """|F|₂."""
-    return float(np.linalg.norm(to_host(span.factor), 2))
+def is_extension(old: Span, new: Span) -> bool:
+    """Whether the new points and their factor begin with the old ones."""
+    m, q = (int(n) for n in old.factor.shape)
+    points, factor = to_host(new.points), to_host(new.factor)
+    return (
+        len(points) >= m
+        and np.array_equal(points[:m], to_host(old.points))
+        and np.array_equal(factor[:m, :q], to_host(old.factor))
+        and not factor[m:, :q].any()
+    )

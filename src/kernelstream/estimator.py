@@ -29,6 +29,7 @@ from kernelstream.backends.arrays import (
     is_foreign,
     is_sparse,
     namespace_of,
+    row_norms_squared,
     take_rows,
     to_float64,
 )
@@ -153,6 +154,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.random_state = random_state
         self.verbose = verbose
 
+    #: Fitted attributes that are not in the model, but belong into its file.
+    _also_saved: tuple[str, ...] = ()
+
     # -- learning
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -219,7 +223,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         if not self._is_fitted():
             return self.partial_fit(np.asarray(x)[None, :] if np.ndim(x) == 1 else x)
-        self._model = advance(self._model, self._one(x), None)
+        with self._all_or_nothing():
+            self._model = advance(self._model, summable(self._one(x)), None)
         return self
 
     # -- queries
@@ -250,7 +255,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         model = self._model
         current = model.parts.tracker.sequential or model.state is None or not model.state.n_rows
         seen = view(model) if current else view_of_blocks(model)
-        return seen.scores(model.prepared(row))[0, :]
+        standard = self._standard()
+        row = row if standard is None else standard.apply(row)
+        return self._in_pieces(seen.scores, row)[0, :]
 
     def inverse_transform(self, X: Any) -> Array:
         """Inputs whose images are near the given scores.
@@ -325,6 +332,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             "parameters": tuple(params.items()),
             "feature_names": None if names is None else tuple(map(str, names)),
             "model": self._model,
+            "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
         }
         storage.save(path, content)
 
@@ -475,7 +483,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return view(self._model)
 
     def _standard(self) -> Any:
-        return settled(self._model).standard
+        model = self._model
+        known = model.standard is not None or not model.standardise
+        return model.standard if known else settled(model).standard
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -492,20 +502,27 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self.__dict__.update(before)
             raise
 
+    def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
+        """The two parts that make a method; the papers' estimators choose their own."""
+        return bases.resolve(self.basis), trackers.resolve(self.tracker)
+
     def _new_model(self, X: Array) -> Model:
         """Check the parameters and put the chain together."""
         kernel = kernels.resolve(self.kernel, self.gamma)
-        basis = bases.resolve(self.basis)
-        tracker = trackers.resolve(self.tracker)
+        basis, tracker = self._basis_and_tracker()
         preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)
+        tracker.suits(basis, n_components)
+        checked_choice("center", self.center, (True, False))
         checked_choice("scale", self.scale, (None, "standard"))
         checked_choice("certify", self.certify, ("auto", "tight", False))
         checked_choice("device", self.device, (None,))
         batch_size = self.batch_size
         if batch_size == "auto":
             batch_size = min(basis.preferred_batch, 256 if tracker.sequential else 1024)
-        elif not isinstance(batch_size, numbers.Integral) or int(batch_size) < 1:
+        elif isinstance(batch_size, bool) or not (
+            isinstance(batch_size, numbers.Integral) and int(batch_size) >= 1
+        ):
             raise ValueError(
                 f"batch_size must be a positive integer or 'auto', got {batch_size!r}."
             )
@@ -526,6 +543,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         X = self._validated(X, reset)
         if not reset:
             X = cast(X, getattr(namespace_of(X), self._model.dtype))
+        X = summable(X)
         if weights is None:
             return X, None
         host = _check_sample_weight(
@@ -557,6 +575,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if not xp.isdtype(X.dtype, "real floating"):
             if xp.isdtype(X.dtype, "complex floating"):
                 raise ValueError("Complex data not supported: give real numbers.")
+        if X.dtype not in (xp.float32, xp.float64):
             X = to_float64(X)
         if not all_finite(X):
             raise ValueError("Input X contains NaN or infinity; give finite numbers.")
@@ -574,7 +593,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if is_sparse(x) or is_foreign(x):
             row = self._validated(x if x.ndim == 2 else x[None, :], reset=False)
             return cast(row, getattr(namespace_of(row), self._model.dtype))
-        row = np.array(x, dtype=self._model.dtype, ndmin=2)  # a copy: the row may wait
+        row = np.array(real_numbers(x), dtype=self._model.dtype, ndmin=2)  # a copy: it may wait
         if row.shape != (1, self.n_features_in_):
             raise ValueError(
                 f"Expected one row of {self.n_features_in_} features, got an array of shape "
@@ -587,10 +606,10 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _scores(self, X: Any, seen: View) -> Array:
         """Scores given by the user, checked."""
         if not is_foreign(X):
-            X = np.asarray(X)
+            X = real_numbers(as_dense(X))
             X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
         r = int(seen.variances.shape[0])
-        if X.ndim != 2 or X.shape[1] != r:
+        if X.ndim != 2 or X.shape[0] < 1 or X.shape[1] != r:
             raise ValueError(
                 f"Expected scores of shape (n, {r}), one column for each component, got an array "
                 f"of shape {tuple(X.shape)}."
@@ -637,10 +656,42 @@ def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | 
     )
 
 
+def real_numbers(x: Any) -> np.ndarray:
+    """The argument as an array, refused where a conversion would drop the imaginary part."""
+    x = np.asarray(x)
+    if x.dtype.kind == "c":
+        raise ValueError("Complex data not supported: give real numbers.")
+    return x
+
+
+def summable(X: Array) -> Array:
+    """Rows whose squared distances are finite numbers in their type, or an error.
+
+    A row may wait for its block to be complete: what no kernel could take must be refused now,
+    while the caller knows it, and not when the block is folded.
+    """
+    with np.errstate(over="ignore"):
+        fine = all_finite(4.0 * row_norms_squared(X))
+    if not fine:
+        raise ValueError(
+            f"X has rows so large that their squared norm overflows {X.dtype}: scale the data"
+            " (to unit variance, say), or leave these rows out."
+        )
+    return X
+
+
 def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
     """Raise unless ``value`` is one of ``choices``."""
     if not any(value is c or (isinstance(c, str) and value == c) for c in choices):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def descendants(cls: type[StreamingKernelPCA]) -> list[type[StreamingKernelPCA]]:
+    """All estimators that are built on this one."""
+    found = []
+    for child in cls.__subclasses__():
+        found += [child, *descendants(child)]
+    return found
 
 
 def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
@@ -667,11 +718,14 @@ def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
     (100, 2)
     """
     content = storage.load(path)
-    known = {c.__name__: c for c in (StreamingKernelPCA, *StreamingKernelPCA.__subclasses__())}
+    known = {c.__name__: c for c in (StreamingKernelPCA, *descendants(StreamingKernelPCA))}
     estimator = known[content["estimator"]](**dict(content["parameters"]))
     model = content["model"]
     estimator._model = model
     estimator.n_features_in_ = model.n_features
+    for name, value in content["attributes"]:
+        if value is not None:
+            setattr(estimator, name, value)
     if content["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(content["feature_names"], dtype=object)
     return estimator

@@ -41,6 +41,12 @@ class Ledger:
         The same for the k largest directions together, k = 1 … K; empty unless asked for.
     stale_weight : float
         Total weight of the rows folded before the last growth of the span.
+    stale_trace, stale_sum : float and array
+        What was held of them then: Σ w |z|² and Σ w z.
+    exact : float
+        Energy of the rows that are points themselves: nothing of them is missed, ever.
+    loose : float
+        Energy of stale rows whose missed parts are known up to rounding only.
     complete : bool
         False once energy was lost that nobody could measure (iterative trackers keep no scatter).
     blocks : int
@@ -52,11 +58,11 @@ class Ledger:
     deviation : float
         Largest error of float32 coordinates that was measured, relative to √k(x,x).
     rounding : float
-        Relative rounding errors of the bases that were left behind.
+        Relative rounding error of the coordinates that the last change of basis carried along.
 
     Examples
     --------
-    >>> account = Ledger().fold(energy=10.0, missed=2.0).grow(weight=5.0)
+    >>> account = Ledger().fold(energy=10.0, missed=2.0).grow(weight=5.0, trace=8.0)
     >>> account.stale, account.fresh
     (2.0, 0.0)
     """
@@ -67,6 +73,10 @@ class Ledger:
     fresh_orders: np.ndarray = field(default_factory=_nothing)
     stale_orders: np.ndarray = field(default_factory=_nothing)
     stale_weight: float = 0.0
+    stale_trace: float = 0.0
+    stale_sum: np.ndarray = field(default_factory=_nothing)
+    exact: float = 0.0
+    loose: float = 0.0
     complete: bool = True
     blocks: int = 0
     longest: int = 0
@@ -74,10 +84,17 @@ class Ledger:
     deviation: float = 0.0
     rounding: float = 0.0
 
-    def fold(self, energy: float, missed: float, orders: np.ndarray | None = None) -> Ledger:
+    def fold(
+        self,
+        energy: float,
+        missed: float,
+        orders: np.ndarray | None = None,
+        exact: float = 0.0,
+    ) -> Ledger:
         """Enter rows: their energy Σ w k(x,x), what the basis misses of it, and κ_1 … κ_K of that.
 
-        Without ``orders`` the trace stands for all of them.
+        Without ``orders`` the trace stands for all of them. ``exact`` is the part of the energy
+        whose rows became points.
         """
         # ε < 0 is rounding only; clipping it keeps the account an upper bound.
         missed = max(missed, 0.0)
@@ -87,10 +104,16 @@ class Ledger:
             energy=self.energy + energy,
             fresh=self.fresh + missed,
             fresh_orders=self.fresh_orders + added,
+            exact=self.exact + exact,
         )
 
-    def grow(self, weight: float) -> Ledger:
-        """Points were appended: everything missed so far may now lie inside the span."""
+    def grow(
+        self, weight: float, trace: float = math.inf, total: np.ndarray | None = None
+    ) -> Ledger:
+        """Points were appended: everything missed so far may now lie inside the span.
+
+        ``weight``, ``trace`` and ``total`` are Σ w, Σ w |z|² and Σ w z of the rows so far.
+        """
         return replace(
             self,
             stale=self.stale + self.fresh,
@@ -98,16 +121,31 @@ class Ledger:
             fresh=0.0,
             fresh_orders=0.0 * self.fresh_orders,
             stale_weight=max(weight, 0.0),
+            stale_trace=trace,
+            stale_sum=_nothing() if total is None else total,
+            loose=max(self.energy - self.exact, 0.0),
         )
 
-    def rebase(self, weight: float, loss: float | None, orders: np.ndarray | None = None) -> Ledger:
+    def widen(self, missed: float) -> Ledger:
+        """Allow for a missed energy that rounding hid."""
+        return replace(self, fresh=self.fresh + missed, fresh_orders=self.fresh_orders + missed)
+
+    def rebase(
+        self,
+        weight: float,
+        loss: float | None,
+        orders: np.ndarray | None = None,
+        trace: float = math.inf,
+        total: np.ndarray | None = None,
+        rounding: float = 0.0,
+    ) -> Ledger:
         """Change the basis: append the new points, then drop the old.
 
         ``loss`` is tr S − tr TSTᵀ and ``orders`` are κ_k of the lost part. The cross term
         2√(stale·loss) is what remains of the triangle inequality: fresh parts are orthogonal to
         what is lost, stale parts need not be.
         """
-        grown = self.grow(weight)
+        grown = self.grow(weight, trace, total)
         if loss is None:
             return replace(grown, complete=False)
         loss = max(loss, 0.0)
@@ -119,6 +157,9 @@ class Ledger:
             grown,
             fresh=grown.fresh + loss + cross,
             fresh_orders=grown.fresh_orders + lost + crosses,
+            rounding=rounding,
+            exact=0.0,
+            loose=0.0,
         )
 
     def decay(self, factor: float) -> Ledger:
@@ -131,6 +172,10 @@ class Ledger:
             fresh_orders=self.fresh_orders * factor,
             stale_orders=self.stale_orders * factor,
             stale_weight=self.stale_weight * factor,
+            stale_trace=self.stale_trace * factor,
+            stale_sum=self.stale_sum * factor,
+            exact=self.exact * factor,
+            loose=self.loose * factor,
         )
 
     def merge(self, other: Ledger) -> Ledger:
@@ -142,6 +187,10 @@ class Ledger:
             fresh_orders=self.fresh_orders + other.fresh_orders,
             stale_orders=self.stale_orders + other.stale_orders,
             stale_weight=self.stale_weight + other.stale_weight,
+            stale_trace=self.stale_trace + other.stale_trace,
+            stale_sum=_added(self.stale_sum, other.stale_sum),
+            exact=self.exact + other.exact,
+            loose=self.loose + other.loose,
             complete=self.complete and other.complete,
             blocks=self.blocks + other.blocks,
             longest=max(self.longest, other.longest),
@@ -160,3 +209,10 @@ class Ledger:
     def missed(self) -> float:
         """Bound on the whole missed energy, Σ w |φ(x) − φ̂(x)|²."""
         return self.stale + self.fresh
+
+
+def _added(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``a + b``, where a stream in which nothing is stale has no sum."""
+    if len(a) == 0 or len(b) == 0:
+        return a if len(b) == 0 else b
+    return a + b

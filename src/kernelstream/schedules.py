@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+import numbers
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 
+from kernelstream.checks import check_count
 from kernelstream.part import Part
 
-__all__ = ["Constant", "EigenvalueAnnealed", "InverseTime", "Schedule", "SearchThenConverge"]
+__all__ = [
+    "Automatic",
+    "Constant",
+    "EigenvalueAnnealed",
+    "InverseTime",
+    "Schedule",
+    "SearchThenConverge",
+    "resolve",
+]
 
 
 class Schedule(Part):
@@ -21,6 +32,8 @@ class Schedule(Part):
 
     #: Whether each component has a step of its own, scaled by its estimated eigenvalue.
     per_component = False
+    #: Whether the steps are multiples of 1/λ_i (then no number depends on the kernel's scale).
+    relative = False
 
     @abstractmethod
     def _steps(self, t: np.ndarray) -> np.ndarray:
@@ -30,6 +43,10 @@ class Schedule(Part):
         """Steps of the rows ``first`` … ``first + count − 1`` (counted from 1)."""
         t = np.arange(first, first + count, dtype=np.float64)
         return np.maximum(self._steps(t), self.floor)
+
+    def repeated(self, period: int) -> Schedule:
+        """The schedule to use when the same ``period`` rows come again and again."""
+        return self
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
@@ -102,8 +119,10 @@ class SearchThenConverge(Schedule):
 class EigenvalueAnnealed(Schedule):
     """Search-then-converge with a step per component, ``η_t |λ| / λ_i``.
 
-    KHA/et of Günter, Schraudolph and Vishwanathan (2007): a component of small variance needs a
-    larger step to move as fast as the first. λ is estimated along the stream.
+    KHA/et of Günter, Schraudolph and Vishwanathan ("Fast iterative kernel principal component
+    analysis", JMLR 8, 2007): a component of small variance needs a larger step to move as fast as
+    the first. λ is estimated along the stream. Unlike :class:`Automatic` it has η₀ and τ to tune,
+    η₀ in units of 1/k(x, x).
 
     Examples
     --------
@@ -120,3 +139,80 @@ class EigenvalueAnnealed(Schedule):
 
     def _steps(self, t: np.ndarray) -> np.ndarray:
         return self.eta0 * self.tau / (t + self.tau)
+
+
+class Automatic(Schedule):
+    """Steps that need no tuning: ``η_i = 2 / ((t + 1) λ_i)``, λ_i estimated along the stream.
+
+    With a step of c/(tλ_i) Sanger's rule averages ``z y_i / λ_i`` over the rows, one power
+    iteration whose matrix is the covariance of all rows so far: the noise falls like that of the
+    batch estimate. A share ``(1 − λ_k/λ_i) c / t`` of what is wrong in direction k is mended at
+    row t, so c = 1 would keep the start for long. c = 2 forgets it, as in Weng's candid
+    covariance-free PCA ("amnesic mean"). No row moves a component by more than
+    ``η = 1 / max(k(x,x), |y|²)``, the longest step that cannot overshoot; early steps of small
+    components end there. Every quantity scales with the kernel, so a kernel times 100 learns the
+    same components.
+
+    Parameters
+    ----------
+    floor : float
+        Least multiple of 1/λ_i; 1/floor is the number of rows that are remembered, so that the
+        components follow a distribution that moves. 0: all rows count alike.
+    period : int or None
+        For a finite set of rows that is passed over again and again, their number
+        (``KernelHebbianPCA`` sets it). After the first pass time then runs five times slower: the
+        rows bring nothing new, the noise of a pass in random order is small, and what is left to
+        do is iteration.
+
+    Examples
+    --------
+    >>> Automatic().steps(1, 3)
+    array([1.        , 0.66666667, 0.5       ])
+    >>> Automatic(floor=0.01).steps(10**6, 1)
+    array([0.01])
+    """
+
+    per_component = True
+    relative = True
+
+    def __init__(self, floor: float = 0.0, period: int | None = None):
+        self.floor = floor
+        self.period = period
+
+    def _steps(self, t: np.ndarray) -> np.ndarray:
+        if self.period is not None:
+            t = np.minimum(t, self.period) + np.maximum(t - self.period, 0.0) / 5.0
+        return 2.0 / (t + 1.0)
+
+    def repeated(self, period: int) -> Schedule:
+        """Slow down after the first pass."""
+        return Automatic(self.floor, period) if self.period is None else self
+
+    def check(self) -> None:
+        """Raise ``ValueError`` in words when a parameter makes no sense."""
+        check_count("Automatic", "period", self.period)
+        if not (isinstance(self.floor, numbers.Real) and 0 <= float(self.floor) < 1):
+            raise ValueError(f"Automatic: floor must be in [0, 1), got {self.floor!r}.")
+
+
+def resolve(spec: Any) -> Schedule:
+    """The schedule that ``"auto"``, a number (a constant step) or an object stands for.
+
+    Examples
+    --------
+    >>> resolve("auto")
+    Automatic()
+    >>> resolve(0.1)
+    Constant(eta=0.1)
+    """
+    if isinstance(spec, str) and spec == "auto":
+        return Automatic()
+    if isinstance(spec, numbers.Real) and not isinstance(spec, bool):
+        spec = Constant(float(spec))
+    if isinstance(spec, Schedule):
+        spec.check()
+        return spec
+    raise ValueError(
+        "schedule must be 'auto', a number (a constant step) or a schedule such as "
+        f"schedules.SearchThenConverge(0.5, 1000); got {spec!r}."
+    )

@@ -31,14 +31,20 @@ from kernelstream.bases.centroids import CentroidsState
 from kernelstream.bases.fourier import FourierState
 from kernelstream.bases.growing import GrowingState
 from kernelstream.bases.landmarks import FixedState
+from kernelstream.bases.reduced_set import ReducedSetState
 from kernelstream.bases.reservoir import Reservoir
 from kernelstream.kernels.composite import FromCallable
 from kernelstream.ledger import Ledger
 from kernelstream.model import Model, Parts, Standard, State, Waiting
 from kernelstream.part import Part
 from kernelstream.trackers import Moments
+from kernelstream.trackers.averaged import AveragedState
 from kernelstream.trackers.covariance import CovarianceState
 from kernelstream.trackers.hebbian import HebbianState
+from kernelstream.trackers.incremental_svd import IncrementalSVDState
+from kernelstream.trackers.lms import LMSState
+from kernelstream.trackers.rls import RLSState
+from kernelstream.trackers.weighted import WeightedState
 
 FORMAT = "kernelstream"
 VERSION = 1
@@ -59,8 +65,14 @@ STATES: dict[str, type] = {
         GrowingState,
         FixedState,
         FourierState,
+        ReducedSetState,
         CovarianceState,
         HebbianState,
+        AveragedState,
+        IncrementalSVDState,
+        LMSState,
+        RLSState,
+        WeightedState,
     )
 }
 

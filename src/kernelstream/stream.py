@@ -46,22 +46,32 @@ def advance(model: Model, X: Array, weights: np.ndarray | None) -> Model:
     if model.state is None:
         missing = start_rows(model) - len(model.waiting)
         if X.shape[0] < missing:
-            return replace(model, waiting=model.waiting.append(X, weights))
+            return kept(model, Rows(X, weights))
         first = Rows(X, weights)[: max(missing, 0)]
         model = started(model, model.waiting.join(first.X, first.weights))
     size = model.batch_size
     fill = -len(model.waiting) % size if len(model.waiting) else 0
     new = Rows(X, weights)
     if len(new) < fill:
-        return replace(model, waiting=model.waiting.append(X, weights))
+        return kept(model, new)
     if len(model.waiting):
         head = new[:fill]
         model = replace(folded(model, model.waiting.join(head.X, head.weights)), waiting=Waiting())
         new = new[fill:]
     whole = len(new) - len(new) % size
-    model = folded(model, new[:whole])
-    rest = new[whole:]
-    return replace(model, waiting=model.waiting.append(rest.X, rest.weights))
+    return kept(folded(model, new[:whole]), new[whole:])
+
+
+def kept(model: Model, rows: Rows) -> Model:
+    """Let rows wait for their block.
+
+    Energies are looked at now: a row that the kernel cannot take is refused while the caller knows
+    it, and not together with the innocent rows that complete its block.
+    """
+    known = model.parts.kernel.fixed and (model.standard is not None or not model.standardise)
+    if known and len(rows):
+        finite(model.parts.kernel.diag(model.prepared(rows.X)), model.parts.kernel)
+    return replace(model, waiting=model.waiting.append(rows.X, rows.weights))
 
 
 def start_rows(model: Model) -> int:
@@ -93,9 +103,16 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
 def measure(rows: Rows) -> Standard:
     """Mean and deviation of each column; a constant column keeps its unit."""
     X = to_host(rows.X).astype(float, order="C")
+    # From the first row, in units of the largest difference: a constant column is exactly zero,
+    # and no square leaves the range of float64.
+    first = X[0].copy()
+    X -= first
+    size = np.abs(X).max(axis=0)
+    size[size == 0] = 1.0
+    X /= size
     mean = np.average(X, axis=0, weights=rows.weights)
     deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=rows.weights))
-    return Standard(mean, np.where(deviation > 0, deviation, 1.0))
+    return Standard(first + mean * size, np.where(deviation > 0, deviation * size, 1.0))
 
 
 def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
@@ -211,6 +228,9 @@ def fold(
     else:
         basis, block = parts.basis.project(parts.kernel, state.basis, X, faded, clock)
         state = replace(state, basis=basis)
+    if tracker.needs_points:
+        points = parts.basis.own_coordinates(parts.kernel, state.basis)
+        state = replace(state, tracker=tracker.told(state.tracker, points))
     state = replace(state, ledger=enter(parts, state, X, block, faded))
 
     # mean → tracker: rows as they are for moments, less the running mean for sequential rules
@@ -234,6 +254,12 @@ def fold(
             + weighted_sum(block.Z, None if faded is None else like(faded, block.Z)),
         ),
     )
+    # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
+    if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
+        raise ValueError(
+            f"The sum of the kernel {parts.kernel} over the rows, with their weights, overflows: "
+            "scale the data (for example with scale='standard') or the weights."
+        )
 
     # the basis may change its points at the end of a block: z ← T z everywhere
     change = None if frozen else parts.basis.revise(parts.kernel, state.basis, clock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,17 +40,17 @@ class View:
     total_variance: float
     weight: float
 
-    @property
+    @cached_property
     def dual_coef(self) -> Array:
         """Coefficients of the components over the points, (m, r)."""
         return self._span().factor @ self.vectors
 
-    @property
+    @cached_property
     def mean_coef(self) -> Array:
         """Coefficients of the mean over the points, (m,)."""
         return self._span().factor @ self.mean
 
-    @property
+    @cached_property
     def intercept(self) -> Array:
         """Scores of the mean, (r,)."""
         return namespace_of(self.vectors).matrix_transpose(self.vectors) @ self.mean

@@ -60,5 +60,7 @@ def pick(rng: np.random.Generator, weights: np.ndarray, count: int) -> np.ndarra
     possible = np.flatnonzero(weights > 0)
     if count == 0 or len(possible) <= count:
         return possible[:count]
-    keys = np.log(weights[possible]) + rng.gumbel(size=len(possible))
+    # Noise for every index, drawn or not: a weight that is zero only up to rounding must not shift
+    # the numbers of all the others.
+    keys = np.log(weights[possible]) + rng.gumbel(size=len(weights))[possible]
     return possible[np.sort(np.argpartition(keys, -count)[-count:])]

@@ -12,6 +12,7 @@ from kernelstream.bases.distance import Distance
 from kernelstream.bases.everything import Everything
 from kernelstream.bases.fourier import Fourier
 from kernelstream.bases.landmarks import Landmarks
+from kernelstream.bases.reduced_set import ReducedSet
 
 __all__ = [
     "Basis",
@@ -23,6 +24,7 @@ __all__ = [
     "Fourier",
     "Landmarks",
     "Projection",
+    "ReducedSet",
     "Span",
     "resolve",
 ]
@@ -34,6 +36,7 @@ NAMES: dict[str, type[Basis]] = {
     "everything": Everything,
     "fourier": Fourier,
     "landmarks": Landmarks,
+    "reduced_set": ReducedSet,
 }
 
 

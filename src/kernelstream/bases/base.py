@@ -154,6 +154,12 @@ class Basis(Part):
         """Points and factor of the state; None where there are no points."""
         return state.span
 
+    def own_coordinates(self, kernel: Kernel, state: Any) -> Array:
+        """Coordinates of the points themselves, ``K(D,D) F``, one point a row, in float64."""
+        span = self.span(state)
+        assert span is not None  # trackers that ask for it need a basis of points
+        return kernel.gram(span.points) @ span.factor
+
 
 def factorise(kernel: Kernel, points: Array) -> Span:
     """Orthonormal coordinates from the eigenvectors of K(D,D): ``F = V/√w``.

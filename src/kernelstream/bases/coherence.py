@@ -22,6 +22,9 @@ class Coherence(Growing):
         Largest cosine allowed between two points, in (0, 1).
     max_points : int or None
         No point is admitted once there are this many.
+    first : int
+        The first so many independent rows become points whatever their coherence: Ψ[0] of Tanaka,
+        Washizawa and Kuh, who take as many as there are components.
 
     Examples
     --------
@@ -36,14 +39,16 @@ class Coherence(Growing):
 
     uses_coherence = True
 
-    def __init__(self, delta: float = 0.95, max_points: int | None = 2000):
+    def __init__(self, delta: float = 0.95, max_points: int | None = 2000, first: int = 1):
         self.delta = delta
         self.max_points = max_points
+        self.first = first
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_number("Coherence", "delta", self.delta, above=0, below=1)
         check_count("Coherence", "max_points", self.max_points)
+        check_count("Coherence", "first", self.first, none_allowed=False)
 
     def admissible(
         self, residual: np.ndarray, energy: np.ndarray, coherence: np.ndarray | None

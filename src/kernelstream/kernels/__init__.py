@@ -72,7 +72,9 @@ def resolve(spec: object, gamma: float | str | None = None) -> Kernel:
                 " kernel's name only: set it in the kernel object, as RBF(gamma=...) or"
                 " set_params(kernel__gamma=...)."
             )
-        return spec if isinstance(spec, Kernel) else FromCallable(spec)
+        kernel = spec if isinstance(spec, Kernel) else FromCallable(spec)
+        kernel.check()
+        return kernel
     if not isinstance(spec, str) or spec not in NAMES:
         raise ValueError(
             f"Unknown kernel {spec!r}: give one of {', '.join(map(repr, NAMES))}, a kernel object"
@@ -90,4 +92,6 @@ def resolve(spec: object, gamma: float | str | None = None) -> Kernel:
             f"gamma={gamma!r} was given, but the kernel {spec!r} has none: leave it out. (The"
             " parameters of a kernel object are set with kernel__gamma and the like.)"
         )
-    return NAMES[spec](gamma=gamma)  # type: ignore[call-arg]
+    kernel = NAMES[spec](gamma=gamma)  # type: ignore[call-arg]
+    kernel.check()
+    return kernel

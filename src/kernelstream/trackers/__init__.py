@@ -4,13 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernelstream.trackers.averaged import Averaged
 from kernelstream.trackers.base import Moments, Tracker
 from kernelstream.trackers.covariance import Covariance
 from kernelstream.trackers.hebbian import Hebbian
+from kernelstream.trackers.incremental_svd import IncrementalSVD
+from kernelstream.trackers.lms import LMS
+from kernelstream.trackers.rls import RLS
+from kernelstream.trackers.subset_hebbian import SubsetHebbian
 
-__all__ = ["Covariance", "Hebbian", "Moments", "Tracker", "resolve"]
+__all__ = [
+    "LMS",
+    "RLS",
+    "Averaged",
+    "Covariance",
+    "Hebbian",
+    "IncrementalSVD",
+    "Moments",
+    "SubsetHebbian",
+    "Tracker",
+    "resolve",
+]
 
-NAMES: dict[str, type[Tracker]] = {"covariance": Covariance, "hebbian": Hebbian}
+NAMES: dict[str, type[Tracker]] = {
+    "covariance": Covariance,
+    "hebbian": Hebbian,
+    "incremental_svd": IncrementalSVD,
+    "lms": LMS,
+    "rls": RLS,
+    "subkha": SubsetHebbian,
+}
 
 
 def resolve(spec: Any) -> Tracker:

@@ -37,7 +37,7 @@ class Tracker(Part):
     sequential = False
     #: Share of the weight of old rows that is left after each new row.
     forgetting: float = 1.0
-    #: Whether ``update`` wants the coordinates of the basis points.
+    #: Whether the tracker wants to be told the coordinates of the basis points before ``update``.
     needs_points = False
 
     def suits(self, basis: Any, n_components: int | float | None) -> None:
@@ -52,6 +52,10 @@ class Tracker(Part):
     def begin(self, rank: int, n_components: int | None, reference: Array) -> Any:
         """Return the state before the first row."""
 
+    def told(self, state: Any, points: Array) -> Any:
+        """Return the state that knows the basis points, one a row, in their own coordinates."""
+        return state
+
     @abstractmethod
     def update(
         self,
@@ -59,12 +63,8 @@ class Tracker(Part):
         Z: Array,
         weights: Array | None,
         admitted: tuple[int, ...],
-        points: Array | None = None,
     ) -> Any:
-        """Learn a block. ``admitted`` are its rows that added a coordinate, in order.
-
-        ``points`` are the coordinates of the basis points, for trackers that need them.
-        """
+        """Learn a block. ``admitted`` are its rows that added a coordinate, in order."""
 
     @abstractmethod
     def pad(self, state: Any, rank: int) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream import schedules
 from kernelstream.backends.arrays import (
     Array,
     like,
@@ -26,7 +27,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.backends.jit import compiled
 from kernelstream.checks import check_number
-from kernelstream.schedules import Schedule, SearchThenConverge
+from kernelstream.schedules import Schedule
 from kernelstream.trackers.base import Moments, Tracker, padded
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
@@ -48,52 +49,60 @@ class HebbianState:
 class Hebbian(Tracker):
     """Sanger's rule: principal components without any matrix of second moments.
 
-    Component i starts at the i-th coordinate. Cost per row is O(m r); nothing of size m² is kept.
-    A step that would make the rule diverge (η|z|² > 1) is shortened to the stable length; how often
-    is in ``n_tamed_steps_`` of the estimator, and a warning is given once.
+    Cost per row is O(m r); nothing of size m² is kept. A step that would make the rule diverge
+    (η|z|² > 1) is shortened to the stable length; how often is in ``n_tamed_steps_`` of the
+    estimator, and a warning is given once.
 
     Parameters
     ----------
-    schedule : Schedule or None
-        Step sizes; None is ``SearchThenConverge(0.5, 1000)``.
+    schedule : Schedule, "auto" or float
+        Step sizes; ``"auto"`` is :class:`schedules.Automatic`, a number a constant step.
     forgetting : float
         Forgetting of the running mean (1: the mean of all rows).
+    spread : bool
+        Component i starts at the i-th coordinate; with ``spread`` it starts as a combination of all
+        coordinates that the basis has at the start, none of them left out. Kim et al. (appendix
+        A.1) ask for that with very local kernels, where a row has no part in most coordinates.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA, schedules, trackers
+    >>> from kernelstream import StreamingKernelPCA, trackers
     >>> X = np.random.default_rng(0).normal(size=(5000, 3)) * [0.1, 0.3, 1]
-    >>> rule = trackers.Hebbian(schedules.SearchThenConverge(0.5, 100))
-    >>> model = StreamingKernelPCA(1, kernel="linear", tracker=rule).partial_fit(X)
+    >>> model = StreamingKernelPCA(1, kernel="linear", tracker=trackers.Hebbian()).partial_fit(X)
     >>> bool(abs(model.transform([[0, 0, 1.0]]) - model.transform([[0, 0, 0.0]])) > 0.99)
     True
     """
 
     sequential = True
 
-    def __init__(self, schedule: Schedule | None = None, forgetting: float = 1.0):
+    def __init__(
+        self,
+        schedule: Schedule | str | float = "auto",
+        forgetting: float = 1.0,
+        spread: bool = False,
+    ):
         self.schedule = schedule
         self.forgetting = forgetting
+        self.spread = spread
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         if self.forgetting != 1:
             check_number("Hebbian", "forgetting", self.forgetting, above=0, below=1)
-        if self.schedule is not None and not isinstance(self.schedule, Schedule):
-            raise ValueError(
-                "Hebbian: schedule must be a schedule such as schedules.Constant(0.05), "
-                f"got {self.schedule!r}."
-            )
-        self._schedule().check()
-
-    def _schedule(self) -> Schedule:
-        return SearchThenConverge() if self.schedule is None else self.schedule
+        schedules.resolve(self.schedule)
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> HebbianState:
-        """Component i is the i-th coordinate, as far as there are coordinates."""
+        """Component i is the i-th coordinate, as far as there are coordinates, or all of them."""
         assert n_components is not None  # the estimator sees to it
-        V = like(np.eye(rank, n_components), reference)
+        V = np.eye(rank, n_components)
+        if self.spread and rank > 0:
+            # The orthonormal cosine matrix √(2/m) cos(π (k + ½)(i + ½)/m): no entry is zero,
+            # since (2k + 1)(2i + 1) is odd and the zeros of the cosine would make it even.
+            odd = np.arange(rank) + 0.5
+            r = min(rank, n_components)
+            V[:, :r] = np.sqrt(2.0 / rank) * np.cos(np.pi / rank * np.outer(odd, odd[:r]))
+        V = like(V, reference)
         return HebbianState(V, 0, np.zeros(n_components))
 
     def update(
@@ -125,14 +134,14 @@ class Hebbian(Tracker):
         return self._learn(state, Z[start:, :], w[start:])
 
     def _learn(self, state: HebbianState, Z: Array, weights: np.ndarray) -> HebbianState:
-        schedule = self._schedule()
+        schedule = schedules.resolve(self.schedule)
         tamed = state.tamed
         V, time, variances = state.V, state.time, state.variances.copy()
         for start in range(0, Z.shape[0], _PASS_ROWS):
             rows = Z[start : start + _PASS_ROWS, :]
             n = int(rows.shape[0])
             steps = schedule.steps(time + 1, n) * weights[start : start + n]
-            V, shortened = learn_rows(V, rows, steps, time, variances, schedule.per_component)
+            V, shortened = learn_rows(V, rows, steps, time, variances, schedule)
             tamed += shortened
             time += n
         if tamed and not state.tamed:
@@ -190,7 +199,7 @@ def learn_rows(
     steps: np.ndarray,
     time: int,
     variances: np.ndarray,
-    per_component: bool,
+    schedule: Schedule,
 ) -> tuple[Array, int]:
     """Sanger's rule over a few rows: the new V and how many steps were shortened.
 
@@ -199,11 +208,30 @@ def learn_rows(
     xp = namespace_of(V)
     G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z)))
     K = np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
+    T, S, shortened = recursion(G, K, steps, time, variances, schedule)
+    Tt, St = like(np.ascontiguousarray(T.T), V), like(np.ascontiguousarray(S.T), V)
+    return V @ Tt + xp.matrix_transpose(Z) @ St, shortened
+
+
+def recursion(
+    G: np.ndarray,
+    K: np.ndarray,
+    steps: np.ndarray,
+    time: int,
+    variances: np.ndarray,
+    schedule: Schedule,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """T and S of a block, from the outputs G = A_0 Zᵀ of its start and its inner products K.
+
+    ``A_0 → T A_0 + S Z``; ``variances`` is updated. Only inner products appear, so the rows may
+    as well be points of a feature space (``dual.py``).
+    """
     T = np.eye(G.shape[0])
     S = np.zeros_like(G)
-    shortened = sanger_pass(G, K, steps, T, S, variances, time, per_component)
-    Tt, St = like(np.ascontiguousarray(T.T), V), like(np.ascontiguousarray(S.T), V)
-    return V @ Tt + xp.matrix_transpose(Z) @ St, int(shortened)
+    shortened = sanger_pass(
+        G, K, steps, T, S, variances, time, schedule.per_component, schedule.relative
+    )
+    return T, S, int(shortened)
 
 
 @compiled
@@ -216,10 +244,12 @@ def sanger_pass(
     variances: Any,
     time: int,
     per_component: bool,
+    relative: bool,
 ) -> int:
     """Sequential part: A_t = T_t A_0 + S_t Z for the components A (r × m), rows t of a block.
 
-    G = A_0 Zᵀ (r × B), K = Z Zᵀ (B × B). T enters as the identity and S as zero.
+    G = A_0 Zᵀ (r × B), K = Z Zᵀ (B × B). T enters as the identity and S as zero. Steps are η
+    for all components, or η|λ|/λ_j (per_component), or η/λ_j (relative).
     """
     r, n = G.shape
     y = np.empty(r)
@@ -239,13 +269,17 @@ def sanger_pass(
             output += value * value
         # A row with η·max(|z|², |y|²) > 1 would overshoot: shorten its step to that length.
         limit = max(K[t, t], output)
-        longest = 1.0 / limit if limit > 0.0 else np.inf
         norm = 0.0
+        # weight 2/(t+2) forgets the outputs of components that had not yet converged; relative
+        # steps are such weights themselves, with a floor where the stream is to be forgotten
+        weight = min(steps[t], 1.0) if relative else 2.0 / (time + t + 2.0)
         for j in range(r):
-            # weight 2/(t+2) forgets the outputs of components that had not yet converged
-            variances[j] += (y[j] * y[j] - variances[j]) * 2.0 / (time + t + 2.0)
+            variances[j] += (y[j] * y[j] - variances[j]) * weight
             norm += variances[j] * variances[j]
         norm = np.sqrt(norm)
+        if limit <= 0.0:
+            continue  # a row without energy, such as one at the mean, moves nothing
+        longest = 1.0 / limit
         cut = False
         for i in range(r):
             from_T[i] = 0.0
@@ -253,7 +287,9 @@ def sanger_pass(
             from_S[i] = 0.0
         for j in range(r):
             eta = steps[t]
-            if per_component:
+            if relative:
+                eta = eta / variances[j] if variances[j] * longest > eta else longest
+            elif per_component:
                 floor = max(variances[j], 1e-3 * norm)
                 if floor > 0.0:
                     eta *= norm / floor

@@ -1,0 +1,639 @@
+"""Fit on a cluster: Dask arrays and dataframes, chunk by chunk.
+
+Chunks never move; what moves is the size of a model, O(m² + m d), whatever the number of rows.
+
+1. *Look.* What the data decide (a ``"median"`` width, the scaling, sampled landmarks) is decided
+   once, from a sample of all chunks. Left out when there is nothing to decide.
+2. *Basis.* Each chunk becomes a model of its own; models are merged in a tree.
+3. *Statistics.* The final basis goes out once; each chunk returns its sums in that basis, and sums
+   are added in a tree. Every row is seen in the final basis, as in ``fit`` on one machine.
+
+The tree follows the order of the chunks and every draw is a function of the seed and the chunk's
+number: the same chunks give the same model, whatever the scheduling. Between two stages the result
+stays on the cluster together with its recipe, so a lost worker costs time, not the fit; and each
+stage reads the chunks anew, so none has to be held (``X.persist()`` first, where they fit).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, is_dataclass, replace
+from functools import reduce
+from typing import Any
+
+import dask
+import numpy as np
+from dask import array as da
+from dask.delayed import Delayed, delayed
+from dask.sizeof import sizeof
+from distributed import Client, futures_of
+from sklearn.utils.validation import validate_data
+
+from kernelstream.backends.arrays import Array, cast, concatenate_rows, to_host
+from kernelstream.backends.draws import generator
+from kernelstream.bases import Basis, Fourier, Landmarks
+from kernelstream.bases.base import finite
+from kernelstream.bases.landmarks import FixedState
+from kernelstream.estimator import QUERY_ROWS, StreamingKernelPCA
+from kernelstream.merge import added, merged
+from kernelstream.model import Model, Rows, Standard, State, Waiting
+from kernelstream.stream import (
+    advance,
+    begin,
+    blank,
+    caught_up,
+    folded,
+    picked,
+    settled,
+    signed_anew,
+    start_rows,
+    view,
+)
+from kernelstream.trackers import Tracker
+from kernelstream.view import View
+
+__all__ = ["fit", "partial_fit", "transform", "reconstruction_error"]
+
+FAN_IN = 8  # results that one task of a tree takes together
+
+
+# -- the four verbs
+
+
+def fit(
+    model: StreamingKernelPCA,
+    X: Any,
+    client: Client | None = None,
+    passes: int = 2,
+    sample_weight: Any = None,
+) -> StreamingKernelPCA:
+    """Learn from all chunks, forgetting what was learned before.
+
+    Parameters
+    ----------
+    model : StreamingKernelPCA
+        With a tracker and a basis that can be merged (the defaults can).
+    X : Dask array of shape (n, d), or Dask dataframe
+        Row chunks of any size, known or not; empty ones are skipped. Column chunks are joined.
+    client : distributed.Client, optional
+        None is the current client if there is one, else Dask's default scheduler.
+    passes : 1 or 2
+        1 is the tree of merged models alone. 2 passes over the rows again in the final basis: as
+        accurate as ``model.fit`` on one machine.
+    sample_weight : Dask array or series of shape (n,), or array, optional
+        Non-negative weights, in chunks like those of X.
+
+    Returns
+    -------
+    StreamingKernelPCA
+        ``model``, fitted; left as it was where an error is raised.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import StreamingKernelPCA
+    >>> X = da.random.default_rng(0).normal(size=(5000, 4), chunks=(1000, 4))
+    >>> model = StreamingKernelPCA(n_components=2, basis=50, random_state=0)
+    >>> kernelstream.dask.fit(model, X).n_samples_seen_
+    5000
+    """
+    if passes not in (1, 2):
+        raise ValueError(f"passes must be 1 or 2, got {passes!r}.")
+    chunks = _chunks(X, sample_weight)
+    with model._all_or_nothing(), _quiet():
+        validate_data(model, chunks.meta, reset=True, skip_check_array=True)
+        begun = model._new_model(np.empty((0, model.n_features_in_), chunks.dtype))
+        _require_parallel(begun)
+        decided = _decided(begun, chunks, client)
+        root, chosen = decided, _is_chosen_once(begun.parts.basis)
+        if not chosen:
+            models = _tree(_merged, chunks.each(_learned, decided))
+            root = delayed(_basis)(_task(begun), models, passes)
+        if passes == 2 or chosen:
+            root = _held(root, client)  # the chunks of one pass are gone before the next begins
+            root = delayed(_with)(_task(begun), root, _statistics(root, chunks))
+        model._model = _computed(root, client)
+    model._report()
+    return model
+
+
+def partial_fit(
+    model: StreamingKernelPCA, X: Any, client: Client | None = None, sample_weight: Any = None
+) -> StreamingKernelPCA:
+    """Go on learning from the next chunks, in one pass.
+
+    The chunks become one model, which is merged with what was learned before.
+
+    Parameters
+    ----------
+    model : StreamingKernelPCA
+        Fitted or not. The first call decides what the data decide.
+    X : Dask array of shape (n, d), or Dask dataframe
+        The next rows.
+    client : distributed.Client, optional
+        None is the current client if there is one, else Dask's default scheduler.
+    sample_weight : Dask array or series of shape (n,), or array, optional
+        Non-negative weights.
+
+    Returns
+    -------
+    StreamingKernelPCA
+        ``model``; left as it was where an error is raised.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import StreamingKernelPCA
+    >>> rng = da.random.default_rng(0)
+    >>> model = StreamingKernelPCA(n_components=2, basis=50, random_state=0)
+    >>> for _ in range(3):
+    ...     blocks = rng.normal(size=(2000, 4), chunks=(1000, 4))
+    ...     model = kernelstream.dask.partial_fit(model, blocks)
+    >>> model.n_samples_seen_
+    6000
+    """
+    if not model._is_fitted():
+        return fit(model, X, client, 1, sample_weight)
+    chunks = _chunks(X, sample_weight)
+    with model._all_or_nothing(), _quiet():
+        validate_data(model, chunks.meta, reset=False, skip_check_array=True)
+        _require_parallel(model._model)
+        before = caught_up(model._model)
+        assert before.state is not None
+        if _is_chosen_once(before.parts.basis):
+            new = _computed(_statistics(_task(before), chunks), client)
+            if new is not None:
+                both = added(before.parts, before.state, new, before.state.basis)
+                model._model = replace(before, state=both)
+        else:
+            empty = replace(before, state=None, standardise=False)
+            more = _tree(_merged, chunks.each(_learned, _task(empty), before.n_rows))
+            model._model = _something(_merged([before, _computed(more, client)]))
+    model._report()
+    return model
+
+
+def transform(model: StreamingKernelPCA, X: Any) -> da.Array:
+    """Scores of rows on the components, lazily.
+
+    Parameters
+    ----------
+    model : StreamingKernelPCA
+        Fitted.
+    X : Dask array of shape (n, d), or Dask dataframe
+
+    Returns
+    -------
+    Dask array of shape (n, r)
+        In row chunks like those of X; nothing is computed before it is asked for.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import StreamingKernelPCA
+    >>> X = da.random.default_rng(0).normal(size=(3000, 4), chunks=(1000, 4))
+    >>> model = kernelstream.dask.fit(StreamingKernelPCA(2, basis=50, random_state=0), X)
+    >>> kernelstream.dask.transform(model, X).chunks
+    ((1000, 1000, 1000), (2,))
+    """
+    return _query(model, X, "scores", model.n_components_)
+
+
+def reconstruction_error(model: StreamingKernelPCA, X: Any) -> da.Array:
+    """Squared distance in feature space between each row and its projection, lazily.
+
+    Parameters
+    ----------
+    model : StreamingKernelPCA
+        Fitted.
+    X : Dask array of shape (n, d), or Dask dataframe
+
+    Returns
+    -------
+    Dask array of shape (n,)
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import StreamingKernelPCA
+    >>> X = da.random.default_rng(0).normal(size=(3000, 4), chunks=(1000, 4))
+    >>> model = kernelstream.dask.fit(StreamingKernelPCA(2, basis=50, random_state=0), X)
+    >>> bool(kernelstream.dask.reconstruction_error(model, X).max().compute() < 1)
+    True
+    """
+    return _query(model, X, "reconstruction_error", None)
+
+
+# -- the graph
+
+
+@dataclass(frozen=True)
+class _Chunks:
+    """The chunks as tasks, with a name for errors, and what is known without computing them."""
+
+    blocks: list[Delayed]
+    weights: list[Delayed | None]
+    names: list[str]
+    meta: Any
+    dtype: Any
+
+    def each(self, function: Callable[..., Any], model: Any, *arguments: Any) -> list[Delayed]:
+        """One task a chunk: ``function(model, chunk's number, name, rows, weights, …)``."""
+        task = delayed(function)
+        return [
+            task(model, index, name, block, weights, *arguments)
+            for index, (name, block, weights) in enumerate(
+                zip(self.names, self.blocks, self.weights, strict=True)
+            )
+        ]
+
+
+def _chunks(X: Any, sample_weight: Any) -> _Chunks:
+    rows, meta, word = _as_array(X)
+    blocks = list(rows.to_delayed().ravel())
+    stops = np.cumsum(rows.chunks[0])
+    names = [f"Chunk {i} (X.{word}[{i}])" for i in range(len(blocks))]
+    if not np.isnan(rows.shape[0]):
+        sizes = zip(stops - rows.chunks[0], stops, strict=True)
+        names = [
+            f"Chunk {i} (X.{word}[{i}], rows {a} to {b - 1})" for i, (a, b) in enumerate(sizes)
+        ]
+    dtype = np.float32 if rows.dtype == np.float32 else np.float64
+    return _Chunks(blocks, _weights(sample_weight, rows), names, meta, dtype)
+
+
+def _as_array(X: Any) -> tuple[da.Array, Any, str]:
+    """Rows as an array with one column chunk, what stands for its columns, and Dask's word."""
+    if not dask.is_dask_collection(X) or not hasattr(X, "ndim") or X.ndim != 2:
+        raise TypeError(
+            "Expected a Dask array of shape (n, d) or a Dask dataframe, got "
+            f"{type(X).__name__}{getattr(X, 'shape', '')}. Rows in memory go to model.fit."
+        )
+    if hasattr(X, "to_dask_array"):
+        return X.to_dask_array(), X._meta, "partitions"
+    return X.rechunk({1: -1}), np.empty((0, X.shape[1])), "blocks"
+
+
+def _weights(sample_weight: Any, rows: da.Array) -> list[Delayed | None]:
+    if sample_weight is None:
+        return [None] * rows.numblocks[0]
+    known = not np.isnan(rows.shape[0])
+    if hasattr(sample_weight, "to_dask_array"):
+        sample_weight = sample_weight.to_dask_array()
+    elif not dask.is_dask_collection(sample_weight):
+        host = np.asarray(sample_weight)
+        sample_weight = da.from_array(host, chunks=max(len(host), 1) if host.ndim else 1)
+    if sample_weight.ndim != 1:
+        raise ValueError(f"sample_weight has {sample_weight.ndim} dimensions, expected one.")
+    if known and not np.isnan(sample_weight.shape[0]):
+        if sample_weight.shape[0] != rows.shape[0]:
+            raise ValueError(
+                f"sample_weight has {sample_weight.shape[0]} entries, X has {rows.shape[0]} rows."
+            )
+        sample_weight = sample_weight.rechunk((rows.chunks[0],))
+    if sample_weight.numblocks[0] != rows.numblocks[0]:
+        raise ValueError(
+            f"sample_weight has {sample_weight.numblocks[0]} chunks, X has {rows.numblocks[0]}: "
+            "where chunk sizes are unknown, weights have to come in the chunks of X."
+        )
+    return list(sample_weight.to_delayed().ravel())
+
+
+def _require_parallel(model: Model) -> None:
+    """Raise in words, before any work, where the parts cannot work on chunks apart."""
+    basis, tracker = model.parts.basis, model.parts.tracker
+    if tracker.sequential or type(tracker).merge is Tracker.merge:
+        raise ValueError(
+            f"The tracker {tracker} learns rows one after another and cannot be merged: it cannot "
+            "run on a cluster. Use trackers.Covariance()."
+        )
+    if tracker.forgetting != 1.0:
+        raise ValueError(
+            f"The tracker {tracker} forgets old rows, and chunks on a cluster come in no order. "
+            "Use forgetting=1.0, or stream the rows on one machine with model.partial_fit."
+        )
+    if type(basis).merge is Basis.merge:
+        raise ValueError(
+            f"The basis {basis} cannot be merged: it cannot run on a cluster. Use "
+            "bases.Centroids, or give points with bases.Landmarks."
+        )
+
+
+def _is_chosen_once(basis: Basis) -> bool:
+    """Whether the start of the stream decides the basis for ever: one for all chunks."""
+    return isinstance(basis, Landmarks | Fourier)
+
+
+def _tree(combine: Callable[..., Any], leaves: list[Delayed], *first: Any) -> Delayed:
+    """Combine neighbours, then their results, down to one: the order of the chunks is the shape."""
+    task = delayed(combine)
+    while True:
+        groups = [leaves[i : i + FAN_IN] for i in range(0, len(leaves), FAN_IN)]
+        leaves = [task(*first, group) for group in groups]
+        if len(leaves) == 1:
+            return leaves[0]
+
+
+def _decided(begun: Model, chunks: _Chunks, client: Client | None) -> Delayed:
+    """The model with all that the data decide for every chunk alike, as one task."""
+    basis, kernel = begun.parts.basis, begun.parts.kernel
+    shared = _task(begun)
+    draws = isinstance(basis, Landmarks) and np.ndim(basis.points) == 0
+    if kernel.fixed and not begun.standardise and not draws:
+        return delayed(_fixed)(shared, None)
+    sample = _tree(_sampled_together, chunks.each(_sampled, shared), start_rows(begun))
+    return _held(delayed(_fixed)(shared, sample), client)
+
+
+def _statistics(root: Delayed, chunks: _Chunks) -> Delayed:
+    """The sums of all chunks in the basis of the model ``root``, as one task."""
+    reader = delayed(_reader)(root)
+    return _tree(_added, chunks.each(_summed, reader), reader)
+
+
+def _task(value: Any) -> Delayed:
+    """A value as a task: sent once, not with every task that needs it."""
+    return delayed(value, traverse=False, pure=False)
+
+
+def _held(task: Delayed, client: Client | None) -> Delayed:
+    """Compute a task and leave the result where it is, together with its recipe."""
+    task = dask.persist(task)[0] if client is None else client.persist(task)
+    for future in futures_of(task):  # none without a cluster: the result is there
+        problem = future.exception()  # waits
+        if problem is not None:
+            raise problem
+    return task
+
+
+def _computed(task: Delayed, client: Client | None) -> Any:
+    return task.compute() if client is None else client.compute(task).result()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No advice to scatter large objects: all that is sent is one model, once."""
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        yield
+
+
+# -- the tasks: all that runs on workers
+
+
+@contextlib.contextmanager
+def _naming(chunk: str) -> Iterator[None]:
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
+    except ValueError as problem:
+        raise ValueError(f"{chunk}: {problem}") from problem
+
+
+def _rows(model: Model, block: Any, weights: Any) -> Rows | None:
+    """A chunk as checked rows; None where there is nothing to learn from."""
+    if block.shape[0] == 0:
+        return None
+    checker = StreamingKernelPCA()
+    checker._model, checker.n_features_in_ = model, model.n_features
+    rows = Rows(*checker._learnable(block, weights, reset=False))
+    return rows if len(rows) else None
+
+
+def _seed(model: Model, index: int, n_before: int = 0) -> int:
+    """A seed of its own for every chunk: draws depend on the row's index in its chunk."""
+    return int(generator(model.parts.seed, f"chunk after {n_before}", index).integers(2**31 - 1))
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Rows of highest priority, in the order of the data, and moments of all rows."""
+
+    priority: np.ndarray
+    rows: Rows
+    moments: tuple[float, np.ndarray, np.ndarray] | None  # W, mean, Σ w (x − mean)²
+
+
+def _sampled(model: Model, index: int, chunk: str, block: Any, weights: Any) -> _Sample | None:
+    """At most ``start_rows`` rows of a chunk, all rows alike."""
+    with _naming(chunk):
+        rows = _rows(model, block, weights)
+        if rows is None:
+            return None
+        priority = generator(_seed(model, index), "sample").random(len(rows))
+        kept = _highest(priority, start_rows(model))
+        size = model.batch_size
+        pieces = (rows[start : start + size] for start in range(0, len(rows), size))
+        moments = reduce(_pooled, map(_moments, pieces)) if model.standardise else None
+        return _Sample(priority[kept], picked(rows, kept), moments)
+
+
+def _sampled_together(size: int, samples: list[_Sample | None]) -> _Sample | None:
+    present = [sample for sample in samples if sample is not None]
+    if not present:
+        return None
+    priority = np.concatenate([sample.priority for sample in present])
+    kept = _highest(priority, size)
+    waiting = Waiting(
+        tuple(sample.rows.X for sample in present), tuple(s.rows.weights for s in present)
+    )
+    moments = [sample.moments for sample in present if sample.moments is not None]
+    return _Sample(
+        priority[kept], picked(waiting.join(), kept), reduce(_pooled, moments) if moments else None
+    )
+
+
+def _highest(priority: np.ndarray, size: int) -> np.ndarray:
+    return np.sort(np.argsort(-priority, kind="stable")[:size])
+
+
+def _moments(rows: Rows) -> tuple[float, np.ndarray, np.ndarray]:
+    X = to_host(rows.X).astype(float)
+    w = np.ones(len(X)) if rows.weights is None else rows.weights
+    first = X[0].copy()  # taken out, so that a constant column has exactly no variance
+    X -= first
+    mean = w @ X / w.sum()
+    return float(w.sum()), first + mean, w @ (X - mean) ** 2
+
+
+def _pooled(a: tuple, b: tuple) -> tuple[float, np.ndarray, np.ndarray]:
+    """Moments of both (Chan, Golub and LeVeque 1983)."""
+    total, step = a[0] + b[0], b[1] - a[1]
+    return total, a[1] + step * (b[0] / total), a[2] + b[2] + step**2 * (a[0] * b[0] / total)
+
+
+def _fixed(model: Model, sample: _Sample | None) -> Model:
+    """Decide what the data decide; bases that are chosen once are chosen here."""
+    if sample is None:  # nothing to decide: only width and type of the rows matter
+        rows = Rows(np.zeros((1, model.n_features), dtype=model.dtype), None)
+    else:
+        rows = sample.rows.canonical()
+        if sample.moments is not None:
+            weight, mean, squares = sample.moments
+            deviation = np.sqrt(squares / weight)
+            standard = Standard(mean, np.where(deviation > 0, deviation, 1.0))
+            model = replace(model, standard=standard)
+        kernel = model.parts.kernel.fix(model.prepared(rows.X), rows.weights)
+        model = replace(model, parts=replace(model.parts, kernel=kernel))
+    model = replace(model, standardise=False)  # it is done: chunks don't measure for themselves
+    if _is_chosen_once(model.parts.basis):
+        model = replace(model, state=begin(model.parts, model.prepared(rows.X), rows.weights))
+    return model
+
+
+def _learned(
+    model: Model, index: int, chunk: str, block: Any, weights: Any, n_before: int = 0
+) -> Model | None:
+    """First pass: a chunk as a stream of its own."""
+    with _naming(chunk):
+        rows = _rows(model, block, weights)
+        if rows is None:
+            return None
+        seed = _seed(model, index, n_before)
+        model = replace(model, parts=replace(model.parts, seed=seed))
+        order = np.arange(len(rows))
+        if model.parts.basis.order_free:
+            order = generator(seed, "order").permutation(len(rows))
+        for start in range(0, len(rows), model.batch_size):
+            piece = picked(rows, order[start : start + model.batch_size])
+            model = advance(model, piece.X, piece.weights)
+        return _without_waiting(model)
+
+
+def _merged(models: list[Model | None]) -> Model | None:
+    """One model of several; those with too few rows to begin hand their rows on."""
+
+    def joined(a: Model, b: Model) -> Model:
+        few, other = (a, b) if a.state is None else (b, a)
+        if few.state is not None:
+            return merged(a, b)
+        rows = few.waiting.join()
+        return _without_waiting(advance(other, rows.X, rows.weights))
+
+    present = [model for model in models if model is not None]
+    return reduce(joined, present) if present else None
+
+
+def _without_waiting(model: Model) -> Model:
+    """Fold the last rows of a chunk, unless the model has still to begin."""
+    return model if model.state is None else caught_up(model)
+
+
+def _basis(begun: Model, model: Model | None, passes: int) -> Model:
+    """The end of the first pass: the model as it stands, or with its basis made up."""
+    model = _something(model)
+    parts = replace(model.parts, seed=begun.parts.seed)
+    model = replace(model, parts=parts, standardise=begun.standardise)
+    if passes == 1:
+        return signed_anew(caught_up(model))
+    model = settled(model)
+    assert model.state is not None
+    basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
+    return replace(model, state=replace(model.state, basis=basis))
+
+
+def _reader(model: Model) -> Model:
+    """An empty model that only reads its basis: points and factor, nothing else travels."""
+    parts, state = model.parts, model.state
+    assert state is not None
+    span = parts.basis.span(state.basis)
+    basis = state.basis if span is None else FixedState(span)
+    empty = replace(blank(parts, basis, state.moments.total), next_signs=sys.maxsize)
+    return replace(model, state=empty, waiting=Waiting())
+
+
+def _summed(reader: Model, index: int, chunk: str, block: Any, weights: Any) -> State | None:
+    """Second pass: the sums of a chunk, without the basis that everybody has."""
+    with _naming(chunk):
+        rows = _rows(reader, block, weights)
+        if rows is None:
+            return None
+        state = folded(reader, rows, frozen=True).state
+        assert state is not None
+        return replace(state, basis=None)
+
+
+def _added(reader: Model, states: list[State | None]) -> State | None:
+    present = [state for state in states if state is not None]
+    return reduce(lambda a, b: added(reader.parts, a, b, None), present) if present else None
+
+
+def _with(begun: Model, root: Model, sums: State | None) -> Model:
+    """The finished model: the basis of the first pass, the sums of the second."""
+    assert root.state is not None
+    state = replace(_something(sums), basis=root.state.basis)
+    return signed_anew(replace(root, state=state, standardise=begun.standardise))
+
+
+def _something(found: Any) -> Any:
+    if found is None:
+        raise ValueError("No chunk has a row of positive weight: there is nothing to learn from.")
+    return found
+
+
+@sizeof.register((Model, State, _Sample))
+def _n_bytes(value: Any) -> int:
+    """What a result weighs: Dask places, moves and spills by it, and would take 56 bytes."""
+    if is_dataclass(value):
+        return sum(map(_n_bytes, vars(value).values()))
+    return sum(map(_n_bytes, value)) if isinstance(value, tuple) else sizeof(value)
+
+
+# -- queries
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a query needs of a model: the components, and how rows are standardised."""
+
+    view: View
+    standard: Standard | None
+    n_features: int
+
+    def ask(self, what: str, X: Array) -> Array:
+        checker = StreamingKernelPCA()
+        checker.n_features_in_ = self.n_features
+        X = checker._validated(X, reset=False)
+        X = X if self.standard is None else self.standard.apply(X)
+        question, starts = getattr(self.view, what), range(0, X.shape[0], QUERY_ROWS)
+        pieces = [question(X[start : start + QUERY_ROWS]) for start in starts]
+        return finite(cast(concatenate_rows(pieces), X.dtype), self.view.kernel)
+
+
+def _query(model: StreamingKernelPCA, X: Any, what: str, n_columns: int | None) -> da.Array:
+    """``view.what`` of every chunk, as a Dask array with or without columns."""
+    rows, meta, word = _as_array(X)
+    model._view_exists()
+    validate_data(model, meta, reset=False, skip_check_array=True)
+    seen = view(model._model)
+    if seen.span is not None:
+        seen = replace(seen, basis_state=FixedState(seen.span))
+    dtype = np.float32 if rows.dtype == np.float32 else np.float64
+    columns = () if n_columns is None else (n_columns,)
+    return da.map_blocks(
+        _answer,
+        rows,
+        _task(_Reading(seen, model._standard(), model.n_features_in_)),
+        what=what,
+        word=word,
+        empty=np.empty((0, *columns), dtype),
+        dtype=dtype,
+        chunks=(rows.chunks[0], *((n,) for n in columns)),
+        drop_axis=[] if columns else 1,
+        meta=np.empty((0,) * (1 + len(columns)), dtype),
+    )
+
+
+def _answer(
+    block: Any, reading: _Reading, what: str, word: str, empty: np.ndarray, block_info: Any = None
+) -> Array:
+    if block.shape[0] == 0:
+        return empty
+    number = block_info[0]["chunk-location"][0]
+    with _naming(f"Chunk {number} (X.{word}[{number}])"):
+        return reading.ask(what, block)

@@ -1,0 +1,131 @@
+"""How far rounding can have led: what the certificate adds to every statement.
+
+With the points D and the factor F as they are stored, a row is held as φ̂ = Φ_D F z: exactly a
+vector of the span, whatever errors F and z have. Two things then differ from the theory, and both
+are weighed by the rows that were seen, since a large error in a direction that no row uses is none:
+
+- the factor is orthonormal up to a *defect* Δ = FᵀKF − I, so the scatter of the φ̂ is not S but
+  S + S^½ΔS^½. With A = F S^½, the coefficients of the rows, Δ S^½ = FᵀKA − S^½ can be computed with
+  an error of |F||A|u only, where FᵀKF itself would have |F|²u;
+- what is missed is orthogonal to the span up to g = Uᵀ(φ − φ̂), U = Φ_D F: the rounding error of
+  z and once more the defect.
+
+Constants are first order and worst case, u is the unit roundoff. All results are relative to the
+energy E = Σ w k(x,x): an error |g| of coordinates moves eigenvalues by 2|g||z|, the defect by
+|Δz||z|, and the missed energy k(x,x) − |z|² by both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelstream.backends.arrays import Array, to_float64, to_host
+from kernelstream.bases import Span
+from kernelstream.kernels import Kernel
+from kernelstream.ledger import Ledger
+
+U64 = float(np.finfo(np.float64).eps) / 2
+U32 = float(np.finfo(np.float32).eps) / 2
+MARGIN = 4.0  # errors of float32 coordinates are taken this much larger than the largest measured
+
+
+def in_float32(span: Span) -> bool:
+    """Whether coordinates are computed in single precision."""
+    return str(span.projector.dtype).rsplit(".", 1)[-1] == "float32"
+
+
+def slack(kernel: Kernel, ledger: Ledger, span: Span, S: np.ndarray) -> float:
+    """Allowance for rounding, relative to the energy, in a state with the scatter S.
+
+    Not derived for float32 coordinates: the worst case is a thousand times too large there to be of
+    use, so four times the largest error that was measured along the stream stands in for it.
+    """
+    m, d = (int(n) for n in span.points.shape)
+    single = in_float32(span) or ledger.deviation > 0.0
+    u = U32 if single else U64
+    c = kernel.rounding(ledger.extent, d)
+    if single:
+        coordinates, value = MARGIN * (ledger.deviation + u), MARGIN * ledger.deviation
+    else:
+        coordinates, value = coordinate_error(kernel, span, c), c * u
+    off = defect(kernel, span, S, c, ledger) if m else 0.0
+    additions = (ledger.longest + m + 8) * u + 2 * (ledger.blocks + 4 * m + 8) * U64
+    return 2 * coordinates + 3 * off + 2 * ledger.rounding + value + additions
+
+
+def coordinate_error(kernel: Kernel, span: Span, c: float) -> float:
+    """ω with |z_computed − z| ≤ ω √k(x,x): errors of the kernel and of the product with F."""
+    m = int(span.points.shape[0])
+    return (m * largest_energy(kernel, span)) ** 0.5 * factor_norm(span) * (c + m + 2) * U64
+
+
+def defect(kernel: Kernel, span: Span, S: np.ndarray, c: float, ledger: Ledger) -> float:
+    """θ with |Δ S^½| ≤ θ √E: measured, plus the rounding error of the measurement."""
+    m, norm = int(span.points.shape[0]), factor_norm(span)
+    F, K = to_host(span.factor), to_host(kernel.gram(to_float64(span.points)))
+    root = root_above(S, ledger)
+    A = F @ root
+    KA = K @ A
+    found = float(np.linalg.norm(F.T @ KA - root))
+    energy = largest_energy(kernel, span)
+    lengths = float(np.linalg.norm(A)), float(np.linalg.norm(root)), float(np.linalg.norm(KA))
+    error = norm * m * energy * (c + m) * lengths[0]  # K, and its product with A
+    error += (m * energy) ** 0.5 * m * norm * lengths[1]  # A
+    error += m * norm * lengths[2]  # the last product
+    return relative(found + error * U64, ledger.energy)
+
+
+def change(
+    kernel: Kernel, ledger: Ledger, old: Span, new: Span, T: Array, S: np.ndarray
+) -> tuple[float, float]:
+    """Errors of a change of basis by T: of the carried coordinates, and of the energy lost.
+
+    T = F'ᵀK(D',D)F itself has an error of |F'||F|u; what it does to the rows is compared with
+    F'ᵀK(D',D)A, whose error is |F'||A|u.
+    """
+    c = kernel.rounding(ledger.extent, int(old.points.shape[1]))
+    before = defect(kernel, old, S, c, ledger)
+    T = to_host(T)
+    after = defect(kernel, new, T @ S @ T.T, c, ledger)
+    cross = to_host(kernel.block(to_float64(new.points), to_float64(old.points)))
+    root = root_above(S, ledger)
+    A = to_host(old.factor) @ root
+    KA = cross @ A
+    found = float(np.linalg.norm(T @ root - to_host(new.factor).T @ KA))
+    m, m_new = int(old.points.shape[0]), int(new.points.shape[0])
+    energy, energy_new = largest_energy(kernel, old), largest_energy(kernel, new)
+    pairs = (m * m_new * energy * energy_new) ** 0.5
+    error = factor_norm(new) * pairs * (c + m) * float(np.linalg.norm(A))
+    rooted = float(np.linalg.norm(root))
+    error += (m_new * energy_new) ** 0.5 * m * factor_norm(old) * rooted
+    error += m_new * factor_norm(new) * float(np.linalg.norm(KA))
+    error += 2 * m * float(np.linalg.norm(T)) * rooted  # T S Tᵀ
+    carried = relative(found + error * U64, ledger.energy) + after
+    return carried, before + after + 2 * carried
+
+
+def root_above(S: np.ndarray, ledger: Ledger) -> np.ndarray:
+    """A matrix B with BBᵀ ≥ S, whatever rounding S has from being added up."""
+    m = len(S)
+    trace = max(float(np.trace(S)), 0.0)
+    jitter = (ledger.longest + ledger.blocks + 8 * m + 8) * U64 * trace
+    while True:
+        try:
+            return np.linalg.cholesky(S + jitter * np.eye(m))
+        except np.linalg.LinAlgError:
+            jitter = 10 * jitter + np.finfo(float).tiny
+
+
+def largest_energy(kernel: Kernel, span: Span) -> float:
+    """Max k(d, d) over the points."""
+    return float(to_host(kernel.diag(to_float64(span.points))).max(initial=0.0))
+
+
+def factor_norm(span: Span) -> float:
+    """|F| (Frobenius), above the spectral norm."""
+    return float(np.linalg.norm(to_host(span.factor)))
+
+
+def relative(error: float, energy: float) -> float:
+    """``error``/√E; nothing was seen: nothing is wrong."""
+    return error / energy**0.5 if energy > 0 else 0.0

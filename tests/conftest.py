@@ -1,0 +1,112 @@
+"""Hypothesis profiles, and the registry of part combinations that the laws run over.
+
+The default profile is the same on every run and keeps ``make test`` short; ``make test-all`` sets
+``HYPOTHESIS_PROFILE=thorough``, which draws anew and far more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from kernelstream import StreamingKernelPCA, bases, schedules, trackers
+
+# Some examples fold thousands of rows: a time limit would only measure the load of the machine.
+_COMMON: dict[str, Any] = dict(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.register_profile("default", max_examples=10, derandomize=True, **_COMMON)
+settings.register_profile("thorough", max_examples=150, print_blob=True, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A basis and a tracker with small parameters, and a stream that takes them through it all.
+
+    ``n_rows`` reaches past the start buffer and, for the centroids, past several refreshes and a
+    move of the points (the stream jumps at ``jump``).
+    """
+
+    name: str
+    basis: Callable[[], bases.Basis]
+    tracker: Callable[..., trackers.Tracker]
+    n_rows: int
+    jump: int
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def has_points(self) -> bool:
+        return self.basis().has_points
+
+    @property
+    def follows_cells(self) -> bool:
+        """Decides at block ends: the one basis that depends on the batch size."""
+        return isinstance(self.basis(), bases.Centroids)
+
+    @property
+    def sequential(self) -> bool:
+        return self.tracker().sequential
+
+    def rows(self, seed: int = 0, n_rows: int | None = None) -> np.ndarray:
+        """Rows in the plane that jump to another region."""
+        n = self.n_rows if n_rows is None else n_rows
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, 2)) * [1.0, 0.5]
+        X[self.jump :] += [4.0, -3.0]
+        return X
+
+    def estimator(self, forgetting: float = 1.0, **options: Any) -> StreamingKernelPCA:
+        """A fresh estimator; options replace the registry's."""
+        settings = dict(
+            n_components=3,
+            kernel="rbf",
+            gamma=0.4,
+            basis=self.basis(),
+            tracker=self.tracker(forgetting=forgetting),
+            batch_size=64,
+            random_state=3,
+        )
+        return StreamingKernelPCA(**{**settings, **options})
+
+
+GIVEN = np.random.default_rng(99).normal(size=(6, 2)) * 2.0
+
+# n_rows: Landmarks(8) waits for 500 rows. Centroids do too; refreshes are then due at 1.5 times
+# the rows of the last one (768, 1152, 1728, 2624 rows) and a move needs 1,000 rows since then.
+BASES: dict[str, tuple[Callable[[], bases.Basis], int, int]] = {
+    "centroids": (lambda: bases.Centroids(8), 3850, 2700),
+    "distance": (lambda: bases.Distance(nu=0.2), 300, 150),
+    "distance-full": (lambda: bases.Distance(nu=0.05, max_points=7), 300, 150),
+    "coherence": (lambda: bases.Coherence(delta=0.6), 300, 150),
+    "everything": (lambda: bases.Everything(), 150, 75),
+    "landmarks": (lambda: bases.Landmarks(8), 700, 350),
+    "landmarks-given": (lambda: bases.Landmarks(GIVEN), 300, 150),
+    "fourier": (lambda: bases.Fourier(12), 300, 150),
+}
+TRACKERS: dict[str, Callable[..., trackers.Tracker]] = {
+    "covariance": trackers.Covariance,
+    "hebbian": lambda **kw: trackers.Hebbian(schedules.SearchThenConverge(0.5, 100), **kw),
+    "hebbian-annealed": lambda **kw: trackers.Hebbian(
+        schedules.EigenvalueAnnealed(0.3, 100, floor=0.01), **kw
+    ),
+}
+CHAINS = [
+    Chain(f"{basis}-{tracker}", make_basis, make_tracker, n_rows, jump)
+    for basis, (make_basis, n_rows, jump) in BASES.items()
+    for tracker, make_tracker in TRACKERS.items()
+]
+
+
+@pytest.fixture(scope="session", params=CHAINS, ids=repr)
+def chain(request: pytest.FixtureRequest) -> Chain:
+    """Every basis with every tracker."""
+    return request.param
