@@ -4,6 +4,7 @@
 PYTHON  ?= python3
 WORKERS ?= 2
 TORCH   ?= 2.13.0
+DATA    ?=
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
@@ -20,7 +21,7 @@ FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch clean
+.PHONY: help setup demo lint test test-all test-torch reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +33,7 @@ $(STAMP): pyproject.toml
 		echo "kernelstream needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || { \
 		echo "Could not make .venv. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --editable ".[dev,plot,cli,demo]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,plot,cli,demo,dask]"
 	@touch $@
 
 demo: $(STAMP) ## see it work
@@ -58,6 +59,9 @@ $(TORCH_STAMP): $(STAMP)
 
 test-torch: $(TORCH_STAMP) ## install PyTorch, test the array namespaces with it
 	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/test_arrays.py
+
+reproduce: $(STAMP) ## the papers' experiments again; DATA=PATH is a folder with mnist.npz and so on
+	$(ONE_THREAD) $(BIN)/python -m reproductions $(if $(DATA),--data $(DATA))
 
 clean: ## remove .venv, caches and everything built
 	rm -rf .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -90,7 +90,7 @@ def contours(
     axes.contourf(x, y, values, levels=levels, cmap=SIGNED, alpha=0.55, extend="both")
     axes.contour(x, y, values, levels=levels, colors=INK, linewidths=0.5, linestyles="solid")
     some = X[:: -(-len(X) // 600)]
-    axes.plot(some[:, 0], some[:, 1], ".", color=INK, markersize=2.2, alpha=0.45, mew=0)
+    axes.plot(some[:, 0], some[:, 1], ".", color=INK, markersize=3.2, alpha=0.5, mew=0)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     bare(axes)
 

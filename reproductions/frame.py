@@ -21,6 +21,7 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,39 @@ def _fetch_mnist() -> dict[str, np.ndarray]:
     }
 
 
+# The first 50 training images in landscape format, by file name.
+_BSDS = (
+    "100075 100098 103041 105019 105053 106020 108073 109034 112082 113016 113044 117054 118020 "
+    "118035 12003 12074 122048 124084 126039 130034 134008 134052 135037 135069 140055 140075 "
+    "145014 145053 147021 151087 153077 153093 156079 159029 159045 159091 16052 161062 163062 "
+    "164074 166081 169012 170054 173036 176035 176039 178054 183055 183087 187003"
+)
+_BSDS_URL = "https://raw.githubusercontent.com/BIDS/BSDS500/master/BSDS500/data/images/train"
+
+
+def _fetch_natural_images() -> dict[str, np.ndarray]:
+    from PIL import Image
+
+    def grey(name: str) -> np.ndarray:
+        return np.asarray(Image.open(_download(f"{_BSDS_URL}/{name}.jpg")).convert("L"))
+
+    return {"bsds_train": np.stack([grey(name) for name in _BSDS.split()])}
+
+
+def _fetch_frey() -> dict[str, np.ndarray]:
+    from scipy.io import loadmat
+
+    faces = loadmat(_download("https://cs.nyu.edu/~roweis/data/frey_rawface.mat"))["ff"]
+    return {"images": faces.T.reshape(-1, 28, 20).astype(np.uint8)}
+
+
+def _download(url: str) -> BytesIO:
+    from urllib.request import urlopen
+
+    with urlopen(url, timeout=60) as answer:
+        return BytesIO(answer.read())
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a data set comes from, and how to get it with a network (None: by hand only)."""
@@ -69,10 +103,12 @@ SOURCES = {
     "natural_images": Source(
         "bsds_train (50, 321, 481) uint8 and others",
         "BSDS500, https://github.com/BIDS/BSDS500 (train images as grey values)",
+        _fetch_natural_images,
     ),
     "frey": Source(
         "images (1965, 28, 20) uint8",
         "Frey faces, https://cs.nyu.edu/~roweis/data.html (frey_rawface.mat)",
+        _fetch_frey,
     ),
 }
 

@@ -15,7 +15,7 @@ import scipy.linalg
 
 Kernel = Callable[[np.ndarray, np.ndarray], float]
 
-DEPENDENT = 1e-10  # the library never admits a row that misses less than this share of its energy
+DEPENDENT = 1e-8  # the library never admits a row that misses less than this share of its energy
 
 
 def rbf(gamma: float) -> Kernel:

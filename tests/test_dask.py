@@ -21,7 +21,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from sklearn.datasets import load_digits
 
 import kernelstream.dask as kd
-from kernelstream import StreamingKernelPCA, bases, metrics, schedules, trackers
+from kernelstream import StreamingKernelPCA, bases, metrics, schedules, storage, trackers
 
 UNEQUAL = (700, 0, 1, 350, 49, 900)  # 2,000 rows
 
@@ -32,7 +32,7 @@ def rows(n: int = 2000, d: int = 4, seed: int = 0) -> np.ndarray:
 
 
 X = rows()
-GIVEN = bases.Landmarks(X[::50])
+GIVEN = bases.Landmarks(X[::50])  # not in one piece: it is after travelling
 
 
 def estimator(**options: Any) -> StreamingKernelPCA:
@@ -54,7 +54,8 @@ def assert_same(ours: StreamingKernelPCA, theirs: StreamingKernelPCA, tol: float
 
 
 def identical(a: StreamingKernelPCA, b: StreamingKernelPCA) -> bool:
-    return pickle.dumps(a._model.state) == pickle.dumps(b._model.state)
+    """Bit for bit, as files are."""
+    return storage.to_bytes({"": a._model}) == storage.to_bytes({"": b._model})
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def sync() -> Iterator[None]:
 def client() -> Iterator[Any]:
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -148,6 +149,18 @@ class TestOneProcess:
         assert identical(first, second)
         other = kd.fit(estimator(**options | dict(random_state=1)), chunked)
         assert basis is GIVEN or not identical(first, other)
+
+    def test_where_arrays_begin_in_memory_does_not_matter(self) -> None:
+        """Over the wire they begin at any byte, and NumPy rounds differently there."""
+        points = np.array(X[::50])
+        odd = np.ndarray(points.shape, points.dtype, np.empty(points.nbytes + 64, np.uint8), 4)
+        odd[...] = points
+        assert not odd.flags.aligned
+        chunked = da.from_array(X, chunks=(500, 4))
+        first, second = (
+            kd.fit(estimator(basis=bases.Landmarks(p)), chunked) for p in (points, odd)
+        )
+        assert identical(first, second)
 
     def test_a_width_is_the_median_over_all_chunks(self) -> None:
         small = X[:400]  # all of it is in the sample: the very number of one machine
@@ -318,13 +331,14 @@ class TestOneProcess:
             return block
 
         chunked = da.from_array(X, chunks=(500, 4)).map_blocks(load, meta=np.empty((0, 0)))
-        for options, passes, expected in [
+        cases: list[tuple[dict[str, Any], int, int]] = [
             (dict(), 2, 1),  # given points, given width: the statistics only
             (dict(gamma=None), 2, 2),
             (dict(basis=40), 1, 1),
             (dict(basis=40), 2, 2),
             (dict(basis=40, gamma=None), 2, 3),
-        ]:
+        ]
+        for options, passes, expected in cases:
             read.clear()
             kd.fit(estimator(**options), chunked, passes=passes)
             assert len(read) == 4 * expected, options
@@ -420,21 +434,17 @@ class TestOneProcess:
 
 
 class Watch(SchedulerPlugin):
-    """What results weigh, by the kind of task, and how many chunks lay in memory at once."""
+    """What results weigh, the heaviest by the kind of task."""
 
     def __init__(self, scheduler: Any) -> None:
         self.scheduler = scheduler
         self.bytes: dict[str, int] = {}
-        self.chunks_now, self.chunks_most = set[Any](), 0
 
     def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
         task = self.scheduler.tasks.get(key)
-        name = distributed.utils.key_split(key)
         if finish == "memory" and task is not None:
+            name = distributed.utils.key_split(key)
             self.bytes[name] = max(self.bytes.get(name, 0), task.get_nbytes())
-        if name == "load":
-            (self.chunks_now.add if finish == "memory" else self.chunks_now.discard)(key)
-            self.chunks_most = max(self.chunks_most, len(self.chunks_now))
 
 
 def load(block: np.ndarray, n: int) -> np.ndarray:
@@ -479,9 +489,12 @@ class TestCluster:
         with pytest.raises(ValueError, match=r"Chunk 2 .*NaN"):
             kd.fit(estimator(basis=40, gamma=None), da.from_array(bad, chunks=(500, 4)))
 
-    @pytest.mark.parametrize("deadly_visits", [(1,), (2, 4)], ids=["first pass", "both passes"])
+    @pytest.mark.parametrize("deadly_visits", [(1, 3), (2,)], ids=["both passes", "basis"])
     def test_a_worker_is_killed(self, client: Any, tmp_path: Path, deadly_visits: tuple) -> None:
-        """Chunk 5 takes its worker along, with all results that lay there."""
+        """Chunk 5 takes its worker along, with all results that lay there.
+
+        The first visit is that of the first pass; a kill in the second pass may lose the basis.
+        """
 
         def load(block: np.ndarray, block_info: Any = None) -> np.ndarray:
             if block_info[0]["chunk-location"][0] == 5:
@@ -494,7 +507,7 @@ class TestCluster:
         chunked = da.from_array(X, chunks=(125, 4)).map_blocks(load, meta=np.empty((0, 0)))
         pids = set(client.run(os.getpid).values())
         model = kd.fit(estimator(basis=40), chunked)
-        assert (tmp_path / "visits").stat().st_size >= 2 + len(deadly_visits)
+        assert (tmp_path / "visits").stat().st_size > max(deadly_visits)
         client.wait_for_workers(2, timeout=30)
         assert set(client.run(os.getpid).values()) != pids
         with dask.config.set(scheduler="synchronous"):
@@ -502,28 +515,26 @@ class TestCluster:
         assert identical(model, quiet)
 
     def test_what_is_held_and_moved(self, client: Any) -> None:
-        """Results weigh O(m² + m d), and chunks are let go one by one, in every pass."""
-        m, d, n = 30, 4, 20_000
+        """All results weigh O(m² + m d): a chunk never leaves the task that makes it."""
+        m, d, n = 30, 4, 8_000
         watch = Watch(client.cluster.scheduler)
         client.cluster.scheduler.add_plugin(watch, name="watch")
         try:
-            model = kd.fit(estimator(basis=m, gamma=None), made_on_workers(20, n))
+            model = kd.fit(estimator(basis=m, gamma=None), made_on_workers(16, n))
         finally:
             client.cluster.scheduler.remove_plugin("watch")
-        assert model.n_samples_seen_ == 20 * n
-        ours = {name: b for name, b in watch.bytes.items() if name.startswith("_")}
-        assert {"_sampled", "_learned", "_merged", "_reader", "_summed", "_added"} <= ours.keys()
+        assert model.n_samples_seen_ == 16 * n
+        kinds = {"sampled", "learned", "merged", "reader", "summed", "added"}
+        assert kinds <= watch.bytes.keys()
         bound = 8 * (12 * m * m + 40 * m * d) + 20_000
-        assert max(ours.values()) < bound < n * d * 8, ours
-        # Two workers with a thread each: a chunk in work, one on the way.
-        assert watch.chunks_most <= 6, watch.chunks_most
+        assert max(watch.bytes.values()) < bound < n * d * 8, watch.bytes
 
 
 @pytest.mark.slow
 def test_spilled_memory() -> None:
     """Persisted chunks of four times the worker's budget: they go to disk and come back."""
     limits = {
-        "distributed.worker.memory.target": 0.05,
+        "distributed.worker.memory.target": 0.02,
         "distributed.worker.memory.spill": False,
         "distributed.worker.memory.pause": False,
         "distributed.worker.memory.terminate": False,
@@ -531,15 +542,15 @@ def test_spilled_memory() -> None:
     with (
         dask.config.set(limits),
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, memory_limit="400MiB", dashboard_address=None
+            n_workers=1, threads_per_worker=1, memory_limit="400MiB", dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        chunked = made_on_workers(20, 125_000).persist()  # 20 × 4 MB against 20 MB
+        chunked = made_on_workers(20, 50_000).persist()  # 32 MB against 8 MB
         distributed.wait(chunked)
         spilled = client.run(lambda dask_worker: len(dask_worker.data.slow))
         assert sum(spilled.values()) > 10
         model = kd.fit(estimator(), chunked)
     with dask.config.set(scheduler="synchronous"):
-        quiet = kd.fit(estimator(), made_on_workers(20, 125_000))
+        quiet = kd.fit(estimator(), made_on_workers(20, 50_000))
     assert identical(model, quiet)

@@ -102,7 +102,7 @@ def test_single_precision_keeps_double_coefficients() -> None:
 def test_start_is_orthonormal_for_every_scale_of_the_kernel() -> None:
     X = rows(60)
     for scale in (1e-6, 1.0, 1e6):
-        kernel = scale * kernels.RBF(gamma=2.0)
+        kernel = kernels.Constant(scale) * kernels.RBF(gamma=2.0)
         data = dual.FiniteSet(kernel, X)
         start, means = dual.begin(data, 4, 0)
         inner = means.centred(start.A, data.products(start.A)) @ start.A.T
@@ -113,7 +113,7 @@ def test_automatic_steps_do_not_see_the_scale_of_the_kernel() -> None:
     X, order = rows(60), np.arange(60)
     found = []
     for scale in (1.0, 100.0):
-        data = dual.FiniteSet(scale * kernels.RBF(gamma=2.0), X)
+        data = dual.FiniteSet(kernels.Constant(scale) * kernels.RBF(gamma=2.0), X)
         start, means = dual.begin(data, 3, 0)
         state, _ = dual.sample_epoch(data, means, start, schedules.Automatic(), order)
         found.append(state.A * np.sqrt(scale))
@@ -142,6 +142,7 @@ def test_watched_change_is_the_change_in_feature_space(batch: bool) -> None:
     else:
         order = np.random.default_rng(1).permutation(40)
         _, found = dual.sample_epoch(data, means, start, schedules.Automatic(), order, watched)
+    assert found is not None
     np.testing.assert_allclose(found, exact, rtol=1e-9)
 
 

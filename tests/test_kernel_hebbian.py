@@ -13,7 +13,6 @@ from sklearn.decomposition import PCA, KernelPCA
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import (
-    StreamingKernelPCA,
     bases,
     dual,
     kernels,
@@ -299,7 +298,7 @@ def _streams() -> dict[str, tuple[np.ndarray, kernels.Kernel, int]]:
     squares = kernels.Polynomial(degree=2, gamma=1.0, coef0=1.0)
     return {
         "toy": (toy(500), squares, 3),
-        "toy, kernel times 100": (toy(500), 100.0 * squares, 3),
+        "toy, kernel times 100": (toy(500), kernels.Constant(100.0) * squares, 3),
         "banana": (banana, kernels.RBF(gamma=2.0), 5),
         "digits": (digits, kernels.RBF(gamma="median").fix(digits), 10),
     }

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import KernelPCA
 
-from kernelstream import StreamingKernelPCA, bases, metrics, schedules
-from kernelstream.methods.kernel_hebbian import KernelHebbianPCA
-from kernelstream.methods.online import OnlineKernelPCA
+from kernelstream import OnlineKernelPCA, StreamingKernelPCA, bases, metrics, schedules
+from kernelstream.methods import KernelHebbianPCA
 from reproductions.honeine_2012 import pictures
 from reproductions.honeine_2012.evolution import follow, gamma
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import StreamingKernelPCA, bases, metrics
-from kernelstream.methods.online import OnlineKernelPCA
+from kernelstream import OnlineKernelPCA, StreamingKernelPCA, bases, metrics
 from reproductions.frame import Data
 from reproductions.honeine_2012 import pictures
 from reproductions.honeine_2012.evolution import follow, gamma
@@ -25,14 +24,7 @@ def noisy_digits(images: np.ndarray, seed: int, clipped: bool = True) -> np.ndar
 
 
 def online(n: int) -> OnlineKernelPCA:
-    return OnlineKernelPCA(
-        R,
-        kernel="rbf",
-        gamma=gamma(SIGMA),
-        nu=NU,
-        eta0=ETA,
-        tau=0.05 * n,
-    )
+    return OnlineKernelPCA(R, kernel="rbf", gamma=gamma(SIGMA), nu=NU, eta0=ETA, tau=0.05 * n)
 
 
 def exact(basis: Any) -> StreamingKernelPCA:
@@ -50,7 +42,8 @@ def experiment(data: Data, seeds: range, out: Path) -> dict[str, Any]:
     unclipped = noisy_digits(images, seeds[0], clipped=False)[:1000]
 
     X = noisy_digits(images, seeds[0])[:n]
-    times = np.unique(np.append(np.arange(20, min(1000, n + 1), 20), np.arange(1000, n + 1, 100)))
+    times = np.unique(np.concatenate([np.arange(20, 1000, 20), np.arange(1000, n, 100), [n]]))
+    times = times[times <= n]
     learned = online(n)
     evolution = follow(learned, X, times)
     best = exact(bases.Distance(NU)).fit(X)  # the best in the same dictionary

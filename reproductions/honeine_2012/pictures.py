@@ -188,7 +188,7 @@ def digits_mean(curve: Any, path: Path) -> None:
     for j, colour in shaded(curve.means.shape[1]):
         axis.plot(curve.times, curve.means[:, j], color=colour, lw=0.9)
     axis.axhline(0, color=INK, lw=0.8)
-    top = 1.05 * np.abs(curve.means[curve.times >= 100]).max()
+    top = 1.05 * np.abs(curve.means[len(curve.times) // 50 :]).max()
     axis.set(xlabel="images seen", ylabel="mean over all images", ylim=(-top, top))
     axis.set_xlim(-0.01 * curve.times[-1], curve.times[-1])
     title = f"Mean of each of the {curve.means.shape[1]} functions, the first ones dark"

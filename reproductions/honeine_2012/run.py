@@ -240,7 +240,7 @@ def claims_on_digits(found: dict[str, Any] | None) -> list[dict[str, Any]]:
         claim(
             "Not in the paper: share of the total variance in 50 functions",
             "–",
-            f"this algorithm {found['captured_of_total']:.3f}; centroids with the exact covariance, "
+            f"this algorithm {found['captured_of_total']:.3f}; centroids and the exact covariance, "
             "one pass: " + ", ".join(f"{share:.3f} with {m}" for m, share in centroids.items()),
             None,
             "a point of the paper's dictionary is a noisy image, a centroid is a mean of many",

@@ -79,7 +79,6 @@ def rates(
     t: np.ndarray,
     alpha: np.ndarray,
     exact: np.ndarray,
-    lam: np.ndarray,
     steps: tuple[float, ...],
     deviations: list[float],
     path: Path,

@@ -1,12 +1,12 @@
 """Lecture notes on the Hebbian maximum eigenfilter: Oja's rule and its differential equation.
 
 Inputs are Gaussian with the correlation matrix R = Q diag(λ) Qᵀ. The notes claim that plain Hebb
-grows without bound, that Oja's first-order form of the normalised rule stays bounded, follows
+grows without bound, that Oja's first-order form of the normalised rule stays bounded and follows
 
-    dw/dt = R w − (wᵀR w) w,      w(t) = e^{Rt} w(0) / √(1 − |w(0)|² + |e^{Rt} w(0)|²)
+    dw/dt = R w − (wᵀR w) w,
 
-(the solution is not in the notes; its norm and its direction are checked in ``flow_error``), that
-α_k = θ_k/θ_1 dies like exp(−(λ_1 − λ_k) t), and that w → ±q_1 and Var(y) → λ_1.
+that α_k = θ_k/θ_1 dies like exp(−(λ_1 − λ_k) t), and that w → ±q_1 and Var(y) → λ_1. The rules and
+the solution of the equation, which is not in the notes, are those of ``kernelstream.oja``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import StreamingKernelPCA, bases, schedules, trackers
+from kernelstream import StreamingKernelPCA, bases, oja, schedules, trackers
 from reproductions.frame import Data, claim
 from reproductions.lecture_oja import pictures
 
@@ -27,85 +27,55 @@ SHOWN = 0.01  # the step of the pictures
 DURATION = 12.0
 LIMIT = 5.0  # hard limit on the weights
 
-Rule = str  # "hebb", "normalised" or "oja"
-
-
-def mixing(seed: int = 0) -> np.ndarray:
-    """The eigenvectors of R as columns."""
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(len(LAM), len(LAM))))[0]
-
-
-Q = mixing()
+M = len(LAM)
+Q = np.linalg.qr(np.random.default_rng(0).normal(size=(M, M)))[0]  # eigenvectors of R as columns
 R = (Q * LAM) @ Q.T
 
 
-def inputs(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    return rng.normal(size=(*shape, len(LAM))) * np.sqrt(LAM) @ Q.T
+def inputs(seed: int, n: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, M)) * np.sqrt(LAM) @ Q.T
 
 
-# --- the rules, many runs at once --------------------------------------------------------------
+def paths(rule: oja.Rule, w: np.ndarray, eta: float, duration: float, runs: int) -> np.ndarray:
+    """Weights of all runs at the times 0, η, 2η …, shape (times, runs, m)."""
+    n, schedule = round(duration / eta), schedules.Constant(eta)
+    return np.stack([oja.learn(rule, inputs(i, n), w, schedule) for i in range(runs)], axis=1)
 
 
-def step(rule: Rule, W: np.ndarray, x: np.ndarray, eta: float) -> np.ndarray:
-    """One update of every run: W and x have a row for each."""
-    y = np.sum(W * x, axis=1, keepdims=True)
-    if rule == "oja":
-        return W + eta * y * (x - y * W)
-    W = W + eta * y * x
-    return W / np.linalg.norm(W, axis=1, keepdims=True) if rule == "normalised" else W
-
-
-def simulate(rule: Rule, W: np.ndarray, eta: float, n: int, seed: int) -> np.ndarray:
-    """Weights of all runs at the times 0, η, 2η …, shape (n + 1, runs, m)."""
-    rng = np.random.default_rng(seed)
-    path = np.empty((n + 1, *W.shape))
-    path[0] = W
-    for i in range(n):
-        path[i + 1] = step(rule, path[i], inputs(rng, len(W)), eta)
-    return path
-
-
-def flow(w: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """The solution of the differential equation at the times ``t``, in modes θ: (times, m)."""
-    grown = np.exp(np.outer(t, LAM)) * (Q.T @ w)
-    return grown / np.sqrt(1.0 - w @ w + np.sum(grown**2, axis=1))[:, None]
+def modes_of_flow(w: np.ndarray, times: np.ndarray) -> np.ndarray:
+    return np.stack([oja.flow(R, w, float(t)) for t in times]) @ Q
 
 
 def flow_error() -> float:
-    """How far ``flow`` is from a Runge–Kutta solution of the differential equation."""
+    """How far the closed solution is from a Runge–Kutta solution, from outside the sphere."""
     w, dt, n = 1.5 * Q @ THETA, 1e-3, 4000
 
     def slope(v: np.ndarray) -> np.ndarray:
         return R @ v - (v @ R @ v) * v
 
     v, worst = w.copy(), 0.0
-    exact = flow(w, dt * np.arange(n + 1)) @ Q.T
-    for i in range(n):
+    for i in range(1, n + 1):
         a = slope(v)
         b = slope(v + dt / 2 * a)
         c = slope(v + dt / 2 * b)
         v = v + dt / 6 * (a + 2 * b + 2 * c + slope(v + dt * c))
-        worst = max(worst, float(np.abs(v - exact[i + 1]).max()))
+        if i % 100 == 0:
+            worst = max(worst, float(np.abs(v - oja.flow(R, w, i * dt)).max()))
     return worst
-
-
-# --- the claims --------------------------------------------------------------------------------
 
 
 def growth(runs: int, duration: float, out: Path) -> dict[str, Any]:
     """Plain Hebb against the two forms that are normalised."""
-    n = round(duration / SHOWN)
-    W = np.tile(Q @ THETA, (runs, 1))
-    t = SHOWN * np.arange(n + 1)
+    rules = {"hebb": oja.hebb, "normalised": oja.normalised, "oja": oja.oja}
     norms = {
-        rule: np.linalg.norm(simulate(rule, W, SHOWN, n, seed=1), axis=2)
-        for rule in ("hebb", "normalised", "oja")
+        name: np.linalg.norm(paths(rule, Q @ THETA, SHOWN, duration, runs), axis=2)
+        for name, rule in rules.items()
     }
+    t = SHOWN * np.arange(len(norms["hebb"]))
     pictures.growth(t, norms, LAM[0], out / "figure_1.png")
     late = t > duration / 2
-    slope = np.polyfit(t[late], np.log(norms["hebb"][late]).mean(axis=1), 1)[0]
     return {
-        "hebb_rate": slope,
+        "hebb_rate": np.polyfit(t[late], np.log(norms["hebb"][late]).mean(axis=1), 1)[0],
         "hebb_last_norm": np.median(norms["hebb"][-1]),
         "oja_largest_norm": norms["oja"].max(),
         "oja_smallest_norm": norms["oja"].min(),
@@ -114,65 +84,57 @@ def growth(runs: int, duration: float, out: Path) -> dict[str, Any]:
 
 def first_order(runs: int) -> dict[str, Any]:
     """How the difference between explicit normalisation and Oja's form falls with η, in a step."""
-    rng = np.random.default_rng(2)
-    W = rng.normal(size=(runs, len(LAM)))
-    W /= np.linalg.norm(W, axis=1, keepdims=True)
-    x = inputs(rng, runs)
-    gaps = [
-        np.linalg.norm(step("oja", W, x, eta) - step("normalised", W, x, eta), axis=1).mean()
-        for eta in STEPS[2:]
-    ]
-    return {"order": np.polyfit(np.log(STEPS[2:]), np.log(gaps), 1)[0]}
+    starts = np.random.default_rng(1).normal(size=(runs, M))
+    starts /= np.linalg.norm(starts, axis=1, keepdims=True)
+
+    def gap(eta: float) -> float:
+        pairs = zip(starts, inputs(2, runs), strict=True)
+        differences = [oja.oja(w, x, eta) - oja.normalised(w, x, eta) for w, x in pairs]
+        return float(np.linalg.norm(differences, axis=1).mean())
+
+    small = STEPS[2:]
+    return {"order": np.polyfit(np.log(small), np.log([gap(eta) for eta in small]), 1)[0]}
 
 
 def to_the_flow(runs: int, duration: float, out: Path) -> dict[str, Any]:
     """Oja's rule against the differential equation, for smaller and smaller steps."""
     w = Q @ THETA
-    deviations, rates = [], np.zeros(len(LAM) - 1)
+    deviations: list[float] = []
     for eta in STEPS:
-        n = round(duration / eta)
-        path = simulate("oja", np.tile(w, (runs, 1)), eta, n, seed=3) @ Q
-        t = eta * np.arange(n + 1)
-        exact = flow(w, t)
-        deviations.append(np.median(np.abs(path - exact[:, None, :]).max(axis=(0, 2))))
+        path = paths(oja.oja, w, eta, duration, runs) @ Q
+        t = eta * np.arange(len(path))
+        exact = modes_of_flow(w, t)
+        deviations.append(float(np.median(np.abs(path - exact[:, None, :]).max(axis=(0, 2)))))
         if eta == SHOWN:
             pictures.modes(t, path, exact, out / "figure_2.png")
-        if eta == STEPS[-1]:
-            alpha = np.abs(np.mean(path[:, :, 1:] / path[:, :, :1], axis=1))
-            # Until the mean over the runs drowns in its own noise.
-            early = t <= min(duration, 4.0)
-            rates = -np.polyfit(t[early], np.log(alpha[early]), 1)[0]
-            pictures.rates(t, alpha, exact, LAM, STEPS, deviations, out / "figure_3.png")
+    # From the smallest step: the mean of α_k over the runs, until it drowns in its own noise.
+    alpha = np.abs(np.mean(path[:, :, 1:] / path[:, :, :1], axis=1))
+    early = t <= min(duration, 4.0)
+    pictures.rates(t, alpha, exact, STEPS, deviations, out / "figure_3.png")
     return {
         "deviations": deviations,
         "order": np.polyfit(np.log(STEPS[1:]), np.log(deviations[1:]), 1)[0],
-        "rates": rates,
+        "rates": -np.polyfit(t[early], np.log(alpha[early]), 1)[0],
         "expected_rates": LAM[0] - LAM[1:],
     }
 
 
 def to_the_eigenvector(runs: int, n: int, out: Path) -> dict[str, Any]:
     """η = 1/n as in the notes, from anywhere: ends at q_1 or −q_1, with Var(y) = λ_1."""
-    rng = np.random.default_rng(4)
-    start = rng.normal(size=(runs, len(LAM)))
-    W = start / np.linalg.norm(start, axis=1, keepdims=True)
+    rule, schedule = oja.limited(oja.oja, LIMIT), schedules.InverseTime(1.0)
     kept = np.unique(np.geomspace(1, n, 200).astype(int))
-    cosines: list[np.ndarray] = []
-    norms: list[np.ndarray] = []
-    powers: list[np.ndarray] = []
-    running = np.zeros(runs)
-    for i in range(1, n + 1):
-        x = inputs(rng, runs)
-        y = np.sum(W * x, axis=1)
-        # Weight 2/(i + 1): outputs of the time before convergence fade.
-        running += (y**2 - running) * 2.0 / (i + 1)
-        W = np.clip(step("oja", W, x, 1.0 / (i + 1)), -LIMIT, LIMIT)
-        if i == kept[len(norms)]:
-            length = np.linalg.norm(W, axis=1)
-            cosines.append(W @ Q[:, 0] / length)
-            norms.append(length)
-            powers.append(running.copy())
-    cos, power = np.array(cosines), np.array(powers)
+    starts = np.random.default_rng(3).normal(size=(runs, M))
+    cos, power, norms = np.empty((len(kept), runs)), np.empty((len(kept), runs)), np.empty(runs)
+    for i, start in enumerate(starts):
+        X = inputs(i, n)
+        path = oja.learn(rule, X, start / np.linalg.norm(start), schedule)
+        lengths = np.linalg.norm(path, axis=1)
+        cos[:, i] = (path @ Q[:, 0] / lengths)[kept]
+        # Weights 1, 2, 3 …: outputs of the time before convergence fade.
+        weight = np.arange(1.0, n + 1)
+        y = np.sum(X * path[:-1], axis=1)
+        power[:, i] = (np.cumsum(weight * y**2) / np.cumsum(weight))[kept - 1]
+        norms[i] = lengths[-1]
     pictures.eigenvector(kept, cos, power, LAM[0], out / "figure_4.png")
     sines = np.median(np.sqrt(1 - np.minimum(cos**2, 1.0)), axis=1)
     late = kept > n / 50
@@ -180,31 +142,33 @@ def to_the_eigenvector(runs: int, n: int, out: Path) -> dict[str, Any]:
         "cosine": np.median(np.abs(cos[-1])),
         "cosine_worst": np.abs(cos[-1]).min(),
         "share_positive": np.mean(cos[-1] > 0),
-        "norm": np.median(norms[-1]),
+        "norm": np.median(norms),
         "variance_over_eigenvalue": np.median(power[-1]) / LAM[0],
         "angle_exponent": -np.polyfit(np.log(kept[late]), np.log(sines[late]), 1)[0],
     }
 
 
 def boundedness(runs: int, n: int) -> dict[str, Any]:
-    """η = 1/n from weights far too large, with and without the hard limit."""
-    left = {}
-    for name, limit in (("free", np.inf), ("limited", LIMIT)):
-        rng = np.random.default_rng(5)
-        W = 3.0 * rng.normal(size=(runs, len(LAM)))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for i in range(1, n + 1):
-                W = np.clip(step("oja", W, inputs(rng, runs), 1.0 / (i + 1)), -limit, limit)
-        with np.errstate(over="ignore"):
-            left[name] = np.mean(np.linalg.norm(np.nan_to_num(W, nan=1e300), axis=1) < 2.0)
-    return left
+    """η = 1/n from weights far too large: the share of runs that end near length 1."""
+    starts = 3.0 * np.random.default_rng(4).normal(size=(runs, M))
+
+    def share(rule: oja.Rule) -> float:
+        ends = [
+            oja.learn(rule, inputs(i, n), w, schedules.InverseTime(1.0))[-1]
+            for i, w in enumerate(starts)
+        ]
+        return float(np.mean(np.abs(np.linalg.norm(ends, axis=1) - 1.0) < 0.5))
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        return {"free": share(oja.oja), "limited": share(oja.limited(oja.oja, LIMIT))}
 
 
 def lyapunov() -> dict[str, Any]:
     """V = (θ_1² − 1)² along the exact solution: from the unit sphere, and from outside it."""
-    t = np.linspace(0, DURATION, 4001)
-    inside = (flow(Q @ THETA, t)[:, 0] ** 2 - 1) ** 2
-    outside = (flow(2.0 * Q @ THETA, t)[:, 0] ** 2 - 1) ** 2
+    t = np.linspace(0, DURATION, 2001)
+    inside, outside = (
+        (modes_of_flow(length * Q @ THETA, t)[:, 0] ** 2 - 1) ** 2 for length in (1.0, 2.0)
+    )
     return {
         "falls_on_sphere": bool(np.all(np.diff(inside) <= 1e-14)),
         "start_outside": outside[0],
@@ -215,37 +179,35 @@ def lyapunov() -> dict[str, Any]:
 
 def library(n: int) -> dict[str, Any]:
     """The Hebbian tracker with a linear kernel is this rule: the largest difference of weights."""
-    X = inputs(np.random.default_rng(6), n)
+    X, schedule = inputs(5, n), schedules.Constant(SHOWN)
     model = StreamingKernelPCA(
         1,
         kernel="linear",
         basis=bases.Distance(1e-9),
-        tracker=trackers.Hebbian(schedules.Constant(SHOWN)),
+        tracker=trackers.Hebbian(schedule),
         center=False,
     ).partial_fit(X)
-    w = X[:1] / np.linalg.norm(X[0])  # where the tracker starts
-    for x in X:
-        w = step("oja", w, x[None], SHOWN)
-    learned = model.transform(np.eye(len(LAM)))[:, 0]  # of unit length
-    w = w[0] / np.linalg.norm(w)
+    # The tracker starts at the first row; what it shows is of unit length.
+    w = oja.learn(oja.oja, X, X[0] / np.linalg.norm(X[0]), schedule)[-1]
+    w, learned = w / np.linalg.norm(w), model.transform(np.eye(M))[:, 0]
     return {"difference": min(np.abs(learned - w).max(), np.abs(learned + w).max())}
 
 
 def run(data: Data, full: bool, out: Path, tiny: bool = False) -> dict[str, Any]:
-    runs = 4 if tiny else 500 if full else 200
+    runs = 4 if tiny else 500 if full else 100
     duration = 1.0 if tiny else DURATION
-    n = 200 if tiny else 100_000 if full else 20_000
+    n = 200 if tiny else 50_000 if full else 10_000
     return {
         "runs": runs,
         "rows": n,
         "flow_error": flow_error(),
         "growth": growth(runs, duration, out),
-        "first_order": first_order(runs),
+        "first_order": first_order(10 * runs),
         "flow": to_the_flow(runs, duration, out),
         "eigenvector": to_the_eigenvector(runs, n, out),
-        "bounded": boundedness(runs, min(n, 2000)),
+        "bounded": boundedness(runs, min(n, 1000)),
         "lyapunov": lyapunov(),
-        "library": library(n // 10),
+        "library": library(min(n, 2000)),
     }
 
 

@@ -121,7 +121,7 @@ def run(data: Data, full: bool, out: Path, tiny: bool = False) -> dict[str, Any]
     curves.draw_cosine(1, out / "figure_2.png")
     curves.draw_mse(out / "figure_3.png")
     sensitivity = {}
-    for weights in (WEIGHTS, *OTHER_WEIGHTS):
+    for weights in sorted((WEIGHTS, *OTHER_WEIGHTS), reverse=True):
         some = Curves(batches[:5], {k: v for k, v in estimators(weights).items() if k in PAPERS})
         sensitivity[f"{weights[1]:g}"] = {name: some.summary(name) for name in PAPERS}
     sizes = curves.sizes[:, -1]

@@ -56,11 +56,12 @@ def enter(
             extent=max(ledger.extent, parts.kernel.extent(X, parts.basis.span(state.basis))),
             deviation=max(ledger.deviation, measured_deviation(parts, state, X, block)),
         )
+    n_orders = len(ledger.fresh_orders)
     points = np.zeros(n, dtype=bool)
     points[list(block.admitted)] = True
     for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
         if rows.stop > rows.start:
-            orders, total = spectrum(parts, state, X[rows], block, rows, w, len(ledger.fresh_orders))
+            orders, total = spectrum(parts, state, X[rows], block, rows, w, n_orders)
             ledger = ledger.fold(
                 float(energy[rows].sum()),
                 max(float(missed[rows].sum()), total),

@@ -19,8 +19,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, is_dataclass, replace
-from functools import reduce
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import reduce, wraps
 from typing import Any
 
 import dask
@@ -39,6 +39,7 @@ from kernelstream.bases.landmarks import FixedState
 from kernelstream.estimator import QUERY_ROWS, StreamingKernelPCA
 from kernelstream.merge import added, merged
 from kernelstream.model import Model, Rows, Standard, State, Waiting
+from kernelstream.part import Part
 from kernelstream.stream import (
     advance,
     begin,
@@ -235,37 +236,39 @@ def reconstruction_error(model: StreamingKernelPCA, X: Any) -> da.Array:
 
 @dataclass(frozen=True)
 class _Chunks:
-    """The chunks as tasks, with a name for errors, and what is known without computing them."""
+    """Rows and weights in the same chunks, and what is known without computing them."""
 
-    blocks: list[Delayed]
-    weights: list[Delayed | None]
-    names: list[str]
+    rows: da.Array
+    weights: da.Array | None  # (n, 1)
     meta: Any
+    word: str
     dtype: Any
 
     def each(self, function: Callable[..., Any], model: Any, *arguments: Any) -> list[Delayed]:
-        """One task a chunk: ``function(model, chunk's number, name, rows, weights, …)``."""
-        task = delayed(function)
-        return [
-            task(model, index, name, block, weights, *arguments)
-            for index, (name, block, weights) in enumerate(
-                zip(self.names, self.blocks, self.weights, strict=True)
-            )
-        ]
+        """One task a chunk: ``function(model, chunk's number, name, rows, weights, …)``.
+
+        As blocks of an array, so that Dask fuses each with the making of its chunk: chunks then
+        live inside one task, are never moved to another worker, and never wait for one.
+        """
+        results = da.map_blocks(
+            _of_chunk,
+            self.rows,
+            *(() if self.weights is None else (self.weights,)),
+            function=function,
+            model=model,
+            arguments=arguments,
+            word=self.word,
+            chunks=((1,) * self.rows.numblocks[0], (1,)),
+            meta=np.empty((0, 0), dtype=object),
+            token=function.__name__,
+        )
+        return list(results.to_delayed().ravel())
 
 
 def _chunks(X: Any, sample_weight: Any) -> _Chunks:
     rows, meta, word = _as_array(X)
-    blocks = list(rows.to_delayed().ravel())
-    stops = np.cumsum(rows.chunks[0])
-    names = [f"Chunk {i} (X.{word}[{i}])" for i in range(len(blocks))]
-    if not np.isnan(rows.shape[0]):
-        sizes = zip(stops - rows.chunks[0], stops, strict=True)
-        names = [
-            f"Chunk {i} (X.{word}[{i}], rows {a} to {b - 1})" for i, (a, b) in enumerate(sizes)
-        ]
     dtype = np.float32 if rows.dtype == np.float32 else np.float64
-    return _Chunks(blocks, _weights(sample_weight, rows), names, meta, dtype)
+    return _Chunks(rows, _weights(sample_weight, rows), meta, word, dtype)
 
 
 def _as_array(X: Any) -> tuple[da.Array, Any, str]:
@@ -280,9 +283,10 @@ def _as_array(X: Any) -> tuple[da.Array, Any, str]:
     return X.rechunk({1: -1}), np.empty((0, X.shape[1])), "blocks"
 
 
-def _weights(sample_weight: Any, rows: da.Array) -> list[Delayed | None]:
+def _weights(sample_weight: Any, rows: da.Array) -> da.Array | None:
+    """Weights as a column in the chunks of the rows."""
     if sample_weight is None:
-        return [None] * rows.numblocks[0]
+        return None
     known = not np.isnan(rows.shape[0])
     if hasattr(sample_weight, "to_dask_array"):
         sample_weight = sample_weight.to_dask_array()
@@ -302,7 +306,7 @@ def _weights(sample_weight: Any, rows: da.Array) -> list[Delayed | None]:
             f"sample_weight has {sample_weight.numblocks[0]} chunks, X has {rows.numblocks[0]}: "
             "where chunk sizes are unknown, weights have to come in the chunks of X."
         )
-    return list(sample_weight.to_delayed().ravel())
+    return sample_weight[:, None]
 
 
 def _require_parallel(model: Model) -> None:
@@ -386,6 +390,55 @@ def _quiet() -> Iterator[None]:
 # -- the tasks: all that runs on workers
 
 
+def _aligned(value: Any) -> Any:
+    """The same value with every array in one piece that begins where the processor likes it.
+
+    What came over the wire may begin at any byte. NumPy then takes other paths, which are slower
+    and round differently: the model would depend on which results happened to travel.
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned and value.flags.forc else value.copy()
+    if isinstance(value, tuple | list):
+        return type(value)(map(_aligned, value))
+    if isinstance(value, Part):
+        return type(value)(**{k: _aligned(v) for k, v in value.get_params(deep=False).items()})
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{f.name: _aligned(getattr(value, f.name)) for f in fields(value)})
+    return value
+
+
+def _on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        return function(*map(_aligned, arguments))
+
+    return run
+
+
+def _of_chunk(
+    block: Any,
+    weights: Any = None,
+    *,
+    function: Callable[..., Any],
+    model: Any,
+    arguments: tuple[Any, ...],
+    word: str,
+    block_info: Any = None,
+) -> Any:
+    """``function`` of a chunk, with the chunk's number and a name for errors."""
+    number = block_info[0]["chunk-location"][0]
+    weights = None if weights is None else weights[:, 0]
+    return function(model, number, _name(word, block_info), block, weights, *arguments)
+
+
+def _name(word: str, block_info: Any) -> str:
+    """A chunk in words: how to look at it, and its rows where Dask knows them."""
+    number = block_info[0]["chunk-location"][0]
+    start, stop = block_info[0]["array-location"][0]
+    known = "" if np.isnan(stop) else f", rows {start} to {stop - 1}"
+    return f"Chunk {number} (X.{word}[{number}]{known})"
+
+
 @contextlib.contextmanager
 def _naming(chunk: str) -> Iterator[None]:
     try:
@@ -397,7 +450,7 @@ def _naming(chunk: str) -> Iterator[None]:
 
 def _rows(model: Model, block: Any, weights: Any) -> Rows | None:
     """A chunk as checked rows; None where there is nothing to learn from."""
-    if block.shape[0] == 0:
+    if block.shape[0] == 0 or (weights is not None and not np.any(weights)):
         return None
     checker = StreamingKernelPCA()
     checker._model, checker.n_features_in_ = model, model.n_features
@@ -419,6 +472,7 @@ class _Sample:
     moments: tuple[float, np.ndarray, np.ndarray] | None  # W, mean, Σ w (x − mean)²
 
 
+@_on_worker
 def _sampled(model: Model, index: int, chunk: str, block: Any, weights: Any) -> _Sample | None:
     """At most ``start_rows`` rows of a chunk, all rows alike."""
     with _naming(chunk):
@@ -433,6 +487,7 @@ def _sampled(model: Model, index: int, chunk: str, block: Any, weights: Any) -> 
         return _Sample(priority[kept], picked(rows, kept), moments)
 
 
+@_on_worker
 def _sampled_together(size: int, samples: list[_Sample | None]) -> _Sample | None:
     present = [sample for sample in samples if sample is not None]
     if not present:
@@ -467,6 +522,7 @@ def _pooled(a: tuple, b: tuple) -> tuple[float, np.ndarray, np.ndarray]:
     return total, a[1] + step * (b[0] / total), a[2] + b[2] + step**2 * (a[0] * b[0] / total)
 
 
+@_on_worker
 def _fixed(model: Model, sample: _Sample | None) -> Model:
     """Decide what the data decide; bases that are chosen once are chosen here."""
     if sample is None:  # nothing to decide: only width and type of the rows matter
@@ -486,6 +542,7 @@ def _fixed(model: Model, sample: _Sample | None) -> Model:
     return model
 
 
+@_on_worker
 def _learned(
     model: Model, index: int, chunk: str, block: Any, weights: Any, n_before: int = 0
 ) -> Model | None:
@@ -505,6 +562,7 @@ def _learned(
         return _without_waiting(model)
 
 
+@_on_worker
 def _merged(models: list[Model | None]) -> Model | None:
     """One model of several; those with too few rows to begin hand their rows on."""
 
@@ -524,6 +582,7 @@ def _without_waiting(model: Model) -> Model:
     return model if model.state is None else caught_up(model)
 
 
+@_on_worker
 def _basis(begun: Model, model: Model | None, passes: int) -> Model:
     """The end of the first pass: the model as it stands, or with its basis made up."""
     model = _something(model)
@@ -537,6 +596,7 @@ def _basis(begun: Model, model: Model | None, passes: int) -> Model:
     return replace(model, state=replace(model.state, basis=basis))
 
 
+@_on_worker
 def _reader(model: Model) -> Model:
     """An empty model that only reads its basis: points and factor, nothing else travels."""
     parts, state = model.parts, model.state
@@ -547,6 +607,7 @@ def _reader(model: Model) -> Model:
     return replace(model, state=empty, waiting=Waiting())
 
 
+@_on_worker
 def _summed(reader: Model, index: int, chunk: str, block: Any, weights: Any) -> State | None:
     """Second pass: the sums of a chunk, without the basis that everybody has."""
     with _naming(chunk):
@@ -558,11 +619,13 @@ def _summed(reader: Model, index: int, chunk: str, block: Any, weights: Any) -> 
         return replace(state, basis=None)
 
 
+@_on_worker
 def _added(reader: Model, states: list[State | None]) -> State | None:
     present = [state for state in states if state is not None]
     return reduce(lambda a, b: added(reader.parts, a, b, None), present) if present else None
 
 
+@_on_worker
 def _with(begun: Model, root: Model, sums: State | None) -> Model:
     """The finished model: the basis of the first pass, the sums of the second."""
     assert root.state is not None
@@ -634,6 +697,5 @@ def _answer(
 ) -> Array:
     if block.shape[0] == 0:
         return empty
-    number = block_info[0]["chunk-location"][0]
-    with _naming(f"Chunk {number} (X.{word}[{number}])"):
-        return reading.ask(what, block)
+    with _naming(_name(word, block_info)):
+        return reading.ask(what, _aligned(block))

@@ -354,7 +354,7 @@ class Solution:
 
 
 def solution(data: FiniteSet, means: Means, state: Expansion) -> Solution:
-    """Finish: exact variances, unit components with fixed signs, one pass over the kernel matrix."""
+    """Exact variances and unit components with fixed signs: one pass over the kernel matrix."""
     xp = namespace_of(state.A)
     # components (and mean) as functions of the raw φ: Σ a (φ − φ̄) = Σ (a − s w/l) φ
     share = like(data.weights / data.n_rows, state.A)[None, :]

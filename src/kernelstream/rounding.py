@@ -108,6 +108,8 @@ def root_above(S: np.ndarray, ledger: Ledger) -> np.ndarray:
     """A matrix B with BBᵀ ≥ S, whatever rounding S has from being added up."""
     m = len(S)
     trace = max(float(np.trace(S)), 0.0)
+    if not np.all(np.isfinite(S)):
+        return np.full_like(S, np.nan)
     jitter = (ledger.longest + ledger.blocks + 8 * m + 8) * U64 * trace
     while True:
         try:

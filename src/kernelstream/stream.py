@@ -271,8 +271,8 @@ def fold(
 def express(parts: Parts, basis: Any, X: Array) -> Projection:
     """A block in the coordinates of a basis that does not change."""
     Z = finite(parts.basis.coordinates(parts.kernel, basis, X), parts.kernel)
-    energy = finite(parts.kernel.diag(X), parts.kernel)
-    return Projection(Z, energy, residual_energy(cast(energy, Z.dtype), Z))
+    energy = finite(parts.kernel.diag(cast(X, Z.dtype)), parts.kernel)
+    return Projection(Z, energy, residual_energy(energy, Z))
 
 
 def forget(

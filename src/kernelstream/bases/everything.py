@@ -75,5 +75,5 @@ class Everything(Growing):
     def admissible(
         self, residual: np.ndarray, energy: np.ndarray, coherence: np.ndarray | None
     ) -> np.ndarray:
-        """Return whether there is anything new at all; dependent rows are left out for all bases."""
+        """Whether there is anything new at all; dependent rows are left out for all bases."""
         return residual > 0

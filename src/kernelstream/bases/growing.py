@@ -39,9 +39,11 @@ from kernelstream.kernels import Kernel
 
 # A point is never admitted when its residual is below this share of its energy: the factor's
 # entries grow like 1/√residual, and with them the rounding error of every coordinate. Smooth
-# kernels fill the spectrum of K(D,D) down to rounding; at 1e-10 residuals of −0.5 came out of RBF
-# rows in the plane, at 1e-8 they are right to 1e-11 and eigenvalues to 1e-11 of the first.
+# kernels fill the spectrum of K(D,D) down to rounding: at 1e-10 residuals of −0.5 came out of RBF
+# rows in the plane, at 1e-8 they are right to 1e-11 when the rows come in random order.
 DEPENDENT = 1e-8
+# The same for the first rows, which no criterion keeps apart.
+DISTINCT = 1e-4
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class Growing(Basis):
             require_semidefinite(kernel, float(residual[worst]), float(energy[worst]))
         independent = residual > DEPENDENT * energy
         if n_points < self.first:
-            return independent
+            return residual > DISTINCT * energy
         return self.admissible(residual, energy, coherence) & independent
 
     def _coherence(self, K: Array, energy: np.ndarray, energies: np.ndarray) -> np.ndarray | None:

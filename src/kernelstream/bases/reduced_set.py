@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
-    cast,
-    concatenate_rows,
     like,
     namespace_of,
-    symmetric_eigen,
-    take_rows,
     to_float64,
     to_host,
     weighted_gram,
@@ -24,10 +20,9 @@ from kernelstream.bases.growing import GrowingState
 from kernelstream.checks import check_count
 from kernelstream.kernels import Kernel
 
-ROUNDS = 8  # pre-images are found in so many groups; each group approximates what is left
-STEPS = 20  # of the fixed-point iteration, or until no point moves by more than …
-STILL = 1e-6  # … this share of the spread of the points
-CAPTURED = 1e-12  # share of the scatter that is not worth another point
+STEPS = 3  # of the fixed-point iteration, at most; more gain nothing
+DISTINCT = 1e-6  # share of its energy by which an input must leave the span of the others
+CAPTURED = 1e-12  # share of the scatter that is not worth another input
 
 
 @dataclass(frozen=True)
@@ -50,18 +45,21 @@ class ReducedSet(Basis):
     than ``n_points``, the model is compressed to ``n_points`` new inputs.
 
     *From the paper*: vectors of the feature space are approximated by iterated pre-images (section
-    5.1), each found on what the earlier ones leave over (eq. 21); pre-images of one vector serve
+    5.1), each found on what the earlier ones leave over (eq. 21); the pre-images of one vector serve
     the others, and a second pass gives every vector its best coefficients over all of them (section
     5.2). In coordinates that second pass is the change of basis ``T = F'ᵀ K(D',D) F``, for every
     tracker, and the re-orthogonalisation of section 5.3 is what the trackers do with it.
 
-    *Ours*: the vectors are the eigenvectors of Σ w z zᵀ times the roots of the eigenvalues, which
-    the basis keeps by itself, so that it serves every tracker (the mean is in their span); always
-    those that are approximated worst are next, a few at a time. The number of points is a budget
-    (the paper's ``(r+1) n'`` does not fit its own experiment). The iteration is Mika's,
-    ``y ← Σ w_i x_i / Σ w_i`` with ``w_i = γ_i k(x_i, y)``, started at the best point that is there
-    and taken back where it does not help: exact for the RBF kernel, and for any other kernel never
-    worse than choosing among the points.
+    *Ours*: which vectors. The paper compresses the components one after the other; they oscillate,
+    their pre-images crowd at a few places, and each compression loses a share of the variance. Here
+    the basis keeps the scatter of all rows, the search starts at the point that adds most to the
+    scatter held, and looks for the pre-image of the local average that this point stands for. With
+    100 points for the digits of scikit-learn (blocks of 30) 20 components then have 0.97 of the
+    variance of batch kernel PCA; with pre-images of the components it is 0.55. The basis serves
+    every tracker and the mean, and the number of points is a budget (the paper's ``(r+1) n'`` does
+    not fit its own experiment). The iteration is Mika's, ``y ← Σ w_i x_i / Σ w_i`` with
+    ``w_i = γ_i k(x_i, y)``, taken back where it does not help: exact for the RBF kernel, and for
+    any other kernel never worse than choosing among the points.
 
     Parameters
     ----------
@@ -70,10 +68,9 @@ class ReducedSet(Basis):
 
     Notes
     -----
-    A compression costs about as much as the kernel between n_points and n_points + batch_size rows
-    a hundred times: choose ``batch_size`` of the order of ``n_points``. Each one loses a little,
-    and losses add up along the stream; :class:`Centroids` averages rows instead and does better on
-    most streams.
+    Each compression finds ``n_points`` inputs anew, O(n_points (n_points + batch_size)²) work, and
+    loses a little: choose ``batch_size`` of the order of ``n_points``. :class:`Centroids` averages
+    rows instead and does better on most streams (0.99 for the digits above).
 
     Examples
     --------
@@ -140,72 +137,101 @@ class ReducedSet(Basis):
 
 
 def compressed(kernel: Kernel, span: Span, scatter: Array, n_points: int) -> GrowingState:
-    """At most ``n_points`` pre-images whose span holds as much of the scatter as possible."""
-    xp = namespace_of(scatter)
-    values, vectors = symmetric_eigen(scatter)
-    r = min(n_points, int(np.sum(to_host(values) > CAPTURED * float(values[0]))))
-    targets = vectors[:, :r] * xp.sqrt(values[:r])[None, :]
-    over_points = span.factor @ targets  # (m, r), expansions of the targets
-    total = float(xp.sum(values[:r]))
-    points = to_float64(span.points)
-    chosen = Everything().begin(kernel, span.points, None, 0)
-    group = -(-n_points // ROUNDS)
-    while (room := n_points - chosen.span.rank) > 0:
-        # What the chosen points leave of each target, over all points: b − P b.
-        known = to_float64(chosen.span.points)
-        held = xp.matrix_transpose(chosen.span.factor) @ kernel.block(known, points) @ over_points
-        left = to_host(xp.sum(targets**2, axis=0) - xp.sum(held**2, axis=0))
-        if left.sum() <= CAPTURED * total:
-            break
-        worst = like(np.argsort(-left, kind="stable")[: min(group, room)], targets)
-        coefficients = concatenate_rows([over_points, -(chosen.span.factor @ held)])
-        coefficients = xp.matrix_transpose(xp.take(coefficients, worst, axis=1))
-        start, found = preimages(kernel, points, concatenate_rows([points, known]), coefficients)
-        before = chosen.span.rank
-        for rows in (found, start, points):  # the later ones only if the earlier bring nothing
-            rows = cast(rows, span.points.dtype)[:room, :]
-            if chosen.span.rank == before:
-                chosen, _ = Everything().project(kernel, chosen, rows, None, Clock(0, 0))
-        if chosen.span.rank == before:
-            break
-    return chosen
+    """At most ``n_points`` inputs, found one by one, whose span holds as much scatter as possible.
 
-
-def preimages(
-    kernel: Kernel, points: Array, support: Array, coefficients: Array
-) -> tuple[Array, Array]:
-    """Inputs y whose images point along ``Σ γ_i φ(x_i)``, x the support, γ a row of coefficients.
-
-    Maximises ``f(y)²/k(y,y)`` with ``f(y) = Σ γ_i k(x_i, y)``, so that φ(y) times the best
-    coefficient is nearest. Returns the best of the points, and where the iteration leads from it.
+    Let S = R Rᵀ be the scatter, A(y) = Rᵀ z(y), and e_1, e_2, … the orthonormalised images of the
+    inputs found so far, with a_i = Rᵀ z(e_i). One more input y adds ``|r|²/ε`` to the scatter held,
+    with r = A(y) − Σ_i e_i(y) a_i and ε = k(y,y) − Σ_i e_i(y)²: Cholesky steps whose pivots are
+    weighed by the scatter. The search starts at the best point that is there.
     """
-    xp = namespace_of(points)
-    f = coefficients @ kernel.block(support, points)
-    gain = f**2 / xp.clip(kernel.diag(points), min=np.finfo(float).tiny)[None, :]
-    best = to_host(xp.argmax(gain, axis=1))
-    start = y = take_rows(points, best)
-    rows = np.arange(len(best))
-    sign = xp.sign(like(to_host(f)[rows, best], points))
-    gain = like(to_host(gain)[rows, best], points)
-    gamma = coefficients * sign[:, None]
-    k = kernel.block(y, support)
-    step = xp.ones_like(gain)
-    spread = float(xp.mean(xp.var(points, axis=0))) ** 0.5
-    for _ in range(STEPS):
-        w = gamma * k
-        weight = xp.sum(w, axis=1)
-        uphill = weight > 0
-        weight = xp.where(uphill, weight, xp.ones_like(weight))
-        move = step[:, None] * ((w @ support) / weight[:, None] - y)
-        y_new = y + xp.where(uphill[:, None], move, 0.0 * move)
-        k_new = kernel.block(y_new, support)
-        f_new = xp.sum(gamma * k_new, axis=1)
-        gain_new = f_new**2 / xp.clip(kernel.diag(y_new), min=np.finfo(float).tiny)
-        better = (f_new > 0) & (gain_new > gain)
-        y = xp.where(better[:, None], y_new, y)
-        k = xp.where(better[:, None], k_new, k)
-        gain = xp.where(better, gain_new, gain)
-        step = xp.where(better, xp.ones_like(step), step / 2)
-        if float(xp.max(xp.abs(move))) <= STILL * spread:
+    D, F = to_host(to_float64(span.points)), to_host(span.factor)
+    values, vectors = np.linalg.eigh(to_host(scatter))
+    R = F @ (vectors * np.sqrt(np.maximum(values, 0.0)))  # over the points: A(y) = Rᵀ k(D, y)
+    K = to_host(kernel.gram(D))
+    own, epsilon = np.diag(K), np.diag(K).copy()
+    A = K @ R  # r of every point, as a row
+    found = _Found(kernel, D, R, np.zeros((0, 0)), np.zeros((0, R.shape[1])))
+    columns = np.zeros((0, len(D)))  # e_i of every point
+    while len(found.G) < n_points:
+        gains = np.einsum("ij,ij->i", A, A) / np.maximum(epsilon, DISTINCT * own)
+        best = int(np.argmax(np.where(epsilon > DISTINCT * own, gains, 0.0)))
+        if not (gains[best] > CAPTURED * values.sum() and epsilon[best] > DISTINCT * own[best]):
             break
-    return start, y
+        look = improved(found, D[best : best + 1])
+        pivot = look.epsilon**0.5
+        column = (look.k[: len(D)] - look.e @ columns) / pivot
+        A = A - column[:, None] * (look.r / pivot)[None, :]
+        epsilon = epsilon - column**2
+        columns = np.vstack([columns, column])
+        found = found.joined_by(look)
+    inputs = like(found.support[len(D) :], span.points, span.points.dtype)
+    empty = Everything().begin(kernel, span.points, None, 0)
+    return Everything().project(kernel, empty, inputs, None, Clock(0, 0))[0]
+
+
+def improved(found: _Found, y: np.ndarray) -> _Look:
+    """A few steps of Mika's iteration towards the pre-image of the vector that y stands for.
+
+    That vector is the scatter's image of what is new in φ(y), ``(I − P) S (I − P) φ(y)``: an average
+    of the rows near y, less what is held already. A step that adds nothing ends the search.
+    """
+    best = found.look(y)
+    for _ in range(STEPS):
+        w = found.expansion(best.r) * best.k
+        if not w.sum() > 0:
+            break
+        look = found.look((w @ found.support)[None, :] / w.sum())
+        if not look.gain > best.gain:
+            break
+        best = look
+    return best
+
+
+@dataclass(frozen=True)
+class _Look:
+    """An input y beside those found: kernel values, what it adds, and how it is written down."""
+
+    y: np.ndarray  # (1, d)
+    k: np.ndarray  # kernel with the points and the inputs found
+    e: np.ndarray  # coordinates of φ(y) along e_1, e_2, …
+    r: np.ndarray
+    epsilon: float
+    gain: float
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Inputs found so far, with the inverse Cholesky factor G of their kernel matrix."""
+
+    kernel: Kernel
+    support: np.ndarray  # the points, then the inputs found
+    R: np.ndarray
+    G: np.ndarray
+    a: np.ndarray  # a_i as rows
+
+    def look(self, y: np.ndarray) -> _Look:
+        """What an input would add."""
+        k, own = self.kernel.block(y, self.support)[0], float(self.kernel.diag(y)[0])
+        m = len(self.R)
+        e = k[m:] @ self.G
+        r = k[:m] @ self.R - e @ self.a
+        epsilon = own - float(e @ e)
+        gain = float(r @ r) / epsilon if epsilon > DISTINCT * own else 0.0
+        return _Look(y, k, e, r, epsilon, gain)
+
+    def expansion(self, r: np.ndarray) -> np.ndarray:
+        """``(I − P) S (I − P) φ(y)`` over the support, given r of y."""
+        return np.concatenate([self.R @ r, -(self.G @ (self.a @ r))])
+
+    def joined_by(self, look: _Look) -> _Found:
+        """The same with one more input."""
+        n, pivot = len(self.G), look.epsilon**0.5
+        G = np.zeros((n + 1, n + 1))
+        G[:n, :n] = self.G
+        G[:n, n], G[n, n] = -(self.G @ look.e) / pivot, 1.0 / pivot
+        return replace(
+            self,
+            support=np.vstack([self.support, look.y]),
+            G=G,
+            a=np.vstack([self.a, look.r / pivot]),
+        )

@@ -155,18 +155,19 @@ class KernelHebbianPCA(PaperMethod):
             if X.shape[0] == 0:
                 raise ValueError("All rows have weight zero: there is nothing to learn from.")
             model = self._new_model(X)
-            parts = model.parts
+            parts, r = model.parts, model.parts.n_components
+            assert isinstance(r, int)  # checked with the tracker, which learns row by row
             kernel = parts.kernel.fix(X, weights)
             data = dual.FiniteSet(
                 kernel,
                 X if is_sparse(X) else namespace_of(X).asarray(X, copy=True),
                 parts.center,
                 weights,
-                self.n_components,
+                r,
                 None if self.batch_size == "auto" else model.batch_size,
                 self.cache_bytes,
             )
-            start, means = dual.begin(data, self.n_components, parts.seed)
+            start, means = dual.begin(data, r, parts.seed)
             found, self.n_epochs_, self.converged_ = dual.learn(
                 data,
                 start,
@@ -217,9 +218,11 @@ class KernelHebbianPCA(PaperMethod):
         if not (isinstance(self.tol, numbers.Real) and float(self.tol) >= 0):
             raise ValueError(f"tol must be a non-negative number, got {self.tol!r}.")
         if not (isinstance(self.cache_bytes, numbers.Integral) and int(self.cache_bytes) >= 0):
-            raise ValueError(f"cache_bytes must be a non-negative integer, got {self.cache_bytes!r}.")
+            raise ValueError(
+                f"cache_bytes must be a non-negative integer, got {self.cache_bytes!r}."
+            )
         checked_choice("update", self.update, ("sample", "batch"))
-        start: dict[Any, int | None] = {"rows": None, "points": self.n_components}
+        start: dict[Any, Any] = {"rows": None, "points": self.n_components}
         basis = bases.Everything(start.get(self.init, self.init))
         ball = self.init not in start
         return bases.resolve(basis), trackers.resolve(trackers.Hebbian(self.schedule, spread=ball))

@@ -158,12 +158,12 @@ class Hebbian(Tracker):
         return replace(state, V=padded(state.V, (rank, int(state.V.shape[1]))))
 
     def rebase(self, state: HebbianState, T: Array) -> tuple[HebbianState, None]:
-        """V ← T V; a component that dies with the lost rank starts again at a free coordinate."""
+        """V ← T V; a component that has died, or never had a coordinate, starts at a free one."""
         xp = namespace_of(T)
         V = T @ state.V
         norms = to_host(xp.sqrt(xp.sum(V * V, axis=0)))
-        before = to_host(xp.sqrt(xp.sum(state.V * state.V, axis=0)))
-        dead = np.flatnonzero((norms <= _DEAD) & (before > _DEAD))
+        dead = np.flatnonzero(norms <= _DEAD)
+        dead = dead[: max(int(V.shape[0]) - (len(norms) - len(dead)), 0)]  # as far as there is room
         if len(dead):
             V = xp.asarray(V, copy=True)
             free = np.argsort(to_host(xp.sum(V * V, axis=1)), kind="stable")
@@ -259,12 +259,12 @@ def sanger_pass(
     for t in range(n):
         output = 0.0
         for j in range(r):
-            # y = A_t z_t = T G[:, t] + S K[:, t]
+            # y = A_t z_t = T G[:, t] + S K[:, t]; K is symmetric and its rows lie together
             value = 0.0
             for i in range(j + 1):
                 value += T[j, i] * G[i, t]
             for i in range(t):
-                value += S[j, i] * K[i, t]
+                value += S[j, i] * K[t, i]
             y[j] = value
             output += value * value
         # A row with η·max(|z|², |y|²) > 1 would overshoot: shorten its step to that length.

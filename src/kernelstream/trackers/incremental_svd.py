@@ -33,6 +33,16 @@ class IncrementalSVDState:
     n_components: int  # columns kept after each block; 0 keeps all
     truncated: bool = False  # whether anything was cut off so far
 
+    @property
+    def scatter(self) -> Array:
+        """Σ w z zᵀ, for the certificate; there is none once something was cut off."""
+        if self.truncated:
+            raise AttributeError("the scatter of all rows is not known: some of it was cut off")
+        xp = namespace_of(self.U)
+        root = self.U * self.sigma[None, :]
+        mean = self.weight * self.mean[:, None] * self.mean[None, :]
+        return root @ xp.matrix_transpose(root) + mean
+
 
 class IncrementalSVD(Tracker):
     """The factorisation of all rows, updated block by block and cut to r components each time.
@@ -161,9 +171,7 @@ class IncrementalSVD(Tracker):
     ) -> tuple[Array, Array, Array]:
         """As in :class:`Covariance`: a sample corrects moments that were gathered in older bases."""
         xp = namespace_of(state.U)
-        root = state.U * state.sigma[None, :]
-        scatter = root @ xp.matrix_transpose(root) + correction[0]
-        scatter = scatter + state.weight * state.mean[:, None] * state.mean[None, :]
+        scatter = state.scatter + correction[0]
         mean = state.mean + correction[1] / state.weight
         mean = mean if center else 0.0 * mean
         values, vectors = symmetric_eigen(

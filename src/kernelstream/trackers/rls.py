@@ -32,7 +32,8 @@ _PASS_ROWS = 64
 # of its squared length the pass ends, and the columns are orthonormalised as they are.
 _ACCURATE = 1e-6
 _VANISHED = 1e-20  # of the squared length: the column was a combination of the earlier ones
-_CEILING = 1e8  # growth of Q where nothing excites it; beyond, its update would be all rounding
+_CEILING = 1e8  # growth of Q where nothing excites it
+_EXCITED = 1e10  # largest Q c² before an update: it loses so many digits
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,13 @@ def least_squares_pass(
                 value += S[j, i] * K[i, t]
             c[j] = value
             variances[j] += (value * value - variances[j]) * rate
+            # A Q far too large for this row (a component that slept, or began with next to nothing)
+            # would be all rounding after its update.
+            excess = Q[j, j] * value * value / _EXCITED
+            if excess > 1.0:
+                for i in range(r):
+                    Q[j, i] /= np.sqrt(excess)
+                    Q[i, j] /= np.sqrt(excess)
         denominator = beta
         energy = 0.0
         for j in range(r):

@@ -1,0 +1,191 @@
+"""A printed certificate is never wrong, against batch kernel PCA in extended precision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from kernelstream import StreamingKernelPCA, bases, kernels, trackers
+from kernelstream.accounting import blank_ledger, enter
+from kernelstream.bases import Clock
+from kernelstream.stream import caught_up, settled
+from tests.certificates.reference import (
+    BASES,
+    KERNELS,
+    SHAPES,
+    Batch,
+    Case,
+    cases,
+    learned,
+    random_case,
+    rows_of,
+    violations,
+    wrong,
+)
+
+
+@settings(max_examples=300)
+@given(cases())
+def test_no_statement_is_wrong(case: Case):
+    assert violations(case) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 6000, 500))
+def test_no_statement_is_wrong_in_thousands_of_cases(start: int):
+    for seed in range(start, start + 500):
+        assert violations(random_case(seed)) == [], random_case(seed)
+
+
+@pytest.mark.parametrize("basis", BASES)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_basis_with_every_kernel(basis: str, kernel: str):
+    for seed, shape in enumerate(SHAPES[::3]):
+        for certify in ("auto", "tight"):
+            case = Case(seed, n=48, shape=shape, kernel=kernel, basis=basis, certify=certify)
+            assert violations(case) == []
+
+
+def test_the_same_case_gives_the_same_certificate():
+    one, two = (learned(random_case(17))[0].certificate_ for _ in range(2))
+    assert str(one) == str(two)
+    np.testing.assert_array_equal(one.eigenvalue_intervals, two.eigenvalue_intervals)
+
+
+# -- the cases are what they are meant to be
+
+
+def changes(case: Case) -> tuple[int, int]:
+    """How often the centroids were refreshed, and how often they moved."""
+    counts = {"refreshed": 0, "moved": 0}
+    original = bases.Centroids._refresh
+
+    def counted(self, kernel, state, clock, share, moved=False):
+        counts["moved" if moved else "refreshed"] += share > 0.0
+        return original(self, kernel, state, clock, share, moved)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bases.Centroids, "_refresh", counted)
+        learned(case)
+    return counts["refreshed"], counts["moved"]
+
+
+def test_centroids_really_refresh_and_move():
+    found = [
+        changes(Case(seed, n=90, shape="mean shift", basis="centroids", m=4, batch=8))
+        for seed in range(5)
+    ]
+    assert min(refreshed for refreshed, _ in found) >= 3
+    assert sum(moved for _, moved in found) >= 3
+
+
+def test_a_certificate_is_mostly_given():
+    """Never wrong is easy for those who say nothing."""
+    given_up = [
+        seed
+        for seed in range(100)
+        if not np.isfinite(learned(random_case(seed))[0].certificate_.reconstruction_error)
+    ]
+    assert len(given_up) < 10
+
+
+def test_everything_is_certified_to_be_exact():
+    """The points of an ill-conditioned basis have coefficients of order one: nothing is lost."""
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    model = StreamingKernelPCA(3, gamma=0.3, basis=bases.Everything()).partial_fit(X)
+    span = settled(model._model).state.basis.span
+    assert np.linalg.norm(span.factor, 2) > 1e3
+    low, high = model.certificate_.eigenvalue_intervals.T
+    np.testing.assert_allclose(low, high, rtol=1e-5)
+    assert model.certificate_.excess_bound < 1e-6
+
+
+# -- single rules
+
+
+def missed_too_little(seed: int) -> bool:
+    """Whether the ledger of a block that admits points says less than what is missed.
+
+    With a linear kernel the feature space is at hand: κ_k(RᵀR) and κ_k(GᵀG) themselves.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 4)) * [1.0, 0.3, 0.3, 0.3] + rng.normal(size=4)
+    X[10] *= 3.0
+    X[20] *= [0.6, 3.0, 3.0, 3.0]
+    X[29] = 4.0 * rng.normal(size=4)
+    basis = bases.Distance(nu=rng.uniform(1.0, 6.0), max_points=4)
+    options = dict(kernel="linear", basis=basis, certify="tight", batch_size=64)
+    model = StreamingKernelPCA(3, **options).partial_fit(X[:1])._model
+    state, parts = caught_up(model).state, model.parts
+    assert state is not None
+    start = parts.basis.begin(parts.kernel, X, None, 0)
+    grown, block = parts.basis.project(parts.kernel, start, X, None, Clock(0, 0))
+    empty = replace(
+        state,
+        basis=grown,
+        ledger=blank_ledger(parts),
+        moments=trackers.Moments(0.0, np.zeros(0)),
+        tracker=parts.tracker.begin(0, 3, X),
+    )
+    ledger = enter(parts, empty, X, block, None)
+    D = grown.span.points
+    R = X - block.Z @ (grown.span.factor.T @ D)
+    missed = np.cumsum(np.linalg.svd(R, compute_uv=False) ** 2)
+    stale = np.cumsum(np.linalg.svd(R @ np.linalg.pinv(D) @ D, compute_uv=False) ** 2)
+    return bool(
+        np.any(missed > ledger.fresh_orders + ledger.stale_orders + 1e-10)
+        or np.any(stale > ledger.stale_orders + 1e-10)
+    )
+
+
+def test_missed_parts_of_rows_in_several_bases():
+    """In a block that admits points, rows are expressed in different spans: R is not Φ − PΦ."""
+    assert not any(map(missed_too_little, range(100)))
+
+
+def test_a_dependent_row_that_becomes_stale_is_not_exact():
+    """Its missed part is below rounding and enters under a root when the next point comes."""
+    for seed in range(30):
+        case = Case(seed, n=40, d=1, kernel="wide", basis="everything", r=3, shape="sorted")
+        assert violations(case) == []
+
+
+@pytest.mark.parametrize("basis", ["distance", "coherence", "landmarks"])
+def test_fit_of_float32_rows(basis: str):
+    """Energies of float32 rows are taken in the precision of the coordinates."""
+    for seed in range(15):
+        for kernel in ("linear", "poly3 homogeneous"):
+            case = Case(seed, kernel=kernel, basis=basis, dtype="float32", mode="fit", center=False)
+            assert violations(case) == []
+
+
+def test_energies_that_underflow_are_not_certified():
+    case = Case(3, kernel="poly3 homogeneous", basis="landmarks", dtype="float32")
+    X = rows_of(case) * np.float32(1e-12)
+    kernel = kernels.Polynomial(degree=3, gamma=1.0, coef0=0.0)
+    model = StreamingKernelPCA(2, kernel=kernel, basis=bases.Landmarks(X[:4])).partial_fit(X)
+    assert "underflow" in str(model.certificate_)
+
+
+@pytest.mark.slow
+def test_the_real_policy_of_the_centroids():
+    """Without the shortened waits: refreshes and a move among 1,700 rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1700, 2)) * [1.0, 0.5]
+    X[900:] += [4.0, -3.0]
+    case = Case(0, kernel="wide", d=2, r=3, basis="centroids", m=8)
+    for certify in ("auto", "tight"):
+        for n in (600, 1100, 1700):
+            model = StreamingKernelPCA(
+                3,
+                kernel=kernels.RBF(gamma=0.05 / 2),
+                basis=bases.Centroids(8),
+                certify=certify,
+                batch_size=64,
+                random_state=1,
+            ).partial_fit(X[:n])
+            batch = Batch(case, X[:n], np.ones(n))
+            assert wrong(case, model, model.certificate_, batch) == []
