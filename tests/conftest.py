@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kernelstream import StreamingKernelPCA, bases, schedules, trackers
+from kernelstream.stream import settled
 
 # Some examples fold thousands of rows: a time limit would only measure the load of the machine.
 _COMMON: dict[str, Any] = dict(
@@ -78,6 +79,16 @@ class Chain:
             random_state=3,
         )
         return StreamingKernelPCA(**{**chosen, **options})
+
+
+def state_of(model: StreamingKernelPCA) -> Any:
+    """What the finished blocks have taught; None before the start."""
+    return model._model.state
+
+
+def settled_state(model: StreamingKernelPCA) -> Any:
+    """What a query looks at: the rows that wait are folded, the basis is up to date."""
+    return settled(model._model).state
 
 
 GIVEN = np.random.default_rng(99).normal(size=(6, 2)) * 2.0

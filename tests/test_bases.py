@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -13,15 +16,14 @@ from kernelstream.backends.draws import pick
 from kernelstream.bases.base import Clock, factorise, transition
 from kernelstream.bases.lloyd import lloyd, nearest
 from kernelstream.bases.reservoir import Reservoir
-from kernelstream.stream import settled
 from tests import naive
-from tests.conftest import CHAINS
+from tests.conftest import CHAINS, settled_state, state_of
 
 WITH_POINTS = [c for c in CHAINS if c.has_points and not c.sequential]
 
 
 def span_of(model):
-    return settled(model._model).state.basis.span
+    return settled_state(model).basis.span
 
 
 # -- the law of every basis: Fᵀ K(D,D) F = I, and |z|² + ε = k(x,x)
@@ -156,7 +158,7 @@ def test_everything_survives_the_smoothest_kernels(layout, gamma):
     assert missed.min() > -1e-8
     assert missed.max() < 2e-8
     values, _ = naive.kernel_pca(kernel(X), 4)
-    account = settled(model._model).state.ledger
+    account = settled_state(model).ledger
     assert account.missed < 1e-8 * account.energy
     moved = np.abs(np.sqrt(model.eigenvalues_) - np.sqrt(values))
     assert np.all(moved <= np.sqrt(account.missed))
@@ -182,9 +184,13 @@ HARD = {
 @pytest.mark.parametrize("name", HARD)
 def test_hard_rows_give_the_exact_answer(name, kernel, basis, request):
     X = HARD[name]
-    if name in ("one feature", "rank one") and kernel == "rbf" and basis in ("everything", "coherence"):
+    if (
+        name in ("one feature", "rank one")
+        and kernel == "rbf"
+        and basis in ("everything", "coherence")
+    ):
         request.applymarker(SORTED)  # these two are sorted rows on a line
-    settings = dict(gamma=0.3) if kernel in ("rbf", "poly") else {}
+    settings: dict[str, Any] = dict(gamma=0.3) if kernel in ("rbf", "poly") else {}
     if basis == "distance":
         basis = bases.Distance(nu=1e-6)
     if basis == "coherence":
@@ -248,14 +254,14 @@ def test_centroids_follow_a_jump():
     old, new = X[:500], X[-500:]
     model = StreamingKernelPCA(5, gamma=0.4, basis=12, batch_size=128, random_state=0)
     model.partial_fit(X[:4000])
-    state = settled(model._model).state.basis
+    state = settled_state(model).basis
     at_home = np.mean(naive.missed_energies(naive.rbf(0.4), state.span.points, old))
     lost = np.mean(naive.missed_energies(naive.rbf(0.4), state.span.points, new))
     assert lost > 0.9  # the new region is unknown
     moves, last = 0, 0
     for start in range(4000, len(X), 128):
         model.partial_fit(X[start : start + 128])
-        basis = model._model.state.basis
+        basis = state_of(model).basis
         if basis.judged_at and basis.refreshed_at != last:
             moves, last = moves + 1, basis.refreshed_at
     assert moves >= 1
@@ -272,7 +278,7 @@ def test_a_stationary_stream_never_moves_its_points():
     model = StreamingKernelPCA(5, gamma=0.4, basis=12, batch_size=128, random_state=0)
     for start in range(0, len(X), 128):
         model.partial_fit(X[start : start + 128])
-        state = model._model.state
+        state = state_of(model)
         assert state is None or state.basis.judged_at == 0
 
 
@@ -283,7 +289,7 @@ def test_cells_keep_their_mass_and_their_means():
     w = np.random.default_rng(3).uniform(0.5, 2.0, size=700)
     model = StreamingKernelPCA(2, gamma=0.4, basis=10, batch_size=100, random_state=0)
     model.partial_fit(X, sample_weight=w)
-    state = model._model.state.basis
+    state = state_of(model).basis
     assert state.refreshed_at == 500  # not yet refreshed: the cells hold exactly the rows
     np.testing.assert_allclose(state.mass.sum(), w.sum(), rtol=1e-12)
     np.testing.assert_allclose(state.sums.sum(axis=0), w @ X, rtol=1e-10, atol=1e-10)
@@ -297,7 +303,7 @@ def test_cells_forget_as_the_tracker_does():
     model = StreamingKernelPCA(
         2, gamma=0.4, basis=10, batch_size=100, tracker=trackers.Covariance(0.99), random_state=0
     ).partial_fit(X)
-    state = model._model.state
+    state = state_of(model)
     weights = naive.forgetting_weights(0.99, 700)
     np.testing.assert_allclose(state.basis.mass.sum(), weights.sum(), rtol=1e-10)
     np.testing.assert_allclose(state.basis.sums.sum(axis=0), weights @ X, rtol=1e-9, atol=1e-9)
@@ -334,7 +340,7 @@ def filled(size, n, seed, weights=None, cuts=(), beta=1.0):
     held = Reservoir(size)
     X = np.arange(n, dtype=float)[:, None]
     edges = [0, *cuts, n]
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in itertools.pairwise(edges):
         clock = Clock(seed, a, beta ** (b - a), np.log(beta))
         w = None if weights is None else weights[a:b]
         if beta < 1.0:

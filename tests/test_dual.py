@@ -179,3 +179,20 @@ def test_a_step_that_diverges_is_shortened_and_said() -> None:
     with pytest.warns(RuntimeWarning, match="would diverge"):
         state, *_ = dual.learn(data, start, means, schedules.Constant(50.0), 2, 1e-6, 0)
     assert np.all(np.isfinite(state.A)) and state.tamed > 0
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_another_array_namespace_gives_the_same(batch: bool) -> None:
+    xp = pytest.importorskip("array_api_strict")
+    X, found = rows(40), []
+    for data_rows in (X, xp.asarray(X)):
+        data = dual.FiniteSet(kernels.RBF(gamma=2.0), data_rows, batch_size=9)
+        start, means = dual.begin(data, 3, 0)
+        state, *_ = dual.learn(data, start, means, schedules.Automatic(), 7, 0.0, 0, batch)
+        found.append(dual.solution(data, means, state))
+    assert type(found[1].V) is type(xp.asarray(X))
+    factor = np.asarray(found[1].span.factor)
+    np.testing.assert_allclose(
+        factor @ np.asarray(found[1].V), found[0].span.factor @ found[0].V, atol=1e-9
+    )
+    np.testing.assert_allclose(found[1].variances, found[0].variances, rtol=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from sklearn.decomposition import PCA, KernelPCA
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import (
+    KernelHebbianPCA,
+    StreamingKernelPCA,
     bases,
     dual,
     kernels,
@@ -21,7 +24,6 @@ from kernelstream import (
     schedules,
     trackers,
 )
-from kernelstream.methods import KernelHebbianPCA
 from tests import naive_hebbian as naive
 
 
@@ -322,3 +324,20 @@ def test_automatic_steps_match_the_best_constant(name: str) -> None:
 
     constants = np.logspace(-3, np.log10(2), 12) / (np.trace(K) / len(X))
     assert captured(schedules.Automatic()) > max(map(captured, map(schedules.Constant, constants)))
+
+
+@pytest.mark.parametrize("name", ["toy", "toy, kernel times 100", "banana"])
+def test_automatic_steps_of_the_tracker_match_the_best_constant(name: str) -> None:
+    X, kernel, r = _streams()[name]
+
+    def captured(schedule: Any) -> float:
+        tracker = trackers.Hebbian(schedule)
+        model = StreamingKernelPCA(r, kernel=kernel, basis=100, tracker=tracker, random_state=0)
+        return metrics.captured_variance(model.partial_fit(X), X)
+
+    energy = np.trace(kernel(X)) / len(X) - kernel(X).mean()
+    constants = np.logspace(-3, np.log10(2), 12) / energy
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the longest ones have to be shortened
+        best = max(map(captured, constants))
+    assert captured("auto") > best - 0.01

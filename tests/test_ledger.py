@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kernelstream import StreamingKernelPCA, bases, trackers
 from kernelstream.bases.base import transition
 from kernelstream.ledger import Ledger
-from kernelstream.stream import settled
 from tests import naive
+from tests.conftest import settled_state, state_of
 
 FIELDS = ("energy", "fresh", "stale", "stale_weight")
 amounts = st.floats(0.0, 1e6)
@@ -83,14 +83,12 @@ def test_the_ledger_of_a_growing_basis_equals_the_naive_one(
             tracker=tracker(forgetting=forgetting),
             batch_size=batch_size,
         ).partial_fit(X, sample_weight=weights)
-        ledger = settled(model._model).state.ledger
+        ledger = settled_state(model).ledger
         for name in FIELDS:
             # solving against K(D,D) of condition 1e3, and sums in another order
             np.testing.assert_allclose(getattr(ledger, name), getattr(book, name), rtol=1e-10)
         assert book.fresh > 0
         assert book.stale > 0
-
-
 
 
 def test_what_the_ledger_bounds_is_true_when_the_points_move():
@@ -104,7 +102,7 @@ def test_what_the_ledger_bounds_is_true_when_the_points_move():
     X[2700:] += [4.0, -3.0]
     model = StreamingKernelPCA(3, gamma=0.4, basis=8, batch_size=64, random_state=0)
     model.partial_fit(X[:512])
-    state = model._model.state
+    state = state_of(model)
     assert state.n_rows == 512
     assert state.basis.refreshed_at == 500  # nothing has changed since the start
     kernel = model._model.parts.kernel
@@ -113,9 +111,9 @@ def test_what_the_ledger_bounds_is_true_when_the_points_move():
     changes, loosest = 0, np.inf
     for start in range(512, len(X), 64):
         block = X[start : start + 64]
-        old = model._model.state.basis.span
+        old = state_of(model).basis.span
         model.partial_fit(block)
-        state = model._model.state
+        state = state_of(model)
         held = np.concatenate([held, old.coordinates(kernel, block)])
         if state.basis.span is not old:
             changes += 1
@@ -139,7 +137,7 @@ def test_a_fixed_basis_has_no_stale_energy():
     X = np.random.default_rng(3).normal(size=(200, 2))
     points = X[:7]
     model = StreamingKernelPCA(2, gamma=0.5, basis=bases.Landmarks(points)).partial_fit(X)
-    ledger = settled(model._model).state.ledger
+    ledger = settled_state(model).ledger
     missed = naive.missed_energies(naive.rbf(0.5), points, X)
     assert ledger.stale == 0.0
     np.testing.assert_allclose(ledger.fresh, missed.sum(), rtol=1e-9)
@@ -149,8 +147,8 @@ def test_a_second_pass_leaves_nothing_stale():
     X = np.random.default_rng(4).normal(size=(1500, 2))
     streamed = StreamingKernelPCA(2, gamma=0.5, basis=8, random_state=0).partial_fit(X)
     fitted = StreamingKernelPCA(2, gamma=0.5, basis=8, random_state=0).fit(X)
-    assert settled(streamed._model).state.ledger.stale > 0
-    state = fitted._model.state
+    assert settled_state(streamed).ledger.stale > 0
+    state = state_of(fitted)
     assert state.ledger.stale == 0.0
     missed = naive.missed_energies(naive.rbf(0.5), fitted.basis_points_, X)
     np.testing.assert_allclose(state.ledger.fresh, missed.sum(), rtol=1e-8)
@@ -162,6 +160,6 @@ def test_iterative_trackers_say_that_the_account_is_incomplete():
     model = StreamingKernelPCA(
         2, gamma=0.5, basis=8, tracker=trackers.Hebbian(), random_state=0
     ).partial_fit(X)
-    assert not settled(model._model).state.ledger.complete
+    assert not settled_state(model).ledger.complete
     grown = StreamingKernelPCA(2, gamma=0.5, basis="distance", tracker="hebbian").partial_fit(X)
-    assert settled(grown._model).state.ledger.complete
+    assert settled_state(grown).ledger.complete

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, bases, schedules, trackers
-from kernelstream.stream import settled
 from kernelstream.trackers import Moments
 from kernelstream.trackers.covariance import CovarianceState
 from kernelstream.trackers.hebbian import HebbianState
+from tests.conftest import settled_state
 
 REFERENCE = np.zeros(0)
 shapes = st.tuples(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 25))
@@ -234,7 +234,9 @@ def test_a_component_that_waits_for_a_coordinate_gets_one_when_the_basis_grows()
 def test_hebbian_follows_centroids_that_gain_rank():
     """The stream starts with two different rows only; later there is plenty to learn."""
     rng = np.random.default_rng(0)
-    X = np.concatenate([np.repeat([[0.0, 0.0], [1.0, 0.0]], 300, axis=0), rng.normal(size=(3000, 2))])
+    X = np.concatenate(
+        [np.repeat([[0.0, 0.0], [1.0, 0.0]], 300, axis=0), rng.normal(size=(3000, 2))]
+    )
     model = StreamingKernelPCA(
         3,
         gamma=0.5,
@@ -243,7 +245,7 @@ def test_hebbian_follows_centroids_that_gain_rank():
         random_state=0,
     ).partial_fit(X)
     assert np.all(model.explained_variance_ > 1e-3)
-    assert np.all(np.linalg.norm(settled(model._model).state.tracker.V, axis=0) > 0.1)
+    assert np.all(np.linalg.norm(settled_state(model).tracker.V, axis=0) > 0.1)
 
 
 def test_admissions_start_components_one_by_one():
@@ -283,7 +285,9 @@ def test_components_keep_their_signs_along_a_stream(forgetting):
         turn = np.eye(3)
         angle = start / 4000 * np.pi  # half a turn of the first two axes, a few degrees a query
         turn[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-        model.partial_fit(X[start : start + 100] @ turn.T if forgetting < 1 else X[start : start + 100])
+        model.partial_fit(
+            X[start : start + 100] @ turn.T if forgetting < 1 else X[start : start + 100]
+        )
         scores = model.transform(probes)
         if last is not None and start >= 500:
             cosines = np.sum(scores * last, axis=0) / (
@@ -291,7 +295,7 @@ def test_components_keep_their_signs_along_a_stream(forgetting):
             )
             clear = np.abs(cosines) > 0.9
             assert np.all(cosines[clear] > 0)
-            compared += np.count_nonzero(clear)
+            compared += int(np.count_nonzero(clear))
         last = scores
     assert compared > 60
 

@@ -83,7 +83,8 @@ def claims_on_the_banana(results: dict[str, Any]) -> list[dict[str, Any]]:
             f"{order['500']['median']:.0f} ({order['500']['low']:.0f} to "
             f"{order['500']['high']:.0f} over {seeds['order']} seeds)",
             order["500"]["low"] <= 8 <= order["500"]["high"],
-            "the paper does not give its generator; this is Kim et al.'s toy",
+            "the paper does not give its generator; this is Kim et al.'s toy, and others would do "
+            "as well",
         ),
         claim(
             "The same, n = 3,000",
@@ -174,7 +175,7 @@ def claims_on_the_banana(results: dict[str, Any]) -> list[dict[str, Any]]:
         ),
         claim(
             "Theorem 4: eigenvalues of the dictionary's Gram matrix",
-            "{:.2f} to {:.2f}".format(*theory["eigenvalue_bounds"]),
+            "{:.2f} to {:.2f}".format(*theory["eigenvalue_bounds"]).replace("-", "−"),
             f"{theory['eigenvalues'][-1]:.2f} to {theory['eigenvalues'][0]:.2f}",
             theory["eigenvalue_bounds"][0] <= theory["eigenvalues"][-1]
             and theory["eigenvalues"][0] <= theory["eigenvalue_bounds"][1],
@@ -217,8 +218,9 @@ def claims_on_digits(found: dict[str, Any] | None) -> list[dict[str, Any]]:
             f"{found['order']:.0f} ({min(sizes)} to {max(sizes)} over {len(sizes)} seeds; "
             f"{share:.1%})",
             abs(found["order"] - 90) <= 9,
-            "pixels are clipped to [0, 1] after the noise, which the paper does not say: without, "
-            f"{found['unclipped_order']} of the first {found['unclipped_rows']} images join",
+            "within a tenth. Noisy pixels are clipped to [0, 1], which the paper does not say: "
+            f"without, {found['unclipped_order']} of the first {found['unclipped_rows']} images "
+            "join",
         ),
         claim(
             "Figure 4: the captured variance converges: share of the best in the same dictionary "
@@ -226,9 +228,10 @@ def claims_on_digits(found: dict[str, Any] | None) -> list[dict[str, Any]]:
             "(by eye)",
             f"{found['captured_in_dictionary']:.2f}",
             found["captured_in_dictionary"] > 0.9,
-            f"the span is right, the functions are not yet: {found['matured']} of {digits.R} have "
-            "a cosine above 0.9 to exact PCA in the dictionary. The rest are not orthogonal, so "
-            f"that the sum of variances (23) is {found['sum_over_span']:.2f} times what they span",
+            f"the span is right, the functions are not yet: the first {found['matured']} of "
+            f"{digits.R} have a cosine above 0.9 to exact PCA in the dictionary. The rest are not "
+            f"orthogonal: the sum of variances (23) is {found['sum_over_span']:.2f} times what they "
+            "span",
         ),
         claim(
             "Figure 5: the means of the functions converge to zero: largest, over the function's "

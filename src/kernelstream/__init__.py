@@ -4,11 +4,17 @@ from importlib.metadata import version
 
 from kernelstream import bases, kernels, metrics, preimages, schedules, trackers
 from kernelstream.estimator import StreamingKernelPCA, load
-from kernelstream.methods import AdaptiveKernelPCA, IncrementalKernelPCA, OnlineKernelPCA
+from kernelstream.methods import (
+    AdaptiveKernelPCA,
+    IncrementalKernelPCA,
+    KernelHebbianPCA,
+    OnlineKernelPCA,
+)
 
 __all__ = [
     "AdaptiveKernelPCA",
     "IncrementalKernelPCA",
+    "KernelHebbianPCA",
     "OnlineKernelPCA",
     "StreamingKernelPCA",
     "bases",

@@ -26,7 +26,9 @@ from kernelstream.ledger import Ledger
 from kernelstream.model import Parts, State
 from kernelstream.trackers.base import padded
 
-SPECTRAL_ROWS = 512  # rows whose missed parts are looked at together: more is tighter and dearer
+# Rows whose missed parts are looked at together: more is tighter and dearer. As many as there are
+# points, so that the work for a row stays in proportion to that of the fold.
+FEWEST_ROWS, MOST_ROWS = 128, 512
 
 
 def blank_ledger(parts: Parts) -> Ledger:
@@ -109,8 +111,9 @@ def spectrum(
     orders, total = np.zeros(n_orders), 0.0
     Z, w = to_float64(block.Z[rows, :]), weights[rows]
     early = bool(block.admitted) and rows.start < block.fresh_from
-    for start in range(0, int(X.shape[0]), SPECTRAL_ROWS):
-        piece = slice(start, min(start + SPECTRAL_ROWS, int(X.shape[0])))
+    length = min(max(int(Z.shape[1]), FEWEST_ROWS), MOST_ROWS)
+    for start in range(0, int(X.shape[0]), length):
+        piece = slice(start, min(start + length, int(X.shape[0])))
         x, z = to_float64(as_dense(X[piece])), Z[piece, :]
         root = np.sqrt(w[piece])
         h = to_float64(parts.basis.coordinates(parts.kernel, state.basis, x)) if early else z
@@ -154,6 +157,8 @@ def after_change(
         return ledger.rebase(moments.weight, loss)
     total = to_host(T @ moments.total)
     if is_padding(T) and is_extension(old, new):
+        if new.rank == old.rank:
+            return ledger
         return ledger.grow(moments.weight, scatter_trace(state), total)
     orders = parts.tracker.lost_orders(state.tracker, T, len(ledger.fresh_orders))
     S = to_host(state.tracker.scatter)

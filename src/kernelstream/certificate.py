@@ -224,12 +224,17 @@ def obstacle(parts: Parts, state: State) -> str | None:
 def weakness(known: Evidence, intervals: np.ndarray) -> str | None:
     """Why the statements are true but of no use, if so."""
     width = intervals[0, 1] - intervals[0, 0] if len(intervals) else 0.0
-    if known.stale_share > 0 and width > known.held(1)[0]:
+    if width <= known.held(1)[0]:
+        return None
+    if known.missed(1)[0] > 0:
         return (
             "no useful certificate: many rows were folded before the basis last moved; call fit, "
             "or go on streaming"
         )
-    return None
+    return (
+        "no useful certificate: the basis misses too much to say more; use certify='tight', or "
+        "more points"
+    )
 
 
 def no_certificate(r: int, reason: str) -> Certificate:

@@ -17,10 +17,8 @@ stage reads the chunks anew, so none has to be held (``X.persist()`` first, wher
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import reduce, wraps
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 import dask
@@ -31,28 +29,32 @@ from dask.sizeof import sizeof
 from distributed import Client, futures_of
 from sklearn.utils.validation import validate_data
 
-from kernelstream.backends.arrays import Array, cast, concatenate_rows, to_host
-from kernelstream.backends.draws import generator
-from kernelstream.bases import Basis, Fourier, Landmarks
+from kernelstream.backends.arrays import Array, cast, concatenate_rows
+from kernelstream.bases import Landmarks
 from kernelstream.bases.base import finite
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.estimator import QUERY_ROWS, StreamingKernelPCA
-from kernelstream.merge import added, merged
-from kernelstream.model import Model, Rows, Standard, State, Waiting
-from kernelstream.part import Part
-from kernelstream.stream import (
-    advance,
-    begin,
-    blank,
-    caught_up,
-    folded,
-    picked,
-    settled,
-    signed_anew,
-    start_rows,
-    view,
+from kernelstream.merge import added
+from kernelstream.model import Model, Standard, State
+from kernelstream.parallel import (
+    Sample,
+    added_together,
+    aligned,
+    decided,
+    finished,
+    is_chosen_once,
+    learned,
+    merged_together,
+    naming,
+    reader_of,
+    require_parallel,
+    sampled,
+    sampled_together,
+    something,
+    summed,
+    with_final_basis,
 )
-from kernelstream.trackers import Tracker
+from kernelstream.stream import caught_up, start_rows, view
 from kernelstream.view import View
 
 __all__ = ["fit", "partial_fit", "transform", "reconstruction_error"]
@@ -107,15 +109,16 @@ def fit(
     with model._all_or_nothing(), _quiet():
         validate_data(model, chunks.meta, reset=True, skip_check_array=True)
         begun = model._new_model(np.empty((0, model.n_features_in_), chunks.dtype))
-        _require_parallel(begun)
-        decided = _decided(begun, chunks, client)
-        root, chosen = decided, _is_chosen_once(begun.parts.basis)
+        require_parallel(begun)
+        # `shared` is held to the end: should the basis be lost, Dask makes it again from this.
+        root = shared = _decided(begun, chunks, client)
+        chosen = is_chosen_once(begun.parts.basis)
         if not chosen:
-            models = _tree(_merged, chunks.each(_learned, decided))
-            root = delayed(_basis)(_task(begun), models, passes)
+            models = _tree(merged_together, chunks.each(learned, shared))
+            root = delayed(with_final_basis)(_task(begun), models, passes)
         if passes == 2 or chosen:
             root = _held(root, client)  # the chunks of one pass are gone before the next begins
-            root = delayed(_with)(_task(begun), root, _statistics(root, chunks))
+            root = delayed(finished)(_task(begun), root, _statistics(root, chunks))
         model._model = _computed(root, client)
     model._report()
     return model
@@ -162,18 +165,18 @@ def partial_fit(
     chunks = _chunks(X, sample_weight)
     with model._all_or_nothing(), _quiet():
         validate_data(model, chunks.meta, reset=False, skip_check_array=True)
-        _require_parallel(model._model)
+        require_parallel(model._model)
         before = caught_up(model._model)
         assert before.state is not None
-        if _is_chosen_once(before.parts.basis):
+        if is_chosen_once(before.parts.basis):
             new = _computed(_statistics(_task(before), chunks), client)
             if new is not None:
                 both = added(before.parts, before.state, new, before.state.basis)
                 model._model = replace(before, state=both)
         else:
             empty = replace(before, state=None, standardise=False)
-            more = _tree(_merged, chunks.each(_learned, _task(empty), before.n_rows))
-            model._model = _something(_merged([before, _computed(more, client)]))
+            more = _tree(merged_together, chunks.each(learned, _task(empty), before.n_rows))
+            model._model = something(merged_together([before, _computed(more, client)]))
     model._report()
     return model
 
@@ -309,31 +312,6 @@ def _weights(sample_weight: Any, rows: da.Array) -> da.Array | None:
     return sample_weight[:, None]
 
 
-def _require_parallel(model: Model) -> None:
-    """Raise in words, before any work, where the parts cannot work on chunks apart."""
-    basis, tracker = model.parts.basis, model.parts.tracker
-    if tracker.sequential or type(tracker).merge is Tracker.merge:
-        raise ValueError(
-            f"The tracker {tracker} learns rows one after another and cannot be merged: it cannot "
-            "run on a cluster. Use trackers.Covariance()."
-        )
-    if tracker.forgetting != 1.0:
-        raise ValueError(
-            f"The tracker {tracker} forgets old rows, and chunks on a cluster come in no order. "
-            "Use forgetting=1.0, or stream the rows on one machine with model.partial_fit."
-        )
-    if type(basis).merge is Basis.merge:
-        raise ValueError(
-            f"The basis {basis} cannot be merged: it cannot run on a cluster. Use "
-            "bases.Centroids, or give points with bases.Landmarks."
-        )
-
-
-def _is_chosen_once(basis: Basis) -> bool:
-    """Whether the start of the stream decides the basis for ever: one for all chunks."""
-    return isinstance(basis, Landmarks | Fourier)
-
-
 def _tree(combine: Callable[..., Any], leaves: list[Delayed], *first: Any) -> Delayed:
     """Combine neighbours, then their results, down to one: the order of the chunks is the shape."""
     task = delayed(combine)
@@ -350,15 +328,15 @@ def _decided(begun: Model, chunks: _Chunks, client: Client | None) -> Delayed:
     shared = _task(begun)
     draws = isinstance(basis, Landmarks) and np.ndim(basis.points) == 0
     if kernel.fixed and not begun.standardise and not draws:
-        return delayed(_fixed)(shared, None)
-    sample = _tree(_sampled_together, chunks.each(_sampled, shared), start_rows(begun))
-    return _held(delayed(_fixed)(shared, sample), client)
+        return delayed(decided)(shared, None)
+    sample = _tree(sampled_together, chunks.each(sampled, shared), start_rows(begun))
+    return _held(delayed(decided)(shared, sample), client)
 
 
 def _statistics(root: Delayed, chunks: _Chunks) -> Delayed:
     """The sums of all chunks in the basis of the model ``root``, as one task."""
-    reader = delayed(_reader)(root)
-    return _tree(_added, chunks.each(_summed, reader), reader)
+    reader = delayed(reader_of)(root)
+    return _tree(added_together, chunks.each(summed, reader), reader)
 
 
 def _task(value: Any) -> Delayed:
@@ -387,34 +365,6 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-# -- the tasks: all that runs on workers
-
-
-def _aligned(value: Any) -> Any:
-    """The same value with every array in one piece that begins where the processor likes it.
-
-    What came over the wire may begin at any byte. NumPy then takes other paths, which are slower
-    and round differently: the model would depend on which results happened to travel.
-    """
-    if isinstance(value, np.ndarray):
-        return value if value.flags.aligned and value.flags.forc else value.copy()
-    if isinstance(value, tuple | list):
-        return type(value)(map(_aligned, value))
-    if isinstance(value, Part):
-        return type(value)(**{k: _aligned(v) for k, v in value.get_params(deep=False).items()})
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{f.name: _aligned(getattr(value, f.name)) for f in fields(value)})
-    return value
-
-
-def _on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def run(*arguments: Any) -> Any:
-        return function(*map(_aligned, arguments))
-
-    return run
-
-
 def _of_chunk(
     block: Any,
     weights: Any = None,
@@ -439,207 +389,7 @@ def _name(word: str, block_info: Any) -> str:
     return f"Chunk {number} (X.{word}[{number}]{known})"
 
 
-@contextlib.contextmanager
-def _naming(chunk: str) -> Iterator[None]:
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            yield
-    except ValueError as problem:
-        raise ValueError(f"{chunk}: {problem}") from problem
-
-
-def _rows(model: Model, block: Any, weights: Any) -> Rows | None:
-    """A chunk as checked rows; None where there is nothing to learn from."""
-    if block.shape[0] == 0 or (weights is not None and not np.any(weights)):
-        return None
-    checker = StreamingKernelPCA()
-    checker._model, checker.n_features_in_ = model, model.n_features
-    rows = Rows(*checker._learnable(block, weights, reset=False))
-    return rows if len(rows) else None
-
-
-def _seed(model: Model, index: int, n_before: int = 0) -> int:
-    """A seed of its own for every chunk: draws depend on the row's index in its chunk."""
-    return int(generator(model.parts.seed, f"chunk after {n_before}", index).integers(2**31 - 1))
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """Rows of highest priority, in the order of the data, and moments of all rows."""
-
-    priority: np.ndarray
-    rows: Rows
-    moments: tuple[float, np.ndarray, np.ndarray] | None  # W, mean, Σ w (x − mean)²
-
-
-@_on_worker
-def _sampled(model: Model, index: int, chunk: str, block: Any, weights: Any) -> _Sample | None:
-    """At most ``start_rows`` rows of a chunk, all rows alike."""
-    with _naming(chunk):
-        rows = _rows(model, block, weights)
-        if rows is None:
-            return None
-        priority = generator(_seed(model, index), "sample").random(len(rows))
-        kept = _highest(priority, start_rows(model))
-        size = model.batch_size
-        pieces = (rows[start : start + size] for start in range(0, len(rows), size))
-        moments = reduce(_pooled, map(_moments, pieces)) if model.standardise else None
-        return _Sample(priority[kept], picked(rows, kept), moments)
-
-
-@_on_worker
-def _sampled_together(size: int, samples: list[_Sample | None]) -> _Sample | None:
-    present = [sample for sample in samples if sample is not None]
-    if not present:
-        return None
-    priority = np.concatenate([sample.priority for sample in present])
-    kept = _highest(priority, size)
-    waiting = Waiting(
-        tuple(sample.rows.X for sample in present), tuple(s.rows.weights for s in present)
-    )
-    moments = [sample.moments for sample in present if sample.moments is not None]
-    return _Sample(
-        priority[kept], picked(waiting.join(), kept), reduce(_pooled, moments) if moments else None
-    )
-
-
-def _highest(priority: np.ndarray, size: int) -> np.ndarray:
-    return np.sort(np.argsort(-priority, kind="stable")[:size])
-
-
-def _moments(rows: Rows) -> tuple[float, np.ndarray, np.ndarray]:
-    X = to_host(rows.X).astype(float)
-    w = np.ones(len(X)) if rows.weights is None else rows.weights
-    first = X[0].copy()  # taken out, so that a constant column has exactly no variance
-    X -= first
-    mean = w @ X / w.sum()
-    return float(w.sum()), first + mean, w @ (X - mean) ** 2
-
-
-def _pooled(a: tuple, b: tuple) -> tuple[float, np.ndarray, np.ndarray]:
-    """Moments of both (Chan, Golub and LeVeque 1983)."""
-    total, step = a[0] + b[0], b[1] - a[1]
-    return total, a[1] + step * (b[0] / total), a[2] + b[2] + step**2 * (a[0] * b[0] / total)
-
-
-@_on_worker
-def _fixed(model: Model, sample: _Sample | None) -> Model:
-    """Decide what the data decide; bases that are chosen once are chosen here."""
-    if sample is None:  # nothing to decide: only width and type of the rows matter
-        rows = Rows(np.zeros((1, model.n_features), dtype=model.dtype), None)
-    else:
-        rows = sample.rows.canonical()
-        if sample.moments is not None:
-            weight, mean, squares = sample.moments
-            deviation = np.sqrt(squares / weight)
-            standard = Standard(mean, np.where(deviation > 0, deviation, 1.0))
-            model = replace(model, standard=standard)
-        kernel = model.parts.kernel.fix(model.prepared(rows.X), rows.weights)
-        model = replace(model, parts=replace(model.parts, kernel=kernel))
-    model = replace(model, standardise=False)  # it is done: chunks don't measure for themselves
-    if _is_chosen_once(model.parts.basis):
-        model = replace(model, state=begin(model.parts, model.prepared(rows.X), rows.weights))
-    return model
-
-
-@_on_worker
-def _learned(
-    model: Model, index: int, chunk: str, block: Any, weights: Any, n_before: int = 0
-) -> Model | None:
-    """First pass: a chunk as a stream of its own."""
-    with _naming(chunk):
-        rows = _rows(model, block, weights)
-        if rows is None:
-            return None
-        seed = _seed(model, index, n_before)
-        model = replace(model, parts=replace(model.parts, seed=seed))
-        order = np.arange(len(rows))
-        if model.parts.basis.order_free:
-            order = generator(seed, "order").permutation(len(rows))
-        for start in range(0, len(rows), model.batch_size):
-            piece = picked(rows, order[start : start + model.batch_size])
-            model = advance(model, piece.X, piece.weights)
-        return _without_waiting(model)
-
-
-@_on_worker
-def _merged(models: list[Model | None]) -> Model | None:
-    """One model of several; those with too few rows to begin hand their rows on."""
-
-    def joined(a: Model, b: Model) -> Model:
-        few, other = (a, b) if a.state is None else (b, a)
-        if few.state is not None:
-            return merged(a, b)
-        rows = few.waiting.join()
-        return _without_waiting(advance(other, rows.X, rows.weights))
-
-    present = [model for model in models if model is not None]
-    return reduce(joined, present) if present else None
-
-
-def _without_waiting(model: Model) -> Model:
-    """Fold the last rows of a chunk, unless the model has still to begin."""
-    return model if model.state is None else caught_up(model)
-
-
-@_on_worker
-def _basis(begun: Model, model: Model | None, passes: int) -> Model:
-    """The end of the first pass: the model as it stands, or with its basis made up."""
-    model = _something(model)
-    parts = replace(model.parts, seed=begun.parts.seed)
-    model = replace(model, parts=parts, standardise=begun.standardise)
-    if passes == 1:
-        return signed_anew(caught_up(model))
-    model = settled(model)
-    assert model.state is not None
-    basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
-    return replace(model, state=replace(model.state, basis=basis))
-
-
-@_on_worker
-def _reader(model: Model) -> Model:
-    """An empty model that only reads its basis: points and factor, nothing else travels."""
-    parts, state = model.parts, model.state
-    assert state is not None
-    span = parts.basis.span(state.basis)
-    basis = state.basis if span is None else FixedState(span)
-    empty = replace(blank(parts, basis, state.moments.total), next_signs=sys.maxsize)
-    return replace(model, state=empty, waiting=Waiting())
-
-
-@_on_worker
-def _summed(reader: Model, index: int, chunk: str, block: Any, weights: Any) -> State | None:
-    """Second pass: the sums of a chunk, without the basis that everybody has."""
-    with _naming(chunk):
-        rows = _rows(reader, block, weights)
-        if rows is None:
-            return None
-        state = folded(reader, rows, frozen=True).state
-        assert state is not None
-        return replace(state, basis=None)
-
-
-@_on_worker
-def _added(reader: Model, states: list[State | None]) -> State | None:
-    present = [state for state in states if state is not None]
-    return reduce(lambda a, b: added(reader.parts, a, b, None), present) if present else None
-
-
-@_on_worker
-def _with(begun: Model, root: Model, sums: State | None) -> Model:
-    """The finished model: the basis of the first pass, the sums of the second."""
-    assert root.state is not None
-    state = replace(_something(sums), basis=root.state.basis)
-    return signed_anew(replace(root, state=state, standardise=begun.standardise))
-
-
-def _something(found: Any) -> Any:
-    if found is None:
-        raise ValueError("No chunk has a row of positive weight: there is nothing to learn from.")
-    return found
-
-
-@sizeof.register((Model, State, _Sample))
+@sizeof.register((Model, State, Sample))
 def _n_bytes(value: Any) -> int:
     """What a result weighs: Dask places, moves and spills by it, and would take 56 bytes."""
     if is_dataclass(value):
@@ -697,5 +447,5 @@ def _answer(
 ) -> Array:
     if block.shape[0] == 0:
         return empty
-    with _naming(_name(word, block_info)):
-        return reading.ask(what, _aligned(block))
+    with naming(_name(word, block_info)):
+        return reading.ask(what, aligned(block))

@@ -31,6 +31,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
+    add_to_columns,
     as_dense,
     cast,
     like,
@@ -246,7 +247,7 @@ def sample_epoch(
         steps = schedule.steps(time + 1, len(J)) * data.weights[J]
         T, S, shortened = recursion(G, inner, steps, time, variances, schedule)
         A = like(T, A) @ A
-        A[:, like(J, A)] += like(S, A)
+        add_to_columns(A, J, like(S, A))
         s, q = T @ s + S.sum(axis=1), T @ q + S @ k[J]
         time, tamed = time + len(J), tamed + shortened
     after = Expansion(A, variances, time, tamed)

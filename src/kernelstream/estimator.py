@@ -17,7 +17,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _check_sample_weight, check_random_state, validate_data
+from sklearn.utils.validation import check_random_state, validate_data
 
 from kernelstream import bases, kernels, preimages, storage, trackers
 from kernelstream.backends.arrays import (
@@ -32,6 +32,7 @@ from kernelstream.backends.arrays import (
     row_norms_squared,
     take_rows,
     to_float64,
+    to_host,
 )
 from kernelstream.certificate import Certificate, certify
 from kernelstream.export import to_sklearn
@@ -546,9 +547,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         X = summable(X)
         if weights is None:
             return X, None
-        host = _check_sample_weight(
-            weights, np.empty((X.shape[0], 1)), dtype=np.float64, ensure_non_negative=True
-        )
+        host = checked_weights(weights, int(X.shape[0]))
         kept = np.flatnonzero(host)
         if len(kept) < len(host):
             X, host = take_rows(X, kept), host[kept]
@@ -599,7 +598,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f"Expected one row of {self.n_features_in_} features, got an array of shape "
                 f"{np.shape(x)}."
             )
-        if not np.isfinite(row.sum()) and not np.isfinite(row).all():
+        if not all_finite(row):
             raise ValueError("The row contains NaN or infinity; give finite numbers.")
         return row
 
@@ -664,6 +663,21 @@ def real_numbers(x: Any) -> np.ndarray:
     return x
 
 
+def checked_weights(weights: Any, n: int) -> np.ndarray:
+    """Weights of n rows as float64; one number stands for all."""
+    w = real_numbers(to_host(weights) if is_foreign(weights) else weights).astype(np.float64)
+    w = np.full(n, float(w)) if w.ndim == 0 else w
+    if w.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {w.shape}: expected ({n},), one number for each row."
+        )
+    if not all_finite(w):
+        raise ValueError("sample_weight contains NaN or infinity; give finite numbers.")
+    if np.any(w < 0):
+        raise ValueError("sample_weight has negative numbers; a weight is zero or more.")
+    return w
+
+
 def summable(X: Array) -> Array:
     """Rows whose squared distances are finite numbers in their type, or an error.
 
@@ -688,7 +702,7 @@ def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
 
 def descendants(cls: type[StreamingKernelPCA]) -> list[type[StreamingKernelPCA]]:
     """All estimators that are built on this one."""
-    found = []
+    found: list[type[StreamingKernelPCA]] = []
     for child in cls.__subclasses__():
         found += [child, *descendants(child)]
     return found
@@ -718,14 +732,19 @@ def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
     (100, 2)
     """
     content = storage.load(path)
-    known = {c.__name__: c for c in (StreamingKernelPCA, *descendants(StreamingKernelPCA))}
-    estimator = known[content["estimator"]](**dict(content["parameters"]))
-    model = content["model"]
+    family: list[type[StreamingKernelPCA]] = [StreamingKernelPCA, *descendants(StreamingKernelPCA)]
+    known = {c.__name__: c for c in family}
+    try:
+        estimator = known[content["estimator"]](**dict(content["parameters"]))
+        model, names = content["model"], content["feature_names"]
+        attributes = dict(content["attributes"])
+        estimator.n_features_in_ = model.n_features
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        raise ValueError(f"Cannot load {path}: it holds no estimator ({problem!r}).") from problem
     estimator._model = model
-    estimator.n_features_in_ = model.n_features
-    for name, value in content["attributes"]:
-        if value is not None:
-            setattr(estimator, name, value)
-    if content["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array(content["feature_names"], dtype=object)
+    for name in estimator._also_saved:
+        if attributes.get(name) is not None:
+            setattr(estimator, name, attributes[name])
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
     return estimator

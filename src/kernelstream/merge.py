@@ -48,11 +48,12 @@ def require_mergeable(a: Model, b: Model) -> None:
     """Raise in words unless the two models speak of the same features, kernel and parts."""
     if a.n_features != b.n_features:
         raise ValueError(f"Cannot merge models of {a.n_features} and {b.n_features} features.")
-    if a.parts.tracker.sequential or b.parts.tracker.sequential:
-        raise ValueError(
-            f"The tracker {a.parts.tracker} keeps no moments and cannot be merged; use "
-            "trackers.Covariance."
-        )
+    for tracker in (a.parts.tracker, b.parts.tracker):
+        if tracker.sequential:
+            raise ValueError(
+                f"The tracker {tracker} keeps no moments and cannot be merged; use "
+                "trackers.Covariance."
+            )
     if not same(a.parts.kernel, b.parts.kernel):
         raise ValueError(
             f"Cannot merge models with different kernels, {a.parts.kernel} and {b.parts.kernel}. "

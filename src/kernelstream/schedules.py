@@ -142,13 +142,14 @@ class EigenvalueAnnealed(Schedule):
 
 
 class Automatic(Schedule):
-    """Steps that need no tuning: ``η_i = 2 / ((t + 1) λ_i)``, λ_i estimated along the stream.
+    """Steps that need no tuning: ``η_i = 3 / ((t + 2) λ_i)``, λ_i estimated along the stream.
 
     With a step of c/(tλ_i) Sanger's rule averages ``z y_i / λ_i`` over the rows, one power
     iteration whose matrix is the covariance of all rows so far: the noise falls like that of the
     batch estimate. A share ``(1 − λ_k/λ_i) c / t`` of what is wrong in direction k is mended at
-    row t, so c = 1 would keep the start for long. c = 2 forgets it, as in Weng's candid
-    covariance-free PCA ("amnesic mean"). No row moves a component by more than
+    row t, so c = 1 would keep the start for ever. c = 3 forgets it, like the "amnesic mean" of
+    candid covariance-free PCA (Weng et al. 2003); of 1.5, 2, 2.5, 3 and 4 it captured most on toy,
+    banana and digit data, and had the best worst seed. No row moves a component by more than
     ``η = 1 / max(k(x,x), |y|²)``, the longest step that cannot overshoot; early steps of small
     components end there. Every quantity scales with the kernel, so a kernel times 100 learns the
     same components.
@@ -167,7 +168,7 @@ class Automatic(Schedule):
     Examples
     --------
     >>> Automatic().steps(1, 3)
-    array([1.        , 0.66666667, 0.5       ])
+    array([1.  , 0.75, 0.6 ])
     >>> Automatic(floor=0.01).steps(10**6, 1)
     array([0.01])
     """
@@ -182,7 +183,7 @@ class Automatic(Schedule):
     def _steps(self, t: np.ndarray) -> np.ndarray:
         if self.period is not None:
             t = np.minimum(t, self.period) + np.maximum(t - self.period, 0.0) / 5.0
-        return 2.0 / (t + 1.0)
+        return 3.0 / (t + 2.0)
 
     def repeated(self, period: int) -> Schedule:
         """Slow down after the first pass."""

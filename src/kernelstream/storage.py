@@ -13,8 +13,8 @@ import hashlib
 import json
 import math
 import os
+import secrets
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,10 @@ from kernelstream.bases.base import Span
 from kernelstream.bases.centroids import CentroidsState
 from kernelstream.bases.fourier import FourierState
 from kernelstream.bases.growing import GrowingState
+from kernelstream.bases.growth import Growth
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.bases.reduced_set import ReducedSetState
 from kernelstream.bases.reservoir import Reservoir
-from kernelstream.kernels.composite import FromCallable
 from kernelstream.ledger import Ledger
 from kernelstream.model import Model, Parts, Standard, State, Waiting
 from kernelstream.part import Part
@@ -48,6 +48,17 @@ from kernelstream.trackers.weighted import WeightedState
 
 FORMAT = "kernelstream"
 VERSION = 1
+_NO_CHECKSUM = "0" * 64
+# What a tree that nobody of ours has written may raise while it is turned into values.
+_MALFORMED = (
+    SafetensorError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+    RecursionError,
+)
 
 STATES: dict[str, type] = {
     c.__name__: c
@@ -62,6 +73,7 @@ STATES: dict[str, type] = {
         Span,
         Reservoir,
         CentroidsState,
+        Growth,
         GrowingState,
         FixedState,
         FourierState,
@@ -108,36 +120,41 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def to_bytes(content: dict[str, Any]) -> bytes:
-    """The file as bytes: the same content always gives the same bytes."""
+    """The file as bytes: the same content always gives the same bytes.
+
+    The checksum is that of the whole file, with zeros in the place of the checksum.
+    """
     tensors: dict[str, np.ndarray] = {}
     tree = {name: _encode(value, name, tensors) for name, value in content.items()}
     text = json.dumps(tree, sort_keys=True, allow_nan=False)
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "checksum": _checksum(text, tensors),
-        "content": text,
-    }
+    header = {"checksum": _NO_CHECKSUM, "content": text, "format": FORMAT, "version": VERSION}
     # One key only: the order of several keys in safetensors' metadata is not fixed.
-    return save_tensors(tensors, {FORMAT: json.dumps(header, sort_keys=True)})
+    data = save_tensors(tensors, {FORMAT: json.dumps(header)})
+    return _with_checksum(data, _NO_CHECKSUM, _checksum(data))
 
 
 def from_bytes(data: bytes) -> dict[str, Any]:
     """The content of a file, checked."""
     header = _header(data)
-    try:
-        tensors = load_tensors(data)
-    except (SafetensorError, ValueError, KeyError) as problem:
-        raise ValueError(f"the file is damaged or truncated ({problem}).") from problem
     if header.get("version") != VERSION:
         raise ValueError(
             f"the file has format version {header.get('version')!r}, this release reads version "
             f"{VERSION}. Use the release that wrote it, or fit the model again."
         )
-    text = header.get("content")
-    if not isinstance(text, str) or header.get("checksum") != _checksum(text, tensors):
-        raise ValueError("the checksum does not match: the file was changed after it was written.")
-    return {name: _decode(value, tensors) for name, value in json.loads(text).items()}
+    checksum = str(header.get("checksum"))
+    if checksum != _checksum(_with_checksum(data, checksum, _NO_CHECKSUM)):
+        raise ValueError(
+            "the checksum does not match: the file is truncated, or was changed after it was "
+            "written."
+        )
+    try:
+        tensors = load_tensors(data)
+        tree = json.loads(header["content"])
+        return {name: _decode(value, tensors) for name, value in tree.items()}
+    except _MALFORMED as problem:
+        raise ValueError(
+            f"the file holds something that this release does not know ({problem!r})."
+        ) from problem
 
 
 def _header(data: bytes) -> dict[str, Any]:
@@ -158,19 +175,20 @@ def _header(data: bytes) -> dict[str, Any]:
     return header
 
 
-def _checksum(text: str, tensors: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        tensor = np.ascontiguousarray(tensors[name])
-        digest.update(f"{name} {tensor.dtype} {tensor.shape}".encode())
-        digest.update(tensor.tobytes())
-    return digest.hexdigest()
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _with_checksum(data: bytes, old: str, new: str) -> bytes:
+    return data.replace(old.encode(), new.encode(), 1)
 
 
 def _encode(value: Any, where: str, tensors: dict[str, np.ndarray]) -> Any:
     """A JSON value; arrays go into ``tensors`` under the path where they stand."""
     if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
@@ -202,16 +220,16 @@ def _encode(value: Any, where: str, tensors: dict[str, np.ndarray]) -> Any:
         # Products round differently on transposed memory: keep the order, to go on bit for bit.
         fortran = host.flags.f_contiguous and not host.flags.c_contiguous
         return {"tensor": where, "order": "F" if fortran else "C"}
-    raise TypeError(f"{where}: {type(value).__name__} cannot be stored in a model file.")
+    if callable(value):
+        raise ValueError(
+            f"A model whose kernel is the callable {value!r} cannot be saved: a model file is "
+            "data, never code. Use one of the kernels in kernelstream.kernels, or pickle the model "
+            "(which only your own code should load)."
+        )
+    raise ValueError(f"{where}: {type(value).__name__} cannot be stored in a model file.")
 
 
 def _encode_part(part: Part, where: str, tensors: dict[str, np.ndarray]) -> Any:
-    if isinstance(part, FromCallable):
-        raise ValueError(
-            f"A model whose kernel is the callable {part.function!r} cannot be saved: a model "
-            "file is data, never code. Use one of the kernels in kernelstream.kernels, or pickle "
-            "the model (which only your own code should load)."
-        )
     for name, known in PARTS.items():
         if type(part) is known:
             params = {
@@ -246,13 +264,15 @@ def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write beside the target, flush to the disk, then rename: the old file or the new, whole."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to {path}: there is no folder {path.parent}.")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:  # unlike mkstemp's, readable by whom the user allows
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

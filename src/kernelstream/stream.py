@@ -21,6 +21,7 @@ from kernelstream.accounting import after_change, blank_ledger, enter
 from kernelstream.backends.arrays import (
     Array,
     cast,
+    largest_entry,
     like,
     namespace_of,
     take_rows,
@@ -94,10 +95,21 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
     if model.standardise:
         model = replace(model, standard=measure(known))
     kernel = model.parts.kernel
+    require_visible(model.prepared(known.X))
     if not kernel.fixed:
         kernel = kernel.fix(model.prepared(known.X), known.weights)
     parts = replace(model.parts, kernel=kernel)
     return replace(model, parts=parts, state=begin(parts, model.prepared(first.X), first.weights))
+
+
+def require_visible(X: Array) -> None:
+    """Raise when rows that are not zero are so small that their squares are."""
+    largest = largest_entry(X)
+    if largest > 0 and largest * largest < np.finfo(str(X.dtype).rsplit(".", 1)[-1]).tiny:
+        raise ValueError(
+            f"The largest number in the first rows is {largest:.3g}, whose square underflows "
+            f"{X.dtype}: scale the data (to unit variance, say)."
+        )
 
 
 def measure(rows: Rows) -> Standard:

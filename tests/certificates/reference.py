@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from kernelstream import StreamingKernelPCA, bases, trackers
-from kernelstream.bounds import leading_sum, total_variance
+from kernelstream import StreamingKernelPCA, bases, bounds, trackers
 from kernelstream.certificate import Certificate, evidence
 from kernelstream.stream import caught_up
 
@@ -306,9 +305,9 @@ def wrong(
     known = evidence(model._model.parts, state)
     check("weight", known.weight, W, known.weight, 1e-9 * W)
     leading = float(batch.values[:r].sum())
-    low, high = leading_sum(known, r)
+    low, high = bounds.leading_sum(known, r)
     check("leading sum", low, leading / W, high, batch.error / W)
-    low, high = total_variance(known)
+    low, high = bounds.total_variance(known)
     check("total variance", low, batch.total / W, high, batch.error / W)
     if batch.total > 1e-12 * W * tau:
         low, high = certificate.explained_variance_ratio_interval

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import accounting, bounds, certificate, ledger, rounding
+from kernelstream import accounting, bounds, certificate
 from kernelstream.bounds import Evidence
 from kernelstream.ledger import Ledger
 from tests.certificates.reference import random_case, violations
-from tests.certificates.test_never_wrong import missed_too_little
+from tests.certificates.test_never_wrong import missed_too_little, shown_is_wrong
 
 MOST = 400  # cases a search may look at
 
@@ -44,30 +44,138 @@ class Mutant:
         source = textwrap.dedent(inspect.getsource(getattr(self.home, self.function)))
         assert source.count(self.old) == 1, f"{self.name}: the source has changed"
         scope: dict[str, Any] = {}
-        exec("from __future__ import annotations\n" + source.replace(self.old, self.new),
-             module.__dict__, scope)  # type: ignore[union-attr]
+        exec(
+            "from __future__ import annotations\n" + source.replace(self.old, self.new),
+            module.__dict__,
+            scope,
+        )  # type: ignore[union-attr]
         patch.setattr(self.home, self.function, scope[self.function])
 
 
 PLAIN: dict[str, Any] = dict(scale=1.0, weights="none", forgetting=1.0, dtype="float64")
 GROWING = {**PLAIN, "basis": "distance full", "mode": "stream", "shape": "sign flip", "n": 30}
 MOVING = {**PLAIN, "basis": "centroids", "mode": "stream", "n": 60, "m": 3, "batch": 5, "d": 2}
+ENERGIES = {**MOVING, "certify": "auto"}
 FIXED = {**PLAIN, "basis": "landmarks", "mode": "stream"}
+SPECTRAL = {**FIXED, "certify": "tight", "batch": 16, "n": 10}
+ALL_STALE = """stale=self.stale + self.fresh,
+        stale_orders=self.stale_orders + self.fresh_orders,
+        fresh=0.0,
+        fresh_orders=0.0 * self.fresh_orders,
+"""
 
 MUTANTS = [
-    Mutant("append not marked stale", Ledger, "grow",
-           "stale=self.stale + self.fresh,\n        stale_orders=self.stale_orders + self.fresh_orders,\n        fresh=0.0,\n        fresh_orders=0.0 * self.fresh_orders,\n", "", GROWING),
-    Mutant("rebase treated as drop", Ledger, "rebase",
-           "grown = self.grow(weight, trace, total)", "grown = self", MOVING),
-    Mutant("cross term left out", Ledger, "rebase", "+ loss + cross", "+ loss", MOVING),
-    Mutant("rebase loss ignored", accounting, "after_change", "loss + lost,", "lost,", MOVING),
-    Mutant("block norms 10 % small", accounting, "spectrum",
-           "return orders, total", "return 0.9 * orders, total", {**FIXED, "certify": "tight", "n": 12, "batch": 16}),
-    Mutant("r instead of r + 1 in T5", bounds, "best_error",
-           "k = r + 1 if known.center else r", "k = r", {**FIXED, "certify": "tight", "center": True, "n": 8, "batch": 16, "m": 1, "r": 1}),
-    Mutant("mean residual ignored", bounds, "total_variance", "+ s + f", "", {**FIXED, "center": True}),
+    # the account
+    Mutant("append not marked stale", Ledger, "grow", ALL_STALE, "", GROWING),
+    Mutant(
+        "rebase treated as drop",
+        Ledger,
+        "rebase",
+        "self.grow(weight, trace, total)",
+        "self",
+        MOVING,
+    ),
+    Mutant("cross term left out", Ledger, "rebase", "+ loss + cross", "+ loss", ENERGIES),
+    Mutant("rebase loss ignored", Ledger, "rebase", "max(loss, 0.0)", "0.0", ENERGIES),
+    Mutant(
+        "stale part of a merged model lost",
+        Ledger,
+        "merge",
+        "self.stale + other.stale,",
+        "self.stale,",
+        {**GROWING, "mode": "merge", "certify": "auto"},
+    ),
+    Mutant(
+        "block norms 10 % small",
+        accounting,
+        "spectrum",
+        "return orders,",
+        "return 0.9 * orders,",
+        SPECTRAL,
+    ),
+    # the statements
+    Mutant(
+        "r instead of r + 1 in T5",
+        bounds,
+        "best_error",
+        "k = r + 1 if known.center else r",
+        "k = r",
+        {**SPECTRAL, "center": True, "r": 1},
+    ),
+    Mutant(
+        "mean residual ignored", bounds, "total_variance", "+ s + f", "", {**FIXED, "center": True}
+    ),
     Mutant("outside part of T6 ignored", bounds, "angle", "outside + turned", "turned", FIXED),
-    Mutant("stale norm halved", Evidence, "missed", "return s / self.weight", "return 0.25 * s / self.weight", GROWING),
-    Mutant("slack left out", rounding, "slack", "return 2 * coordinates", "return 0.0 * coordinates",
-           {**PLAIN, "basis": "everything"}),
+    Mutant(
+        "stale norm halved",
+        Evidence,
+        "missed",
+        "return s / self.weight",
+        "return 0.25 * s / self.weight",
+        GROWING,
+    ),
+    Mutant(
+        "stale rows taken for fewer",
+        Evidence,
+        "stale_scatter",
+        "return max(",
+        "return 0.05 * max(",
+        GROWING,
+    ),
+    Mutant(
+        "missed part of T7 halved",
+        bounds,
+        "outside",
+        "missed = sum(known.missed(1))",
+        "missed = 0.5 * sum(known.missed(1))",
+        SPECTRAL,
+    ),
+    # rounding
+    Mutant(
+        "slack left out",
+        certificate,
+        "evidence",
+        "slack=slack * state.ledger.energy / W",
+        "slack=0.0",
+        {**PLAIN, "basis": "everything"},
+    ),
 ]
+
+
+def cases(mutant: Mutant) -> Iterator[Any]:
+    for seed in range(MOST):
+        yield random_case(seed, **mutant.where)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=repr)
+def test_a_broken_rule_is_found(mutant: Mutant, monkeypatch: pytest.MonkeyPatch):
+    mutant.planted(monkeypatch)
+    with np.errstate(all="ignore"):
+        assert any(violations(case) for case in cases(mutant))
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "new"),
+    [
+        ("own_error", "off = math.sqrt(", "off = 0.0 * math.sqrt("),
+        ("own_error", "outside = math.sqrt(", "outside = 0.0 * math.sqrt("),
+        ("angle", "r - float(np.sum(cosines**2))", "0.0"),
+    ],
+)
+def test_components_that_are_not_the_held_ones_are_found(
+    function: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+):
+    Mutant("shown", bounds, function, old, new).planted(monkeypatch)
+    assert any(map(shown_is_wrong, range(200)))
+
+
+def test_a_block_spectrum_of_one_span_only_is_found(monkeypatch: pytest.MonkeyPatch):
+    old = "early = bool(block.admitted) and rows.start < block.fresh_from"
+    Mutant("one span", accounting, "spectrum", old, "early = False").planted(monkeypatch)
+    assert any(map(missed_too_little, range(300)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=repr)
+def test_the_same_searches_find_nothing_when_nothing_is_broken(mutant: Mutant):
+    assert not any(violations(case) for case in cases(mutant))

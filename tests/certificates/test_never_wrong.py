@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.accounting import blank_ledger, enter
 from kernelstream.bases import Clock
+from kernelstream.certificate import certify as certified
 from kernelstream.stream import caught_up, settled
 from tests.certificates.reference import (
     BASES,
@@ -20,6 +21,7 @@ from tests.certificates.reference import (
     Case,
     cases,
     learned,
+    long_kernel,
     random_case,
     rows_of,
     violations,
@@ -144,6 +146,42 @@ def missed_too_little(seed: int) -> bool:
 def test_missed_parts_of_rows_in_several_bases():
     """In a block that admits points, rows are expressed in different spans: R is not Φ − PΦ."""
     assert not any(map(missed_too_little, range(100)))
+
+
+def shown_is_wrong(seed: int) -> bool:
+    """Whether error or angle of a subspace and a mean in another span are bounded too low.
+
+    Centroids show a refreshed basis with corrected moments; here the shown basis is anything.
+    """
+    variant, kernel = seed % 3, "wide" if seed % 3 == 2 else "narrow"
+    case = Case(seed, n=30, kernel=kernel, basis="landmarks", m=3 + seed % 8, r=1, certify="tight")
+    model, X, w = learned(case)
+    state, parts = caught_up(model._model).state, model._model.parts
+    assert state is not None
+    span = bases.base.factorise(parts.kernel, X)
+    batch = Batch(case, X, w)
+    mapped = span.factor.T @ long_kernel(case, span.points, batch.X).astype(float)
+    # The exact component and mean, with the part outside of the model's span turned round: what
+    # the model knows looks as good as before. Or another component altogether.
+    T = bases.base.transition(parts.kernel, model._view().span, span)
+    inside, turned = T @ T.T, 2 * T @ T.T - np.eye(span.rank)
+    mean = (inside if variant else turned) @ mapped @ batch.share.astype(float)
+    v = turned @ mapped @ batch.components(1).astype(float)
+    if variant == 2:
+        v += np.random.default_rng(seed).normal(size=v.shape)
+    v /= np.linalg.norm(v)
+    view = replace(model._view(), span=span, vectors=v, mean=mean)
+    found = certified(parts, state, view)
+    J, _ = batch.error_of(span.points, span.factor @ v, span.factor @ mean)
+    wrong_angle = False
+    if found.angle_bound is not None:
+        cosine = float((mapped @ batch.components(1).astype(float))[:, 0] @ v[:, 0])
+        wrong_angle = np.sqrt(max(0.0, 1 - cosine**2)) > np.sin(found.angle_bound) + 1e-7
+    return wrong_angle or found.reconstruction_error + 1e-12 < J
+
+
+def test_components_in_another_basis():
+    assert not any(map(shown_is_wrong, range(100)))
 
 
 def test_a_dependent_row_that_becomes_stale_is_not_exact():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -16,8 +18,8 @@ from tests import naive
 # sources are rounding, 1e-16 times the condition 1e5 of the factor. Components compared here have
 # more than 1 % of the energy each: 1e-8 relative. Scores change by the angle between the
 # eigenvectors, √1e-10 at the very most and far less where rows miss nothing: 1e-6 as promised.
-EIGENVALUES = dict(rtol=1e-8)
-SCORES = dict(rtol=0, atol=1e-6)
+EIGENVALUES: dict[str, Any] = dict(rtol=1e-8)
+SCORES: dict[str, Any] = dict(rtol=0, atol=1e-6)
 
 
 def rows(n=120, d=4, seed=0):
@@ -33,7 +35,7 @@ def of_two_vectors(x, y):
 
 
 # name: (ours, scikit-learn's, number of components with a clear share of the variance)
-PAIRS = {
+PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "rbf": (dict(kernel="rbf", gamma=0.2), dict(kernel="rbf", gamma=0.2), 6),
     "rbf-wide": (dict(kernel="rbf", gamma=0.01), dict(kernel="rbf", gamma=0.01), 4),
     "rbf-narrow": (dict(kernel="rbf", gamma=5.0), dict(kernel="rbf", gamma=5.0), 6),
@@ -81,8 +83,8 @@ def same_scores(ours, theirs, **tolerance):
     np.testing.assert_allclose(ours * signs, theirs, **tolerance)
 
 
-def fit(model, X, **options):
-    return model.fit(X, **options)
+def fit(model, X, sample_weight=None):
+    return model.fit(X, sample_weight=sample_weight)
 
 
 def stream(model, X, sample_weight=None):
@@ -225,9 +227,7 @@ def test_sampled_landmarks_equal_nystroem_on_the_sample():
     points, k = model.basis_points_, naive.rbf(0.3)
     assert points.shape == (20, 4)
     assert all(np.any(np.all(p == X[:500], axis=1)) for p in points)  # rows of the start
-    values, scores = naive.nystroem_pca(
-        naive.gram(k, points, points), naive.gram(k, X, points), 5
-    )
+    values, scores = naive.nystroem_pca(naive.gram(k, points, points), naive.gram(k, X, points), 5)
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-9)
     same_scores(model.transform(X), scores, rtol=0, atol=1e-8)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, bases, kernels, schedules, storage, trackers
-from kernelstream.stream import settled
 from tests import naive
-from tests.conftest import CHAINS, Chain
+from tests.conftest import CHAINS, Chain, settled_state, state_of
 
 
 def to_bytes(model):
@@ -31,7 +31,8 @@ def to_bytes(model):
 def cuttings(draw, n):
     """Ways to bring n rows: pieces, each with how it is brought and what happens after it."""
     size = st.one_of(st.just(1), st.integers(1, 9), st.integers(1, 130), st.integers(1, n))
-    pieces, start = [], 0
+    pieces: list[tuple[int, int, str, str]] = []
+    start = 0
     while start < n:
         stop = min(n, start + draw(size)) if len(pieces) < 12 else n
         how = draw(st.sampled_from(["call", "call", "row by row", "fortran", "strided"]))
@@ -41,12 +42,12 @@ def cuttings(draw, n):
     return pieces
 
 
-def bring(model, X, weights, pieces):
+def bring(model, X: Any, weights: Any, pieces):
     """Bring the rows as the cutting says."""
     probe = X[:3]
     for start, stop, how, then in pieces:
         rows = X[start:stop]
-        w = None if weights is None else weights[start:stop]
+        w: Any = None if weights is None else weights[start:stop]
         dense = isinstance(X, np.ndarray)
         if how == "row by row" and w is None:
             for i in range(rows.shape[0]):
@@ -68,7 +69,7 @@ def bring(model, X, weights, pieces):
     return model
 
 
-VARIANTS = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {},
     "float32": {},
     "csr": {},
@@ -198,13 +199,13 @@ def test_the_stream_of_the_laws_takes_the_centroids_through_all_their_paths():
     refreshed, moved, by_queries = [], [], 0
     for start in range(0, len(X), 64):
         model.partial_fit(X[start : start + 64])
-        state = model._model.state
+        state = state_of(model)
         if state is not None and state.basis.refreshed_at not in refreshed:
             refreshed.append(state.basis.refreshed_at)
             if state.basis.judged_at:
                 moved.append(state.n_rows)
         if state is not None:  # a query refreshes its own copy when many rows came since
-            asked = settled(model._model).state.basis
+            asked = settled_state(model).basis
             by_queries += asked.refreshed_at > state.basis.refreshed_at
     assert len(refreshed) >= 5  # the start and four refreshes
     assert refreshed[0] == 500
@@ -283,7 +284,7 @@ def test_growing_bases_with_hebbian_equal_the_naive_algorithm(
 ):
     """Honeine's algorithm row by row in dual coefficients, against blocks in coordinates."""
     rng = np.random.default_rng(11)
-    X, new = rng.normal(size=(90, 2)) + [0.5, 0.0], rng.normal(size=(15, 2))
+    X, new = rng.normal(size=(90, 2)) + np.array([0.5, 0.0]), rng.normal(size=(15, 2))
     ours, k = KERNELS[kernel]
     basis, admits, max_points = CRITERIA[criterion]
     schedule, eta, per_component = STEPS[steps]
@@ -314,7 +315,7 @@ def test_growing_bases_with_hebbian_equal_the_naive_algorithm(
         model.partial_fit(X[:57], sample_weight=None if weights is None else weights[:57])
         model.partial_fit(X[57:], sample_weight=None if weights is None else weights[57:])
         np.testing.assert_array_equal(model.basis_points_, expected.points)
-        state = settled(model._model).state
+        state = settled_state(model)
         raw = naive.gram(k, new, expected.points) @ (state.basis.span.factor @ state.tracker.V)
         # Rounding 1e-16, times the condition of K(D,D) (below 1e3) and 90 steps: 1e-10.
         np.testing.assert_allclose(raw, expected.components(k, new), rtol=0, atol=1e-10)

@@ -83,6 +83,19 @@ def take_rows(x: Array, index: Any) -> Array:
     return namespace_of(x).take(x, like(index, x), axis=0)
 
 
+def add_to_columns(x: Array, index: np.ndarray, values: Array) -> None:
+    """Add ``values`` to the columns ``index`` (host integers, all different) of ``x``, in place."""
+    if (
+        isinstance(x, np.ndarray)
+        or array_api_compat.is_torch_array(x)
+        or array_api_compat.is_cupy_array(x)
+    ):
+        x[:, like(index, x)] += values
+        return
+    for i, column in enumerate(index):  # the standard has no assignment to an array of indices
+        x[:, int(column)] += values[:, i]
+
+
 def concatenate_rows(blocks: list[Array]) -> Array:
     """Blocks of rows one below the other; a mixture of CSR and dense becomes dense."""
     if len(blocks) == 1:
@@ -140,6 +153,14 @@ def sum_by_label(
         (w, (labels, np.arange(len(labels)))), shape=(n_labels, len(labels))
     )
     return np.asarray(as_dense(indicator @ x), dtype=np.float64)
+
+
+def largest_entry(x: Array) -> float:
+    """The largest magnitude in ``x``."""
+    if is_sparse(x):
+        return float(np.abs(x.data).max(initial=0.0))
+    xp = namespace_of(x)
+    return float(xp.max(xp.abs(x)))
 
 
 def all_finite(x: Array) -> bool:

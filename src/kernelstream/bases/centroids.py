@@ -21,7 +21,6 @@ from kernelstream.backends.arrays import (
     cast,
     concatenate_rows,
     like,
-    namespace_of,
     sum_by_label,
     take_rows,
     to_float64,
@@ -42,11 +41,12 @@ from kernelstream.bases.base import (
     same_points,
     transition,
 )
-from kernelstream.bases.lloyd import draw_far, lloyd, nearest, seed_points
-from kernelstream.bases.reservoir import Reservoir
-from kernelstream.checks import check_count
+from kernelstream.bases.cells import Cells, joint_points, new_points
+from kernelstream.bases.growth import Growth, missed_most
+from kernelstream.bases.lloyd import assign, lloyd, seed_points
+from kernelstream.bases.reservoir import REFERENCE_ROWS, Reservoir, last, with_recent
+from kernelstream.checks import check_count, check_number
 from kernelstream.kernels import Kernel
-from kernelstream.kernels.stationary import Euclidean
 
 # The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams.
 START_STEPS = 5  # Lloyd steps on the start buffer
@@ -55,14 +55,11 @@ SIGMAS = 5.0  # … and by this many standard errors
 MOVED_SHARE = 0.25  # points replaced when the stream has moved
 REFRESH_FACTOR = 1.5  # points are refreshed each time the rows have grown by this factor
 RELOCATED_SHARE = 0.02  # points replaced at such a refresh
-RECENT_MASS = 0.10  # share of all rows that the recent ones count for when the stream has moved
-MERGE_STEPS = 10  # weighted Lloyd steps on the points of two models
-MOVED_STEPS = 3  # Lloyd steps when the stream has moved
 WORK_SHARE = 0.05  # of the stream's work may go into refreshes …
 WORK_CREDIT = 16.0  # … beyond this many at the start
 SETTLED = 1000  # rows a point after which these refreshes stop: the means have converged
+GROWN_FROM = 32  # points at the start when there is a tolerance
 QUERY_SHARE = 0.10  # a query refreshes a copy when this share of the rows came since the last
-REFERENCE_ROWS = 1000  # rows of the reservoir that measure the residual after a refresh
 
 
 @dataclass(frozen=True)
@@ -86,6 +83,12 @@ class CentroidsState:
     patience: int = 1  # grows while moving the points does not help
     judged_at: int = 0  # rows at which the last move is judged (0: none is)
     residual_before: float = 0.0  # residual that caused the last move
+    growth: Growth | None = None  # with a tolerance: what is missed so far
+
+    @property
+    def cells(self) -> Cells:
+        """Points, masses and sums."""
+        return Cells(self.span, self.mass, self.sums)
 
 
 class Centroids(Basis):
@@ -95,6 +98,10 @@ class Centroids(Basis):
     ----------
     n_points : int
         Number of points m. Memory is O(m² + m d), work per row O(m d + m²).
+    tolerance : float or None
+        Share of the variance in feature space that may be missed, for example 0.05. The basis then
+        starts with 32 points and grows, up to ``n_points``, until the estimated missed share is
+        below; the certificate says what is certain.
 
     Notes
     -----
@@ -115,49 +122,60 @@ class Centroids(Basis):
 
     order_free = True
 
-    def __init__(self, n_points: int = 256):
+    def __init__(self, n_points: int = 256, tolerance: float | None = None):
         self.n_points = n_points
+        self.tolerance = tolerance
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_count("Centroids", "n_points", self.n_points, none_allowed=False)
+        if self.tolerance is not None:
+            check_number("Centroids", "tolerance", self.tolerance, above=0, below=1)
 
     # -- sizes that follow from the number of points
 
+    @property
+    def _first_points(self) -> int:
+        """Points at the start."""
+        return self.n_points if self.tolerance is None else min(self.n_points, GROWN_FROM)
+
     def start_rows(self) -> int:
         """Ten rows a point, at least 500."""
-        return max(10 * self.n_points, 500)
+        return max(10 * self._first_points, 500)
+
+    @property
+    def _reservoir_rows(self) -> int:
+        return 5 * self.n_points if self.tolerance is None else 2000
 
     @property
     def _recent_rows(self) -> int:
-        return 4 * self.n_points
+        return 4 * self.n_points if self.tolerance is None else 1000
 
     @property
     def _window(self) -> int:
         """Rows over which the residual is averaged."""
-        return max(500, 2 * self.n_points)
+        return max(500, 2 * self._first_points)
 
     @property
     def _pause(self) -> int:
         """Rows between two moves of the points."""
-        return max(5 * self.n_points, 1000)
+        return max(5 * self._first_points, 1000)
 
     # -- verbs
 
     def begin(
         self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int
     ) -> CentroidsState:
-        """k-means on the first rows; cells start with the masses found there, not yet counted."""
+        """k-means on the first rows, which are not yet counted in their cells."""
         w = np.ones(X.shape[0]) if weights is None else weights
-        chosen = distinct_rows(X, self.n_points)
+        first = self._first_points
+        chosen = distinct_rows(X, first)
         rng = generator(seed, "start")
         if chosen is not None:
             points = as_dense(take_rows(X, chosen))
         else:
-            points, _ = lloyd(X, w, seed_points(X, w, self.n_points, rng), START_STEPS, rng)
+            points, _ = lloyd(X, w, seed_points(X, w, first, rng), START_STEPS, rng)
         span = factorise(kernel, points)
-        labels, _ = nearest(X, points)
-        mass = np.bincount(labels, w, minlength=points.shape[0])
         Z = span.coordinates(kernel, X)
         energy = kernel.diag(X)
         unit = float(np.average(to_host(energy).astype(float), weights=w)) or 1.0
@@ -168,9 +186,9 @@ class Centroids(Basis):
         return CentroidsState(
             span=span,
             # The start buffer is folded again as the first blocks: its rows are counted there.
-            mass=np.zeros(len(mass)),
+            mass=np.zeros(points.shape[0]),
             sums=like(np.zeros(tuple(points.shape)), points),
-            reservoir=Reservoir(5 * self.n_points),
+            reservoir=Reservoir(self._reservoir_rows),
             recent=(),
             n=0,
             refreshed_at=n,
@@ -181,6 +199,7 @@ class Centroids(Basis):
             unit=unit,
             work=0.0,
             work_refreshing=0.0,
+            growth=None if self.tolerance is None else Growth.of(like(np.zeros(span.rank), points)),
         )
 
     def rank(self, state: CentroidsState) -> int:
@@ -200,7 +219,7 @@ class Centroids(Basis):
         clock: Clock,
     ) -> tuple[CentroidsState, Projection]:
         """Express a block, add its rows to their cells, and watch the residual."""
-        labels, K = self._assign(kernel, state.span.points, X)
+        labels, K = assign(kernel, X, state.span.points)
         Z = finite(K, kernel) @ state.span.projector
         energy = finite(kernel.diag(X), kernel)
         missed = residual_energy(energy, Z)
@@ -217,27 +236,32 @@ class Centroids(Basis):
             mass=state.mass * clock.decay + np.bincount(labels, weights, minlength=m),
             sums=sums,
             reservoir=state.reservoir.offer(X, Z, weights, clock),
-            recent=self._keep_recent(state.recent, X),
+            recent=with_recent(state.recent, X, self._recent_rows),
             n=state.n + n,
             residual=state.residual + pace * (residual - state.residual),
             work=state.work + n * self._row_work(state),
         )
+        if state.growth is not None:
+            grown = state.growth.fold(Z, energy, missed, weights, clock.decay)
+            state = replace(state, growth=grown)
         if not self._has_moved(state):
-            variance = state.variance + pace * (spread - state.variance)
-            state = replace(state, variance=variance)
+            state = replace(state, variance=state.variance + pace * (spread - state.variance))
         return state, Projection(Z, energy, missed)
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
     ) -> tuple[CentroidsState, Array] | None:
-        """Refresh the points now and then, move them when the stream has moved."""
+        """Refresh the points now and then, move or add some when the stream asks for it."""
         if state.judged_at and state.n >= state.judged_at:
             helped = state.residual <= 0.9 * state.residual_before
             patience = 1 if helped else min(2 * state.patience, 64)
             state = replace(state, patience=patience, judged_at=0)
+        wanted = self._wanted(state)
+        if wanted:
+            return self._grow(kernel, state, clock, wanted)
         if not self._affordable(state):
             return None
-        due = state.n >= state.next_refresh and state.n <= SETTLED * self.n_points
+        due = state.n >= state.next_refresh and state.n <= SETTLED * state.span.points.shape[0]
         waited = state.n - state.refreshed_at >= self._pause * state.patience
         if due and self._can_gain(state):
             changed, T = self._refresh(kernel, state, clock, RELOCATED_SHARE)
@@ -294,21 +318,27 @@ class Centroids(Basis):
             mass, sums = a.mass + b.mass, a.sums + b.sums
             ours, theirs = a.reservoir, b.reservoir
         else:
-            points, mass = self._joint_points(a, b, seed)
+            rng = generator(seed, "merge", a.n + b.n)
+            most = max(a.span.points.shape[0], b.span.points.shape[0], self._first_points)
+            points, mass = joint_points(a.cells, b.cells, most, rng)
             span = factorise(kernel, points)
             to_a, to_b = transition(kernel, a.span, span), transition(kernel, b.span, span)
             sums = to_float64(points) * like(mass, to_float64(points))[:, None]
             ours, theirs = a.reservoir.rebase(to_a), b.reservoir.rebase(to_b)
         reservoir = ours.merge(theirs)
-        residual, variance = self._measure(kernel, span, reservoir, a.unit)
+        residual, variance = reservoir.residual(kernel, span, a.unit)
         n = a.n + b.n
+        growth = None
+        if a.growth is not None and b.growth is not None:
+            growth = a.growth.merge(b.growth, to_a, to_b)
+            growth = replace(growth, missed=growth.weight * residual * a.unit, changed_at=n)
         joint = replace(
             a,
             span=span,
             mass=mass,
             sums=sums,
             reservoir=reservoir,
-            recent=self._keep_recent(a.recent, self._recent(b)),
+            recent=with_recent(a.recent, last(b.recent, self._recent_rows), self._recent_rows),
             n=n,
             refreshed_at=n,
             next_refresh=math.ceil(REFRESH_FACTOR * n),
@@ -319,51 +349,11 @@ class Centroids(Basis):
             work_refreshing=a.work_refreshing + b.work_refreshing,
             patience=1,
             judged_at=0,
+            growth=growth,
         )
         return joint, to_a, to_b
 
-    def _joint_points(
-        self, a: CentroidsState, b: CentroidsState, seed: int
-    ) -> tuple[Array, np.ndarray]:
-        means = concatenate_rows([self._means(a), cast(self._means(b), a.span.points.dtype)])
-        mass = np.concatenate([a.mass, b.mass])
-        most = max(a.span.points.shape[0], b.span.points.shape[0], self.n_points)
-        few = distinct_rows(means, most)
-        if few is not None:
-            points = take_rows(means, few)
-        else:
-            rng = generator(seed, "merge", a.n + b.n)
-            heavy = np.sort(np.argsort(-mass, kind="stable")[:most])
-            weights = np.maximum(mass, np.finfo(float).tiny)
-            points, _ = lloyd(means, weights, take_rows(means, heavy), MERGE_STEPS, rng)
-        labels, _ = nearest(means, points)
-        return points, np.bincount(labels, mass, minlength=points.shape[0])
-
     # -- the policy's steps
-
-    def _assign(self, kernel: Kernel, points: Array, X: Array) -> tuple[np.ndarray, Array]:
-        """Nearest point of each row and the kernel block; one product where they share it."""
-        xp = namespace_of(points)
-        if isinstance(kernel, Euclidean):
-            squared = kernel.squared_distances(X, points)
-            labels = to_host(xp.argmin(squared, axis=1))
-            return labels, cast(kernel.of_squared_distances(squared), X.dtype)
-        return nearest(X, points)[0], kernel.block(X, points)
-
-    def _keep_recent(self, recent: tuple[Array, ...], X: Array) -> tuple[Array, ...]:
-        n = X.shape[0]
-        keep = (*recent, take_rows(X, np.arange(max(0, n - self._recent_rows), n)))
-        surplus = sum(int(block.shape[0]) for block in keep) - self._recent_rows
-        while surplus >= keep[0].shape[0]:
-            surplus -= int(keep[0].shape[0])
-            keep = keep[1:]
-        # Many tiny blocks (single rows) are joined so that their number stays small.
-        return keep if len(keep) <= 32 else (concatenate_rows(list(keep)),)
-
-    def _recent(self, state: CentroidsState) -> Array:
-        rows = concatenate_rows(list(state.recent))
-        first = max(0, rows.shape[0] - self._recent_rows)
-        return rows[first:]
 
     def _has_moved(self, state: CentroidsState) -> bool:
         rise = state.residual - state.reference
@@ -387,6 +377,30 @@ class Centroids(Basis):
         cost = self._refresh_work(state)
         return state.work_refreshing + cost <= WORK_SHARE * state.work + WORK_CREDIT * cost
 
+    def _wanted(self, state: CentroidsState) -> int:
+        """Points to add for the tolerance."""
+        if state.growth is None or self.tolerance is None:
+            return 0
+        m = int(state.span.points.shape[0])
+        return min(state.growth.wanted(self.tolerance, m, state.n), self.n_points - m)
+
+    def _grow(
+        self, kernel: Kernel, state: CentroidsState, clock: Clock, count: int
+    ) -> tuple[CentroidsState, Array] | None:
+        """Add rows of which much is missed, from one half of the sample and the recent rows."""
+        rows = as_dense(
+            concatenate_rows([state.reservoir.candidates(), last(state.recent, self._recent_rows)])
+        )
+        rng = generator(clock.seed, "growth", state.n)
+        chosen = missed_most(kernel, state.span, rows, count, rng)
+        if len(chosen) == 0:
+            return None
+        fresh = cast(take_rows(rows, chosen), state.span.points.dtype)
+        points = concatenate_rows([state.span.points, fresh])
+        mass = np.concatenate([state.mass, np.zeros(len(chosen))])
+        sums = concatenate_rows([state.sums, 0.0 * to_float64(fresh)])
+        return self._changed(kernel, state, points, mass, sums)
+
     def _refresh(
         self,
         kernel: Kernel,
@@ -397,94 +411,38 @@ class Centroids(Basis):
     ) -> tuple[CentroidsState, Array]:
         """Move every point to the mean of its cell, and the least useful share to new places."""
         rng = generator(clock.seed, "refresh", state.n)
-        recent = self._recent(state)
-        points, mass = self._new_points(state, recent, rng, share, moved)
+        recent = last(state.recent, self._recent_rows)
+        m = max(state.span.points.shape[0], self._first_points)
+        points, mass = new_points(state.cells, recent, rng, m, share, moved)
+        sums = to_float64(points) * like(mass, to_float64(points))[:, None]
+        return self._changed(kernel, state, points, mass, sums)
+
+    def _changed(
+        self, kernel: Kernel, state: CentroidsState, points: Array, mass: np.ndarray, sums: Array
+    ) -> tuple[CentroidsState, Array]:
+        """The state with other points, and the matrix that carries coordinates there."""
         span = factorise(kernel, points)
         T = transition(kernel, state.span, span)
         reservoir = state.reservoir.rebase(T)
-        residual, variance = self._measure(kernel, span, reservoir, state.unit)
+        residual, variance = reservoir.residual(kernel, span, state.unit)
+        growth = state.growth
+        if growth is not None:
+            # on the rows that were no candidates
+            missed, _ = reservoir.residual(kernel, span, 1.0, held_back=True)
+            growth = growth.rebase(T, missed, state.n)
         return (
             replace(
                 state,
                 span=span,
                 mass=mass,
-                sums=to_float64(points) * like(mass, to_float64(points))[:, None],
+                sums=sums,
                 reservoir=reservoir,
                 refreshed_at=state.n,
                 residual=residual,
                 reference=residual,
                 variance=variance,
                 work_refreshing=state.work_refreshing + self._refresh_work(state),
+                growth=growth,
             ),
             T,
         )
-
-    def _means(self, state: CentroidsState) -> Array:
-        """Present means of the cells; an empty cell keeps its point."""
-        xp = namespace_of(state.sums)
-        counted = np.maximum(state.mass, np.finfo(float).tiny)
-        means = xp.where(
-            like(state.mass > 0, state.sums)[:, None],
-            state.sums / like(counted, state.sums)[:, None],
-            to_float64(state.span.points),
-        )
-        return cast(means, state.span.points.dtype)
-
-    def _new_points(
-        self,
-        state: CentroidsState,
-        recent: Array,
-        rng: np.random.Generator,
-        share: float,
-        moved: bool,
-    ) -> tuple[Array, np.ndarray]:
-        m = self.n_points
-        means = self._means(state)
-        # A cell's use is its mass times the squared distance of its point to the span of the
-        # others, 1/(K⁻¹)_jj = 1/Σ_l F_jl²: rare cells far from the rest are kept.
-        use = state.mass / to_host(namespace_of(means).sum(state.span.factor**2, axis=1))
-        kept = np.sort(np.argsort(-use, kind="stable")[: m - math.ceil(share * m)])
-        ones = np.ones(recent.shape[0])
-        near = nearest(recent, take_rows(means, kept))[1] if len(kept) else ones
-        fresh = cast(draw_far(recent, ones, near, m - len(kept), rng), means.dtype)
-        points = concatenate_rows([take_rows(means, kept), fresh])
-        if not moved:
-            labels, _ = nearest(recent, points)
-            return self._relocate(recent, points, labels, state.mass[kept])
-        everything = concatenate_rows([means, as_dense(recent)])
-        total = float(state.mass.sum())
-        heavy = max(1.0, RECENT_MASS * total / recent.shape[0])
-        weights = np.concatenate([state.mass, np.full(recent.shape[0], heavy)])
-        present = np.flatnonzero(weights > 0)
-        everything, weights = take_rows(everything, present), weights[present]
-        points, _ = lloyd(everything, weights, points, MOVED_STEPS, rng)
-        labels, _ = nearest(everything, points)
-        once = np.concatenate([state.mass, ones])[present]
-        return points, np.bincount(labels, once, minlength=points.shape[0])
-
-    def _relocate(
-        self, recent: Array, points: Array, labels: np.ndarray, mass: np.ndarray
-    ) -> tuple[Array, np.ndarray]:
-        """Give each new point the mean and the number of the recent rows nearest to it."""
-        kept = len(mass)
-        m = points.shape[0]
-        count = np.bincount(labels, minlength=m).astype(float)
-        sums = sum_by_label(recent, labels, m)
-        filled = np.flatnonzero(count[kept:] > 0) + kept  # a row drawn twice leaves one cell empty
-        moved = cast(take_rows(sums, filled) / like(count[filled], sums)[:, None], points.dtype)
-        return (
-            concatenate_rows([points[:kept, :], moved]),
-            np.concatenate([mass, count[filled]]),
-        )
-
-    def _measure(
-        self, kernel: Kernel, span: Span, reservoir: Reservoir, unit: float
-    ) -> tuple[float, float]:
-        """Mean and variance of the residual over rows of the reservoir."""
-        rows, _ = reservoir.sample()
-        spread = np.linspace(0, rows.shape[0] - 1, min(REFERENCE_ROWS, rows.shape[0]))
-        rows = take_rows(rows, spread.astype(np.intp))
-        energy = kernel.diag(rows)
-        missed = residual_energy(energy, span.coordinates(kernel, rows))
-        watched = to_host(missed).astype(float) / unit
-        return float(watched.mean()), float(watched.var())

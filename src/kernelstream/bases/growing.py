@@ -30,6 +30,7 @@ from kernelstream.bases.base import (
     Clock,
     Projection,
     Span,
+    factorise,
     finite,
     require_semidefinite,
     same_points,
@@ -111,6 +112,10 @@ class Growing(Basis):
         now = self._admits(kernel, m, to_host(residual), host_energy, coherence)
         candidates = np.flatnonzero(now)
         room = None if self.max_points is None else self.max_points - m
+        if m == 0 and len(candidates) == 0:
+            # No row has energy. Then they are all zero in feature space, or the kernel (a distance
+            # taken for one, say) is not semidefinite, which no residual would ever show.
+            factorise(kernel, as_dense(rows))
         if len(candidates) == 0 or room == 0:
             return state, Projection(Z, energy, _clip(residual))
         return self._admit(kernel, state, X, rows, Z, energy, residual, coherence, candidates, room)

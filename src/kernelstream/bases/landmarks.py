@@ -70,8 +70,13 @@ class Landmarks(Basis):
                 "Landmarks: points must be an integer or an array of shape (n_points, n_features), "
                 f"got an array with {np.ndim(self.points)} dimension(s)."
             )
-        elif not np.all(np.isfinite(np.asarray(self.points, dtype=float))):
-            raise ValueError("Landmarks: points must be finite numbers.")
+        elif np.shape(self.points)[0] == 0:
+            raise ValueError("Landmarks: points must have at least one row, got an empty array.")
+        elif np.asarray(self.points).dtype.kind not in "fiub":
+            given = np.asarray(self.points).dtype
+            raise ValueError(f"Landmarks: points must be real numbers, got an array of {given}.")
+        elif not np.all(np.isfinite(self.points)):
+            raise ValueError("Landmarks: points must be finite numbers, got NaN or infinity.")
 
     def start_rows(self) -> int:
         """Ten rows a point, at least 500; none to speak of when points are given."""

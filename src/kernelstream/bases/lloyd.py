@@ -17,7 +17,9 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.backends.draws import pick
+from kernelstream.kernels import Kernel
 from kernelstream.kernels.distances import squared_distances
+from kernelstream.kernels.stationary import Euclidean
 
 
 def nearest(X: Array, points: Array) -> tuple[np.ndarray, np.ndarray]:
@@ -25,6 +27,15 @@ def nearest(X: Array, points: Array) -> tuple[np.ndarray, np.ndarray]:
     squared = squared_distances(X, cast(points, X.dtype))
     xp = namespace_of(squared)
     return to_host(xp.argmin(squared, axis=1)), to_host(xp.min(squared, axis=1))
+
+
+def assign(kernel: Kernel, X: Array, points: Array) -> tuple[np.ndarray, Array]:
+    """Nearest point of each row and the kernel block; one product where they share it."""
+    if isinstance(kernel, Euclidean):
+        squared = kernel.squared_distances(X, points)
+        labels = to_host(namespace_of(squared).argmin(squared, axis=1))
+        return labels, cast(kernel.of_squared_distances(squared), X.dtype)
+    return nearest(X, points)[0], kernel.block(X, points)
 
 
 def draw_far(X: Array, weights: np.ndarray, near: np.ndarray, count: int, rng: np.random.Generator):

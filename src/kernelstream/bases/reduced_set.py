@@ -45,10 +45,10 @@ class ReducedSet(Basis):
     than ``n_points``, the model is compressed to ``n_points`` new inputs.
 
     *From the paper*: vectors of the feature space are approximated by iterated pre-images (section
-    5.1), each found on what the earlier ones leave over (eq. 21); the pre-images of one vector serve
-    the others, and a second pass gives every vector its best coefficients over all of them (section
-    5.2). In coordinates that second pass is the change of basis ``T = F'ᵀ K(D',D) F``, for every
-    tracker, and the re-orthogonalisation of section 5.3 is what the trackers do with it.
+    5.1), each found on what the earlier ones leave over (eq. 21); the pre-images of one vector
+    serve the others, and a second pass gives every vector its best coefficients over all of them
+    (section 5.2). In coordinates that second pass is the change of basis ``T = F'ᵀ K(D',D) F``, for
+    every tracker, and the re-orthogonalisation of section 5.3 is what the trackers do with it.
 
     *Ours*: which vectors. The paper compresses the components one after the other; they oscillate,
     their pre-images crowd at a few places, and each compression loses a share of the variance. Here
@@ -172,8 +172,8 @@ def compressed(kernel: Kernel, span: Span, scatter: Array, n_points: int) -> Gro
 def improved(found: _Found, y: np.ndarray) -> _Look:
     """A few steps of Mika's iteration towards the pre-image of the vector that y stands for.
 
-    That vector is the scatter's image of what is new in φ(y), ``(I − P) S (I − P) φ(y)``: an average
-    of the rows near y, less what is held already. A step that adds nothing ends the search.
+    That vector is the scatter's image of what is new in φ(y), ``(I − P) S (I − P) φ(y)``: an
+    average of the rows near y, less what is held already. A step that adds nothing ends the search.
     """
     best = found.look(y)
     for _ in range(STEPS):

@@ -12,9 +12,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, concatenate_rows, namespace_of, take_rows
+from kernelstream.backends.arrays import (
+    Array,
+    concatenate_rows,
+    namespace_of,
+    take_rows,
+    to_host,
+)
 from kernelstream.backends.draws import uniforms
-from kernelstream.bases.base import Clock
+from kernelstream.bases.base import Clock, Span, residual_energy
+from kernelstream.kernels import Kernel
+
+REFERENCE_ROWS = 1000  # rows that measure what a basis misses
 
 
 @dataclass(frozen=True)
@@ -112,3 +121,39 @@ class Reservoir:
     def with_coordinates(self, Z: Array) -> Reservoir:
         """The same sample, as if it had been folded with the coordinates ``Z``."""
         return replace(self.compact(), coordinates=(Z,))
+
+    def candidates(self) -> Array:
+        """The rows that may become points; ``residual`` can be measured on the others."""
+        rows, _ = self.sample()
+        return take_rows(rows, np.arange(0, rows.shape[0], 2))
+
+    def residual(
+        self, kernel: Kernel, span: Span, unit: float, held_back: bool = False
+    ) -> tuple[float, float]:
+        """Mean and variance of what a basis misses of at most 1,000 sampled rows, in a unit."""
+        rows, _ = self.sample()
+        if held_back and rows.shape[0] > 1:
+            rows = take_rows(rows, np.arange(1, rows.shape[0], 2))
+        spread = np.linspace(0, rows.shape[0] - 1, min(REFERENCE_ROWS, rows.shape[0]))
+        rows = take_rows(rows, spread.astype(np.intp))
+        missed = residual_energy(kernel.diag(rows), span.coordinates(kernel, rows))
+        watched = to_host(missed).astype(float) / unit
+        return float(watched.mean()), float(watched.var())
+
+
+def with_recent(recent: tuple[Array, ...], X: Array, most: int) -> tuple[Array, ...]:
+    """The last ``most`` rows, and a few more, as blocks."""
+    n = X.shape[0]
+    keep = (*recent, take_rows(X, np.arange(max(0, n - most), n)))
+    surplus = sum(int(block.shape[0]) for block in keep) - most
+    while surplus >= keep[0].shape[0]:
+        surplus -= int(keep[0].shape[0])
+        keep = keep[1:]
+    # Many tiny blocks (single rows) are joined so that their number stays small.
+    return keep if len(keep) <= 32 else (concatenate_rows(list(keep)),)
+
+
+def last(recent: tuple[Array, ...], most: int) -> Array:
+    """The last ``most`` rows in one piece."""
+    rows = concatenate_rows(list(recent))
+    return rows[max(0, rows.shape[0] - most) :]

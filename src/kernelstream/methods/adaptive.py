@@ -89,5 +89,5 @@ class AdaptiveKernelPCA(PaperMethod):
         if not isinstance(self.method, str) or self.method not in rules:
             raise ValueError(f"method must be one of {', '.join(rules)}; got {self.method!r}.")
         check_count(type(self).__name__, "n_components", self.n_components, none_allowed=False)
-        dictionary = bases.Coherence(self.delta, first=int(self.n_components))
+        dictionary = bases.Coherence(self.delta, first=self.n_components)  # type: ignore[arg-type]
         return bases.resolve(dictionary), trackers.resolve(rules[self.method])

@@ -12,6 +12,8 @@ from kernelstream.backends.arrays import to_host
 from kernelstream.methods.base import PaperMethod
 from kernelstream.stream import settled
 
+MOST_POINTS = 2000  # of the dictionary: Lemma 2 says that it is finite, not that it is small
+
 
 @dataclass(frozen=True)
 class ReducedOrderBounds:
@@ -91,9 +93,9 @@ class OnlineKernelPCA(PaperMethod):
 
     Notes
     -----
-    The dictionary stops at 2,000 points. The paper gives no start, and α = 0 would stay 0: component
-    j starts at the j-th point, less its projection on the earlier ones. The centre is the running
-    mean in coordinates; components are functions that do not change when the mean does.
+    The dictionary stops at 2,000 points. The paper gives no start, and α = 0 would stay 0:
+    component j starts at the j-th point, less its projection on the earlier ones. The centre is the
+    running mean in coordinates; components are functions that do not change when the mean does.
 
     References
     ----------
@@ -110,7 +112,7 @@ class OnlineKernelPCA(PaperMethod):
     >>> model = OnlineKernelPCA(2, gamma=2.0, nu=0.5).fit(X)
     >>> bounds = model.bounds()
     >>> bounds.order, bounds.coherence <= bounds.coherence_bound_sharp <= bounds.coherence_bound
-    (7, True)
+    (6, True)
     """
 
     def __init__(
@@ -137,12 +139,10 @@ class OnlineKernelPCA(PaperMethod):
         self.random_state = random_state
 
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
-        rule: trackers.Tracker = trackers.Hebbian(
-            schedules.SearchThenConverge(self.eta0, self.tau)
-        )
+        rule: trackers.Tracker = trackers.Hebbian(schedules.SearchThenConverge(self.eta0, self.tau))
         if self.average:
             rule = trackers.Averaged(rule)
-        return bases.resolve(bases.Distance(self.nu)), trackers.resolve(rule)
+        return bases.resolve(bases.Distance(self.nu, MOST_POINTS)), trackers.resolve(rule)
 
     def bounds(self, eigenvalues: Any = None) -> ReducedOrderBounds:
         """The paper's Lemma 3, Theorem 4 and Theorem 5 for the model as it is, as numbers.
@@ -162,6 +162,11 @@ class OnlineKernelPCA(PaperMethod):
         state = settled(self._model).state
         assert state is not None
         K = to_host(seen.kernel.gram(seen.points))
+        if len(K) == 0:
+            raise ValueError(
+                f"nu={self.nu!r} is above k(x, x) of every row, so the dictionary is empty and "
+                "there is nothing to bound; use a smaller nu."
+            )
         energy = np.diag(K)
         m, largest = len(K), float(energy.max())
         cosines = np.abs(K) / np.sqrt(np.outer(energy, energy))
@@ -172,7 +177,7 @@ class OnlineKernelPCA(PaperMethod):
         lam = np.asarray(self.explained_variance_ if eigenvalues is None else eigenvalues, float)
         missed = state.ledger.missed / state.moments.weight
         tiny = np.finfo(float).tiny  # no variance: nothing is claimed
-        full = m >= bases.Distance().max_points
+        full = m >= MOST_POINTS
         return ReducedOrderBounds(
             order=m,
             coherence=float((cosines - np.eye(m)).max(initial=0.0)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+import array_api_compat
+
 from kernelstream.backends.arrays import Array, cast, namespace_of, to_float64
 from kernelstream.part import Part
 
@@ -53,6 +55,10 @@ class Preimage(Part):
                 f"feature-space point and one column for each of the {points.shape[0]} points."
             )
         xp = namespace_of(points, coefficients)
+        if points.shape[0] == 0:  # no row had any energy: what is held is the origin
+            n, device = int(coefficients.shape[0]), array_api_compat.device(points)
+            zeros = xp.zeros((n, points.shape[1]), dtype=points.dtype, device=device)
+            return zeros, xp.sum(zeros, axis=1)
         dtype = points.dtype if xp.isdtype(points.dtype, "real floating") else xp.float64
         X, distance = self._solve(kernel.fix(points), to_float64(points), to_float64(coefficients))
         return cast(X, dtype), cast(distance, dtype)

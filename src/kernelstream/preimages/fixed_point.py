@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class FixedPoint(Preimage):
         """Steps are counted, the tolerance is not negative."""
         if not (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 0):
             raise ValueError(f"max_iter={self.max_iter!r}; expected a whole number, 0 or more.")
-        if not self.tol >= 0:
+        if not (isinstance(self.tol, numbers.Real) and float(self.tol) >= 0):
             raise ValueError(f"tol={self.tol!r}; expected a number that is not negative.")
 
     def check_kernel(self, kernel: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from kernelstream.backends.arrays import Array, namespace_of, symmetric_eigen
@@ -58,7 +59,7 @@ class Ridge(Preimage):
 
     def check(self) -> None:
         """The strength is not negative."""
-        if not self.alpha >= 0:
+        if not (isinstance(self.alpha, numbers.Real) and float(self.alpha) >= 0):
             raise ValueError(f"alpha={self.alpha!r}; expected a number that is not negative.")
 
     def _solve(self, kernel: Any, D: Array, G: Array) -> tuple[Array, Array]:

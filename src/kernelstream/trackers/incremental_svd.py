@@ -1,4 +1,4 @@
-"""Incremental SVD with an update of the mean (Lim, Ross, Lin and Yang 2004; Chin and Suter 2006)."""
+"""Incremental SVD with an update of the mean (Lim et al. 2004; Chin and Suter 2006)."""
 
 from __future__ import annotations
 
@@ -163,20 +163,20 @@ class IncrementalSVD(Tracker):
             return self._corrected(state, center, correction)
         if center or state.weight == 0:
             return state.sigma**2 / W, state.U, state.mean if center else 0.0 * state.mean
-        joined = _factored(replace(state, n_components=0), [state.weight**0.5 * state.mean[:, None]])
+        joined = _factored(
+            replace(state, n_components=0), [state.weight**0.5 * state.mean[:, None]]
+        )
         return joined.sigma**2 / W, joined.U, 0.0 * xp.asarray(state.mean)
 
     def _corrected(
         self, state: IncrementalSVDState, center: bool, correction: tuple[Array, Array]
     ) -> tuple[Array, Array, Array]:
-        """As in :class:`Covariance`: a sample corrects moments that were gathered in older bases."""
+        """As in :class:`Covariance`: a sample corrects moments gathered in older bases."""
         xp = namespace_of(state.U)
         scatter = state.scatter + correction[0]
         mean = state.mean + correction[1] / state.weight
         mean = mean if center else 0.0 * mean
-        values, vectors = symmetric_eigen(
-            scatter / state.weight - mean[:, None] * mean[None, :]
-        )
+        values, vectors = symmetric_eigen(scatter / state.weight - mean[:, None] * mean[None, :])
         return xp.clip(values, min=0.0), vectors, mean
 
 

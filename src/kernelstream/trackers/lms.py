@@ -12,6 +12,7 @@ O(m² + m r).
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,9 +67,7 @@ class LMS(Weighted):
 
     needs_points = True
 
-    def __init__(
-        self, eta: float | Schedule = 0.02, weights: Any = None, forgetting: float = 1.0
-    ):
+    def __init__(self, eta: float | Schedule = 0.02, weights: Any = None, forgetting: float = 1.0):
         self.eta = eta
         self.weights = weights
         self.forgetting = forgetting
@@ -101,7 +100,7 @@ class LMS(Weighted):
         state = self.pad(state, int(Z.shape[1]))
         w = np.ones(Z.shape[0]) if weights is None else to_host(weights)
         cuts = [0, *admitted, int(Z.shape[0])]
-        for i, (start, stop) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        for i, (start, stop) in enumerate(itertools.pairwise(cuts)):
             # Points are rows of P in the order of their admission; the last ones come later.
             known = P[: len(P) - len(admitted) + i]
             if stop > start:

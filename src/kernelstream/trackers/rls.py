@@ -96,7 +96,7 @@ class RLS(Weighted):
         moved, _ = super().rebase(state, T)
         return (self._orthonormalised(moved) if moved.time else moved), None
 
-    def _start(self, state: RLSState, z: Array) -> RLSState:
+    def _start(self, state: Any, z: Array) -> Any:
         waiting = _lengths(state.V) == 0
         column = int(np.flatnonzero(waiting)[0])
         Q = state.Q.copy()
@@ -105,9 +105,7 @@ class RLS(Weighted):
         ceiling = max(state.ceiling, _CEILING * Q[column, column])
         return replace(super()._start(state, z), Q=Q, ceiling=ceiling)
 
-    def _learn(
-        self, state: RLSState, Z: Array, w: np.ndarray, metric: Array | None
-    ) -> RLSState:
+    def _learn(self, state: RLSState, Z: Array, w: np.ndarray, metric: Array | None) -> RLSState:
         xp = namespace_of(Z)
         Z = Z * like(np.sqrt(w), Z)[:, None]
         omega = self._omega(int(state.V.shape[1]))
@@ -177,6 +175,8 @@ def least_squares_pass(
     d = np.empty(r)
     u = np.empty(r)
     e = np.empty(r)
+    from_T = np.empty(r)
+    from_S = np.empty(n)
     R = np.empty((r, r))
     for t in range(n):
         rate = max(2.0 / (time + t + 2.0), 1.0 - beta)
@@ -226,19 +226,18 @@ def least_squares_pass(
             along += c[j] * u[j]
             e[j] = c[j] - g[j] * energy  # (I − g cᵀ) A z
         # A ← (I − g cᵀ) A + d zᵀ, and its Gram matrix with it
-        for i in range(r):
-            value = 0.0
-            for j in range(r):
-                value += c[j] * T[j, i]
-            for j in range(r):
-                T[j, i] -= g[j] * value
-        for i in range(t):
-            value = 0.0
-            for j in range(r):
-                value += c[j] * S[j, i]
-            for j in range(r):
-                S[j, i] -= g[j] * value
+        from_T[:] = 0.0
+        from_S[:t] = 0.0
         for j in range(r):
+            for i in range(r):
+                from_T[i] += c[j] * T[j, i]
+            for i in range(t):
+                from_S[i] += c[j] * S[j, i]
+        for j in range(r):
+            for i in range(r):
+                T[j, i] -= g[j] * from_T[i]
+            for i in range(t):
+                S[j, i] -= g[j] * from_S[i]
             S[j, t] = d[j]
             for i in range(r):
                 gram[j, i] += g[j] * g[i] * along - g[j] * u[i] - u[j] * g[i]
@@ -260,13 +259,14 @@ def least_squares_pass(
             return -(t + 1)  # the caller orthonormalises
         for j in range(r):
             scale = 1.0 / R[j, j] if R[j, j] > 0.0 else 0.0
-            for k in range(r):
-                for i in range(j):
+            for i in range(j):
+                for k in range(r):
                     T[j, k] -= R[j, i] * T[i, k]
+                for k in range(t + 1):
+                    S[j, k] -= R[j, i] * S[i, k]
+            for k in range(r):
                 T[j, k] *= scale
             for k in range(t + 1):
-                for i in range(j):
-                    S[j, k] -= R[j, i] * S[i, k]
                 S[j, k] *= scale
             for i in range(r):
                 gram[j, i] = 0.0

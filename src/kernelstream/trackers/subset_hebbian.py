@@ -53,9 +53,7 @@ class SubsetHebbian(Weighted):
     True
     """
 
-    def __init__(
-        self, eta: float | Schedule = 0.02, weights: Any = None, forgetting: float = 1.0
-    ):
+    def __init__(self, eta: float | Schedule = 0.02, weights: Any = None, forgetting: float = 1.0):
         self.eta = eta
         self.weights = weights
         self.forgetting = forgetting
@@ -111,6 +109,8 @@ def subspace_pass(
     """
     r, n = G.shape
     c = np.empty(r)
+    from_T = np.empty(r)
+    from_S = np.empty(n)
     shortened = 0
     for t in range(n):
         # c = A_t z_t = T G[:, t] + S K[:, t]
@@ -131,18 +131,17 @@ def subspace_pass(
             eta = 1.0 / limit
             shortened += 1
         # A ← A + η (Ω c zᵀ − c cᵀ A)
-        for i in range(r):
-            along = 0.0
-            for j in range(r):
-                along += c[j] * T[j, i]
-            for j in range(r):
-                T[j, i] -= eta * c[j] * along
-        for i in range(t):
-            along = 0.0
-            for j in range(r):
-                along += c[j] * S[j, i]
-            for j in range(r):
-                S[j, i] -= eta * c[j] * along
+        from_T[:] = 0.0
+        from_S[:t] = 0.0
         for j in range(r):
+            for i in range(r):
+                from_T[i] += c[j] * T[j, i]
+            for i in range(t):
+                from_S[i] += c[j] * S[j, i]
+        for j in range(r):
+            for i in range(r):
+                T[j, i] -= eta * c[j] * from_T[i]
+            for i in range(t):
+                S[j, i] -= eta * c[j] * from_S[i]
             S[j, t] = eta * omega[j] * c[j]
     return shortened

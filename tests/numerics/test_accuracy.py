@@ -1,0 +1,83 @@
+"""How much variance the default captures on real data, scikit-learn's digits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from kernelstream import StreamingKernelPCA, bases, metrics, schedules, trackers
+
+R = 20
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    return X[order] / 16.0, y[order]
+
+
+def captured(X, seed, held, **options):
+    settings = dict(basis=100, random_state=seed, batch_size=128)
+    model = StreamingKernelPCA(R, **{**settings, **options})
+    for start in range(0, len(X), 90):
+        model.partial_fit(X[start : start + 90])
+    return metrics.captured_variance(model, held)
+
+
+def test_one_pass_of_the_default_captures_nearly_all(digits):
+    """100 centroids for 1,797 rows of 64 pixels, 20 components.
+
+    Measured with five seeds: 0.993 to 0.994 shuffled, 0.988 to 0.989 sorted by class; as many
+    sampled points give 0.96 to 0.97, the first 100 of the sorted rows 0.67.
+    """
+    X, _ = digits
+    shares = [captured(X, seed, X) for seed in range(3)]
+    assert min(shares) > 0.985
+    assert max(shares) <= 1.0 + 1e-9  # nothing captures more than exact kernel PCA
+
+
+def test_sorted_rows_are_not_much_worse(digits):
+    X, y = digits
+    ordered = X[np.argsort(y, kind="stable")]
+    shuffled = np.mean([captured(X, seed, X) for seed in range(3)])
+    by_class = np.mean([captured(ordered, seed, X) for seed in range(3)])
+    first_rows = captured(ordered, 0, X, basis=bases.Landmarks(ordered[:100]))
+    assert by_class > shuffled - 0.015
+    assert by_class > first_rows + 0.2  # what a basis frozen at the start would give
+
+
+def test_centroids_beat_sampled_points_of_the_same_number(digits):
+    X, _ = digits
+    sampled = np.mean([captured(X, seed, X, basis=bases.Landmarks(100)) for seed in range(3)])
+    assert np.mean([captured(X, seed, X) for seed in range(3)]) > sampled + 0.02
+
+
+def test_fit_is_at_least_as_good_as_one_pass(digits):
+    X, _ = digits
+    fitted = StreamingKernelPCA(R, basis=100, random_state=0).fit(X)
+    assert metrics.captured_variance(fitted, X) > captured(X, 0, X) - 0.005
+
+
+def test_more_points_capture_more(digits):
+    X, _ = digits
+    shares = [captured(X, 0, X, basis=m) for m in (25, 50, 100, 200)]
+    assert np.all(np.diff(shares) > 0)
+    assert shares[-1] > 0.985
+
+
+def test_float32_rows_capture_as_much(digits):
+    X, _ = digits
+    single = captured(X.astype(np.float32), 0, X)
+    assert abs(single - captured(X, 0, X)) < 0.005
+
+
+def test_hebbian_captures_most_of_what_the_covariance_does(digits):
+    X, _ = digits
+    rule = trackers.Hebbian(schedules.SearchThenConverge(1.0, 2000))
+    streams = np.concatenate([X] * 5)
+    exact = StreamingKernelPCA(5, basis=100, random_state=0).partial_fit(streams)
+    learned = StreamingKernelPCA(5, basis=100, tracker=rule, random_state=0).partial_fit(streams)
+    best = metrics.captured_variance(exact, X)
+    assert metrics.captured_variance(learned, X) > 0.9 * best

@@ -1,0 +1,174 @@
+"""The cost: bytes and kernel evaluations, counted."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tracemalloc
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from kernelstream import StreamingKernelPCA, bases, kernels, trackers
+from tests.conftest import state_of
+
+
+class Counted(kernels.RBF):
+    """An RBF kernel that counts the pairs it is evaluated on, by the number of rows at a time."""
+
+    pairs: Counter[int] = Counter()
+
+    def squared_distances(self, X, Y):
+        Counted.pairs[X.shape[0]] += X.shape[0] * Y.shape[0]
+        return super().squared_distances(X, Y)
+
+
+@pytest.fixture
+def counted():
+    Counted.pairs.clear()
+    return Counted(gamma=0.05)
+
+
+def blocks(n_blocks, rows, d, seed=0):
+    for i in range(n_blocks):
+        yield np.random.default_rng([seed, i]).normal(size=(rows, d))
+
+
+CHAINS = {
+    "centroids": lambda m: dict(basis=bases.Centroids(m)),
+    "centroids-forgetting": lambda m: dict(
+        basis=bases.Centroids(m), tracker=trackers.Covariance(forgetting=0.999)
+    ),
+    "centroids-hebbian": lambda m: dict(basis=bases.Centroids(m), tracker=trackers.Hebbian(0.01)),
+    "landmarks": lambda m: dict(basis=bases.Landmarks(m)),
+    "distance": lambda m: dict(basis=bases.Distance(nu=0.01, max_points=m)),
+    "coherence": lambda m: dict(basis=bases.Coherence(delta=0.9, max_points=m)),
+    "fourier": lambda m: dict(basis=bases.Fourier(m)),
+}
+
+
+def peak_bytes(options, m, d, B, n_blocks):
+    """The most that partial_fit held beyond the caller's block, over a whole stream."""
+    model = StreamingKernelPCA(5, gamma=0.5 / d, batch_size=B, random_state=0, **options(m))
+    warm = StreamingKernelPCA(5, gamma=0.5 / d, batch_size=B, random_state=0, **options(m))
+    warm.partial_fit(next(blocks(1, 16 * m, d)))  # imports and caches are not the model's
+    del warm
+    tracemalloc.start()
+    try:
+        base, most = tracemalloc.get_traced_memory()[0], 0
+        for X in blocks(n_blocks, B + 17, d):
+            tracemalloc.reset_peak()
+            model.partial_fit(X)
+            most = max(most, tracemalloc.get_traced_memory()[1] - base - X.nbytes)
+        return most
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize(("m", "d", "B"), [(64, 20, 128), (32, 200, 64), (100, 5, 512)])
+def test_memory_is_bounded_and_does_not_grow_with_the_stream(name, m, d, B):
+    """O(m² + (B + m)(d + m)) as promised.
+
+    The constant: the start buffer has 10 m rows (held twice while it is joined), the reservoir up
+    to 10 m rows with their coordinates, the recent rows 4 m; a block lives in about eight
+    temporaries of B (d + m) and a change of basis in about ten of m².
+    """
+    unit = 8 * (m * m + (B + m) * (d + m))
+    start = -(-10 * m // B) + 2
+    short = peak_bytes(CHAINS[name], m, d, B, start + 10)
+    long = peak_bytes(CHAINS[name], m, d, B, start + 60)
+    assert long < 40 * unit
+    assert long < 1.1 * short + 100_000  # lists of blocks and small objects come and go
+
+
+def test_the_start_buffer_is_bounded_for_single_rows_too():
+    model = StreamingKernelPCA(2, gamma=0.1, basis=20, random_state=0)
+    X = np.random.default_rng(0).normal(size=(1500, 4))
+    tracemalloc.start()
+    try:
+        for x in X:
+            model.learn_one(x)
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    # 1,024 waiting rows, each an array of its own with 150 bytes of Python around it
+    assert held < 1024 * (4 * 8 + 400) + 40 * 8 * (20 * 20 + 1044 * 24)
+
+
+@pytest.mark.parametrize("forgetting", [1.0, 0.9995])
+def test_the_default_fold_evaluates_each_row_against_each_point_once(counted, forgetting):
+    m, B = 20, 128
+    n = 47 * B
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    model = StreamingKernelPCA(
+        3,
+        kernel=counted,
+        basis=m,
+        tracker=trackers.Covariance(forgetting=forgetting),
+        batch_size=B,
+        random_state=0,
+    )
+    refreshed, signs = set(), set()
+    for start in range(0, n, B):
+        model.partial_fit(X[start : start + B])
+        state = state_of(model)
+        if state is not None:
+            refreshed.add(state.basis.refreshed_at)
+            signs.add(state.next_signs)
+    refreshes = len(refreshed) - 1
+    assert refreshes >= 4
+    assert Counted.pairs.pop(B) == n * m
+    # Beside the rows: the start (first residual and K(D,D)); for each refresh the reservoir's rows
+    # that give the new reference, and K(D',D'), K(D',D) for the change and its rounding (six at
+    # most); K(D,D) each time a reference for signs is taken (three
+    # times within the call that completes the start).
+    start_rows, measured = 500, min(1000, 5 * m)
+    allowed = start_rows * m + m * m + refreshes * (measured + 6 * m) * m + (len(signs) + 3) * m * m
+    assert sum(Counted.pairs.values()) <= allowed
+    assert allowed < 0.5 * n * m
+
+
+def test_fixed_and_full_bases_evaluate_each_row_against_each_point_once(counted):
+    m, B = 15, 256
+    X = np.random.default_rng(0).normal(size=(10 * B, 3))
+    for basis in (bases.Landmarks(X[:m]), bases.Distance(nu=1e-3, max_points=m)):
+        model = StreamingKernelPCA(3, kernel=counted, basis=basis, batch_size=B)
+        assert len(model.partial_fit(X[: 2 * B]).basis_points_) == m
+        Counted.pairs.clear()
+        model.partial_fit(X)
+        assert Counted.pairs.pop(B) == len(X) * m
+        assert sum(Counted.pairs.values()) <= 5 * m * m  # references for signs, at doublings
+
+
+def test_a_repeated_query_does_not_fold_the_waiting_rows_again(counted):
+    X = np.random.default_rng(0).normal(size=(900, 3))
+    model = StreamingKernelPCA(3, kernel=counted, basis=20, batch_size=500, random_state=0)
+    model.partial_fit(X)
+    model.transform(X[:10])
+    Counted.pairs.clear()
+    model.transform(X[:10])
+    assert model.explained_variance_.shape == (3,)
+    assert Counted.pairs == {10: 10 * 20}
+
+
+def resident():
+    """Peak resident memory in bytes (Linux counts in kilobytes, macOS in bytes)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+@pytest.mark.slow
+def test_two_million_rows_leave_resident_memory_flat():
+    model = StreamingKernelPCA(10, gamma=0.05, basis=64, random_state=0)
+    after_a_tenth = 0
+    for i, X in enumerate(blocks(400, 5000, 10)):
+        model.partial_fit(X)
+        if i % 50 == 0:
+            model.transform(X[:100])
+        if i == 40:
+            after_a_tenth = resident()
+    assert model.n_samples_seen_ == 2_000_000
+    # nine tenths of the stream (144 MB of rows) may move the peak by the noise of the allocator
+    assert resident() - after_a_tenth < 10e6
