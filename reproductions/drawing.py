@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from PIL import Image
 # Okabe and Ito's colours: told apart by everyone, and on grey paper by their lightness.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 SKY, YELLOW, INK, GREY = "#56B4E9", "#E69F00", "#1A1A1A", "#8A8A8A"
+Grid = tuple[np.ndarray, np.ndarray]
 SIGNED = LinearSegmentedColormap.from_list("signed", [BLUE, "#FFFFFF", ORANGE])
 
 STYLE: Any = {
@@ -76,22 +76,18 @@ def bare(axes: Any) -> None:
         spine.set(visible=True, color=GREY, linewidth=0.6)
 
 
-def contours(
-    axes: Any, X: np.ndarray, function: Callable[[np.ndarray], np.ndarray], top: float
-) -> None:
+def contours(axes: Any, X: np.ndarray, grid: Grid, values: np.ndarray, top: float) -> None:
     """Lines of constant value of a function of two inputs, over (some of) the points ``X``.
 
     Blue is negative, orange positive, ``top`` the largest value that has a line.
     """
-    low, high = X.min(axis=0) - 0.12, X.max(axis=0) + 0.12
-    x, y = np.meshgrid(np.linspace(low[0], high[0], 120), np.linspace(low[1], high[1], 120))
-    values = function(np.column_stack([x.ravel(), y.ravel()])).reshape(x.shape)
+    x, y = grid
     levels = np.linspace(-top, top, 18)
     axes.contourf(x, y, values, levels=levels, cmap=SIGNED, alpha=0.55, extend="both")
     axes.contour(x, y, values, levels=levels, colors=INK, linewidths=0.5, linestyles="solid")
     some = X[:: -(-len(X) // 600)]
     axes.plot(some[:, 0], some[:, 1], ".", color=INK, markersize=3.2, alpha=0.5, mew=0)
-    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    axes.set(xlim=(x.min(), x.max()), ylim=(y.min(), y.max()))
     bare(axes)
 
 
@@ -103,17 +99,17 @@ def contour_rows(X: np.ndarray, models: dict[str, Any], shown: int, path: Path) 
     """
     height = 2.3 * len(models) + 0.2
     figure, axes = plt.subplots(len(models), shown, figsize=(2.4 * shown, height), squeeze=False)
-    first = next(iter(models.values())).transform(X)
+    low, high = X.min(axis=0) - 0.12, X.max(axis=0) + 0.12
+    grid = np.meshgrid(np.linspace(low[0], high[0], 120), np.linspace(low[1], high[1], 120))
+    everywhere = np.column_stack([grid[0].ravel(), grid[1].ravel()])
+    first = next(iter(models.values())).transform(X)[:, :shown]
     for row, (name, model) in zip(axes, models.items(), strict=True):
-        scores = model.transform(X)
-        signs = np.sign(np.sum(scores[:, :shown] * first[:, :shown], axis=0))
+        signs = np.sign(np.sum(model.transform(X)[:, :shown] * first, axis=0))
+        values = model.transform(everywhere)[:, :shown] * signs
         for i, panel in enumerate(row):
-            contours(panel, X, _component(model, i, signs[i]), float(np.abs(first[:, i]).max()))
+            top = float(np.abs(first[:, i]).max())
+            contours(panel, X, (grid[0], grid[1]), values[:, i].reshape(grid[0].shape), top)
         row[0].set_ylabel(name, fontsize=11)
     for i, panel in enumerate(axes[0]):
         panel.set_title(f"component {i + 1}")
     save(figure, path)
-
-
-def _component(model: Any, i: int, sign: float) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda Y: sign * model.transform(Y)[:, i]

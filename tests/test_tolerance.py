@@ -120,7 +120,9 @@ def test_merged_models_go_on_growing():
 def test_without_a_tolerance_there_is_no_growth():
     model = grown(walk(2000), None, n_points=40)
     assert n_points(model) == 40
-    assert model._model.state.basis.growth is None
+    state = model._model.state
+    assert state is not None
+    assert state.basis.growth is None
 
 
 @pytest.mark.parametrize("tolerance", [0, 1, -0.1, "5%", True])

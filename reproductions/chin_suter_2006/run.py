@@ -17,8 +17,7 @@ import numpy as np
 import scipy.linalg
 from sklearn.decomposition import KernelPCA
 
-from kernelstream import kernels, metrics, preimages
-from kernelstream.methods import IncrementalKernelPCA, KernelHebbianPCA
+from kernelstream import IncrementalKernelPCA, KernelHebbianPCA, kernels, metrics, preimages
 from reproductions import drawing
 from reproductions.frame import Data, MissingDataError, claim
 

@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import KernelPCA
 
-from kernelstream import OnlineKernelPCA, StreamingKernelPCA, bases, metrics, schedules
-from kernelstream.methods import KernelHebbianPCA
+from kernelstream import (
+    KernelHebbianPCA,
+    OnlineKernelPCA,
+    StreamingKernelPCA,
+    bases,
+    metrics,
+    schedules,
+)
 from reproductions.honeine_2012 import pictures
 from reproductions.honeine_2012.evolution import follow, gamma
 

@@ -16,8 +16,7 @@ import numpy as np
 import scipy.linalg
 from sklearn.decomposition import PCA, KernelPCA
 
-from kernelstream import kernels, metrics
-from kernelstream.methods import KernelHebbianPCA
+from kernelstream import KernelHebbianPCA, kernels, metrics
 from reproductions import drawing
 from reproductions.frame import Data, MissingDataError, claim
 

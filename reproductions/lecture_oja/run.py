@@ -194,9 +194,9 @@ def library(n: int) -> dict[str, Any]:
 
 
 def run(data: Data, full: bool, out: Path, tiny: bool = False) -> dict[str, Any]:
-    runs = 4 if tiny else 500 if full else 100
+    runs = 4 if tiny else 300 if full else 100
     duration = 1.0 if tiny else DURATION
-    n = 200 if tiny else 50_000 if full else 10_000
+    n = 200 if tiny else 20_000 if full else 10_000
     return {
         "runs": runs,
         "rows": n,

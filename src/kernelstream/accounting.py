@@ -63,7 +63,7 @@ def enter(
     points[list(block.admitted)] = True
     for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
         if rows.stop > rows.start:
-            orders, total = spectrum(parts, state, X[rows], block, rows, w, n_orders)
+            orders, total = spectrum(parts, state, X[rows, :], block, rows, w, n_orders)
             ledger = ledger.fold(
                 float(energy[rows].sum()),
                 max(float(missed[rows].sum()), total),
@@ -81,8 +81,12 @@ def grown(ledger: Ledger, state: State, block: Projection, w: np.ndarray) -> Led
     z = to_host(block.Z[early, :]).astype(float)
     v = w[early]
     trace = scatter_trace(state) + float(v @ row_norms_squared(z))
-    total = to_host(padded(state.moments.total, (int(block.Z.shape[1]),))) + v @ z
-    return ledger.grow(state.moments.weight + float(v.sum()), trace, total)
+    rank = int(block.Z.shape[1])
+    total = to_host(padded(state.moments.total, (rank,))) + v @ z
+    scatter = None
+    if len(ledger.fresh_orders) and hasattr(state.tracker, "scatter"):
+        scatter = to_host(padded(state.tracker.scatter, (rank, rank))) + z.T @ (z * v[:, None])
+    return ledger.grow(state.moments.weight + float(v.sum()), trace, total, scatter)
 
 
 def scatter_trace(state: State) -> float:
@@ -114,7 +118,7 @@ def spectrum(
     length = min(max(int(Z.shape[1]), FEWEST_ROWS), MOST_ROWS)
     for start in range(0, int(X.shape[0]), length):
         piece = slice(start, min(start + length, int(X.shape[0])))
-        x, z = to_float64(as_dense(X[piece])), Z[piece, :]
+        x, z = to_float64(as_dense(X[piece, :])), Z[piece, :]
         root = np.sqrt(w[piece])
         h = to_float64(parts.basis.coordinates(parts.kernel, state.basis, x)) if early else z
         transposed = namespace_of(z).matrix_transpose
@@ -159,7 +163,9 @@ def after_change(
     if is_padding(T) and is_extension(old, new):
         if new.rank == old.rank:
             return ledger
-        return ledger.grow(moments.weight, scatter_trace(state), total)
+        T = to_host(T)
+        scatter = T @ to_host(state.tracker.scatter) @ T.T if len(ledger.fresh_orders) else None
+        return ledger.grow(moments.weight, scatter_trace(state), total, scatter)
     orders = parts.tracker.lost_orders(state.tracker, T, len(ledger.fresh_orders))
     S = to_host(state.tracker.scatter)
     hidden = rounding.slack(parts.kernel, ledger, old, S) * (ledger.energy - ledger.exact)
@@ -171,6 +177,7 @@ def after_change(
         None if orders is None else orders + lost,
         trace=scatter_trace(state),
         total=total,
+        scatter=None if orders is None else to_host(T) @ S @ to_host(T).T,
         rounding=carried,
     )
 

@@ -54,15 +54,20 @@ class Evidence:
         hidden = self.slack * min(ledger.loose / ledger.energy, 1.0) if ledger.energy > 0 else 0.0
         return s / self.weight + hidden, f / self.weight + self.slack
 
-    def stale_scatter(self, centre: np.ndarray) -> float:
-        """Bound on Σ w |z − centre|²/W over the stale rows."""
-        ledger, total = self.ledger, self.ledger.stale_sum
+    def stale_held(self, centre: np.ndarray, k: int | None = None) -> float:
+        """Bound on κ_k of Σ w (z − centre)(z − centre)ᵀ/W over the stale rows."""
+        ledger, total, W = self.ledger, self.ledger.stale_sum, self.weight
         if not math.isfinite(ledger.stale_trace):
             return math.inf
-        inner = float(total @ centre[: len(total)]) / self.weight
-        rounding = 4 * self.slack  # of a difference of large numbers
-        about = ledger.stale_trace / self.weight - 2 * inner
-        return max(0.0, about + self.stale_share * float(centre @ centre)) + rounding
+        allowance = 4 * self.slack  # of a difference of large numbers
+        if k is not None and ledger.stale_scatter.size:
+            mixed = np.outer(total / W, centre)
+            about = ledger.stale_scatter / W - mixed - mixed.T
+            about += self.stale_share * np.outer(centre, centre)
+            found = float(np.sum(np.maximum(np.linalg.eigvalsh(about)[::-1][:k], 0.0)))
+            return found + allowance
+        trace = ledger.stale_trace / W - 2 * float(total @ centre[: len(total)]) / W
+        return max(0.0, trace + self.stale_share * float(centre @ centre)) + allowance
 
 
 def below(x: float, s: float) -> float:
@@ -89,7 +94,7 @@ def cross(q: float, s: float) -> float:
 def eigenvalues(known: Evidence, r: int) -> np.ndarray:
     """T2: an interval for each of λ_1 … λ_r."""
     (s, f), (s_all, f_all), slack = known.missed(1), known.missed(), known.slack
-    q = known.stale_scatter(known.mean)
+    q = known.stale_held(known.mean, 1)
     found = np.zeros((r, 2))
     for i, x in enumerate(known.held(r)):
         low, high = projected(x, s, q)
@@ -102,7 +107,7 @@ def leading_sum(known: Evidence, r: int) -> tuple[float, float]:
     """T2 for λ_1 + … + λ_r, with κ_r in the place of κ_1."""
     x = float(known.held(r).sum())
     s, f = known.missed(r)
-    low, high = projected(x, s, known.stale_scatter(known.mean))
+    low, high = projected(x, s, known.stale_held(known.mean, r))
     return max(0.0, low - known.slack), min(above(x, s) + f, high + s + f) + known.slack
 
 
@@ -129,7 +134,7 @@ def best_error(known: Evidence, r: int) -> float:
     x, square = float(known.held(r).sum()), float(known.mean @ known.mean)
     s1, sr = known.missed(1)[0], known.missed(r)[0]
     mean = (math.sqrt(square) + math.sqrt(known.stale_share * s1)) ** 2 if known.center else 0.0
-    apart = mean + projected(x, sr, known.stale_scatter(known.mean))[1] + s + f
+    apart = mean + projected(x, sr, known.stale_held(known.mean, r))[1] + s + f
     first = known.energy - min(above(x + square, s) + f, apart)
     second = below(float(known.values[r:].sum()), known.missed()[0])
     return max(0.0, first - known.slack, second - known.slack)
@@ -169,7 +174,8 @@ def own_error(known: Evidence, shown: Shown) -> float:
     shifted = T @ known.moment @ T.T - np.outer(m, mu) - np.outer(mu, m) + np.outer(mu, mu)
     captured = max(0.0, float(np.trace(V.T @ shifted @ V)))
     # Stale parts meet what is captured of the stale rows, outside parts what is of all.
-    stale = min(captured, known.stale_scatter(inside) + known.stale_share * outside**2)
+    stale = known.stale_held(inside, r if shown.same_span else None)
+    stale = min(captured, stale + known.stale_share * outside**2)
     out = off * math.sqrt(sr + fr)
     apart = captured - cross(stale, sr) - 2 * math.sqrt(captured) * out
     least = max(0.0, apart, below(captured, (math.sqrt(sr) + out) ** 2))
@@ -188,7 +194,7 @@ def angle(known: Evidence, shown: Shown, r: int) -> float | None:
     if r > known.vectors.shape[1] or shown.V.shape[1] < r:
         return None
     (s1, _), (sr, _), slack = known.missed(1), known.missed(r), known.slack
-    q = known.stale_scatter(known.mean)
+    q = known.stale_held(known.mean, 1)
     held = known.held(r + 1)
     ends = np.array([projected(x, s1, q) for x in held])
     low, high = ends[:, 0] - slack, ends[:, 1] + slack

@@ -290,7 +290,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return cast(found, block.dtype)
 
         pieces = range(0, scores.shape[0], QUERY_ROWS)
-        return concatenate_rows([solve(scores[i : i + QUERY_ROWS, :]) for i in pieces])
+        return concatenate_rows([solve(scores[i : min(i + QUERY_ROWS, scores.shape[0]), :]) for i in pieces])
 
     def reconstruction_error(self, X: Any) -> Array:
         """Squared distance in feature space between each row and its projection on the model.
@@ -514,7 +514,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)
         tracker.suits(basis, n_components)
-        checked_choice("center", self.center, (True, False))
+        if not isinstance(self.center, bool | np.bool_):
+            raise ValueError(f"center must be True or False; got {self.center!r}.")
         checked_choice("scale", self.scale, (None, "standard"))
         checked_choice("certify", self.certify, ("auto", "tight", False))
         checked_choice("device", self.device, (None,))
@@ -561,10 +562,23 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _validated(self, X: Any, reset: bool) -> Array:
         if is_foreign(X):
-            return self._validated_foreign(X, reset)
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
+            X = self._validated_foreign(X, reset)
+        else:
+            dtypes = [np.float64, np.float32]
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtypes)
+        return X if reset else self._of_our_kind(X)
+
+    def _of_our_kind(self, X: Array) -> Array:
+        """An array of the namespace that the model lives in, or an error."""
+        model = self._model
+        held = model.waiting.rows[0] if model.state is None else model.state.moments.total
+        ours, given = namespace_of(held), namespace_of(X)
+        if ours is not given:
+            raise ValueError(
+                f"The model was learned from rows of {ours.__name__} and was given an array of "
+                f"{given.__name__}: convert it first."
+            )
+        return X
 
     def _validated_foreign(self, X: Array, reset: bool) -> Array:
         """The checks of scikit-learn for arrays of other namespaces, which it would convert."""
@@ -600,7 +614,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         if not all_finite(row):
             raise ValueError("The row contains NaN or infinity; give finite numbers.")
-        return row
+        return self._of_our_kind(row)
 
     def _scores(self, X: Any, seen: View) -> Array:
         """Scores given by the user, checked."""
@@ -615,13 +629,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         if not all_finite(X):
             raise ValueError("The scores contain NaN or infinity; give finite numbers.")
-        return X
+        return self._of_our_kind(X)
 
     def _in_pieces(self, function: Any, X: Array) -> Array:
         """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
         starts = range(0, X.shape[0], QUERY_ROWS)
         with np.errstate(over="ignore", invalid="ignore"):
-            pieces = [function(X[i : min(i + QUERY_ROWS, X.shape[0])]) for i in starts]
+            pieces = [function(X[i : min(i + QUERY_ROWS, X.shape[0]), :]) for i in starts]
         result = cast(concatenate_rows(pieces), X.dtype)
         if not all_finite(result):
             raise ValueError(

@@ -43,6 +43,8 @@ class Ledger:
         Total weight of the rows folded before the last growth of the span.
     stale_trace, stale_sum : float and array
         What was held of them then: Σ w |z|² and Σ w z.
+    stale_scatter : array
+        Σ w z zᵀ of them, where orders are kept; else empty.
     exact : float
         Energy of the rows that are points themselves: nothing of them is missed, ever.
     loose : float
@@ -75,6 +77,7 @@ class Ledger:
     stale_weight: float = 0.0
     stale_trace: float = 0.0
     stale_sum: np.ndarray = field(default_factory=_nothing)
+    stale_scatter: np.ndarray = field(default_factory=_nothing)
     exact: float = 0.0
     loose: float = 0.0
     complete: bool = True
@@ -108,11 +111,16 @@ class Ledger:
         )
 
     def grow(
-        self, weight: float, trace: float = math.inf, total: np.ndarray | None = None
+        self,
+        weight: float,
+        trace: float = math.inf,
+        total: np.ndarray | None = None,
+        scatter: np.ndarray | None = None,
     ) -> Ledger:
         """Points were appended: everything missed so far may now lie inside the span.
 
-        ``weight``, ``trace`` and ``total`` are Σ w, Σ w |z|² and Σ w z of the rows so far.
+        ``weight``, ``trace``, ``total`` and ``scatter`` are Σ w, Σ w |z|², Σ w z and Σ w z zᵀ of
+        the rows so far.
         """
         return replace(
             self,
@@ -123,6 +131,7 @@ class Ledger:
             stale_weight=max(weight, 0.0),
             stale_trace=trace,
             stale_sum=_nothing() if total is None else total,
+            stale_scatter=_nothing() if scatter is None else scatter,
             loose=max(self.energy - self.exact, 0.0),
         )
 
@@ -137,6 +146,7 @@ class Ledger:
         orders: np.ndarray | None = None,
         trace: float = math.inf,
         total: np.ndarray | None = None,
+        scatter: np.ndarray | None = None,
         rounding: float = 0.0,
     ) -> Ledger:
         """Change the basis: append the new points, then drop the old.
@@ -145,7 +155,7 @@ class Ledger:
         2√(stale·loss) is what remains of the triangle inequality: fresh parts are orthogonal to
         what is lost, stale parts need not be.
         """
-        grown = self.grow(weight, trace, total)
+        grown = self.grow(weight, trace, total, scatter)
         if loss is None:
             return replace(grown, complete=False)
         loss = max(loss, 0.0)
@@ -174,6 +184,7 @@ class Ledger:
             stale_weight=self.stale_weight * factor,
             stale_trace=self.stale_trace * factor,
             stale_sum=self.stale_sum * factor,
+            stale_scatter=self.stale_scatter * factor,
             exact=self.exact * factor,
             loose=self.loose * factor,
         )
@@ -189,6 +200,7 @@ class Ledger:
             stale_weight=self.stale_weight + other.stale_weight,
             stale_trace=self.stale_trace + other.stale_trace,
             stale_sum=_added(self.stale_sum, other.stale_sum),
+            stale_scatter=_added(self.stale_scatter, other.stale_scatter),
             exact=self.exact + other.exact,
             loose=self.loose + other.loose,
             complete=self.complete and other.complete,

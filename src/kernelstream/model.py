@@ -118,7 +118,8 @@ class Rows:
         return int(self.X.shape[0])
 
     def __getitem__(self, where: slice) -> Rows:
-        return Rows(self.X[where], None if self.weights is None else self.weights[where])
+        start, stop, _ = where.indices(len(self))
+        return Rows(self.X[start:stop, :], None if self.weights is None else self.weights[where])
 
     def canonical(self) -> Rows:
         """The same rows in C order, and no weights where all are 1.

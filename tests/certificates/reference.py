@@ -337,6 +337,7 @@ def wrong(
         sine = np.sqrt(max(squared, 0.0))
         check("angle", 0.0, sine, float(np.sin(certificate.angle_bound)), float(error))
 
+    assert seen.span is not None
     F = np.asarray(seen.span.factor).astype(Long)
     K_DX = long_kernel(case, points, batch.X)
     K_D = long_kernel(case, points, points)

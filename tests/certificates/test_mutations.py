@@ -71,7 +71,7 @@ MUTANTS = [
         "rebase treated as drop",
         Ledger,
         "rebase",
-        "self.grow(weight, trace, total)",
+        "self.grow(weight, trace, total, scatter)",
         "self",
         MOVING,
     ),
@@ -117,10 +117,10 @@ MUTANTS = [
     Mutant(
         "stale rows taken for fewer",
         Evidence,
-        "stale_scatter",
-        "return max(",
-        "return 0.05 * max(",
-        GROWING,
+        "stale_held",
+        "return found + allowance",
+        "return 0.05 * found",
+        {**GROWING, "certify": "tight"},
     ),
     Mutant(
         "missed part of T7 halved",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.accounting import blank_ledger, enter
 from kernelstream.bases import Clock
 from kernelstream.certificate import certify as certified
-from kernelstream.stream import caught_up, settled
+from kernelstream.stream import caught_up
 from tests.certificates.reference import (
     BASES,
     KERNELS,
@@ -98,7 +99,8 @@ def test_everything_is_certified_to_be_exact():
     """The points of an ill-conditioned basis have coefficients of order one: nothing is lost."""
     X = np.random.default_rng(0).normal(size=(120, 3))
     model = StreamingKernelPCA(3, gamma=0.3, basis=bases.Everything()).partial_fit(X)
-    span = settled(model._model).state.basis.span
+    span = model._view().span
+    assert span is not None
     assert np.linalg.norm(span.factor, 2) > 1e3
     low, high = model.certificate_.eigenvalue_intervals.T
     np.testing.assert_allclose(low, high, rtol=1e-5)
@@ -119,7 +121,7 @@ def missed_too_little(seed: int) -> bool:
     X[20] *= [0.6, 3.0, 3.0, 3.0]
     X[29] = 4.0 * rng.normal(size=4)
     basis = bases.Distance(nu=rng.uniform(1.0, 6.0), max_points=4)
-    options = dict(kernel="linear", basis=basis, certify="tight", batch_size=64)
+    options: dict[str, Any] = dict(kernel="linear", basis=basis, certify="tight", batch_size=64)
     model = StreamingKernelPCA(3, **options).partial_fit(X[:1])._model
     state, parts = caught_up(model).state, model.parts
     assert state is not None

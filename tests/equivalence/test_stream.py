@@ -153,6 +153,25 @@ def test_weights_of_one_and_of_zero(chain):
     assert zeros.n_samples_seen_ == kept.sum()
 
 
+@pytest.mark.filterwarnings("ignore:Hebbian. the step was too long:RuntimeWarning")
+def test_the_layout_in_memory_does_not_matter(chain):
+    """Seven columns: with two, sums along rows round alike in every layout and nothing is seen."""
+    n = min(chain.n_rows, 700)
+    X = np.random.default_rng(4).normal(size=(n, 7))
+    options: dict[str, Any] = dict(gamma=0.1)
+    if chain.name.startswith("landmarks-given"):
+        options["basis"] = bases.Landmarks(X[:9] * 1.5)
+    plain = to_bytes(chain.estimator(**options).partial_fit(X))
+    for other in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1].copy()[::-1]):
+        model = chain.estimator(**options)
+        model.partial_fit(other[: n // 2 + 3]).partial_fit(other[n // 2 + 3 :])
+        assert to_bytes(model) == plain
+    fitted = to_bytes(chain.estimator(scale="standard", **options).fit(X))
+    assert (
+        to_bytes(chain.estimator(scale="standard", **options).fit(np.asfortranarray(X))) == fitted
+    )
+
+
 # -- queries
 
 

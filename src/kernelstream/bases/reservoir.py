@@ -156,4 +156,4 @@ def with_recent(recent: tuple[Array, ...], X: Array, most: int) -> tuple[Array, 
 def last(recent: tuple[Array, ...], most: int) -> Array:
     """The last ``most`` rows in one piece."""
     rows = concatenate_rows(list(recent))
-    return rows[max(0, rows.shape[0] - most) :]
+    return rows[max(0, rows.shape[0] - most) :, :]

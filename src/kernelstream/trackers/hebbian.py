@@ -138,7 +138,7 @@ class Hebbian(Tracker):
         tamed = state.tamed
         V, time, variances = state.V, state.time, state.variances.copy()
         for start in range(0, Z.shape[0], _PASS_ROWS):
-            rows = Z[start : start + _PASS_ROWS, :]
+            rows = Z[start : min(start + _PASS_ROWS, Z.shape[0]), :]
             n = int(rows.shape[0])
             steps = schedule.steps(time + 1, n) * weights[start : start + n]
             V, shortened = learn_rows(V, rows, steps, time, variances, schedule)

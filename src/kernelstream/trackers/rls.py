@@ -111,7 +111,7 @@ class RLS(Weighted):
         omega = self._omega(int(state.V.shape[1]))
         position = 0
         while position < int(Z.shape[0]):
-            rows = Z[position : position + _PASS_ROWS, :]
+            rows = Z[position : min(position + _PASS_ROWS, Z.shape[0]), :]
             V, variances, Q = state.V, state.variances.copy(), state.Q.copy()
             G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(rows)))
             K = np.ascontiguousarray(to_host(rows @ xp.matrix_transpose(rows)))

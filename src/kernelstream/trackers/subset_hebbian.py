@@ -72,7 +72,7 @@ class SubsetHebbian(Weighted):
         schedule = one_step("SubsetHebbian", self.eta)
         variances, omega = state.variances.copy(), self._omega(int(V.shape[1]))
         for start in range(0, int(Z.shape[0]), _PASS_ROWS):
-            rows = Z[start : start + _PASS_ROWS, :]
+            rows = Z[start : min(start + _PASS_ROWS, Z.shape[0]), :]
             n = int(rows.shape[0])
             G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(rows)))
             K = np.ascontiguousarray(to_host(rows @ xp.matrix_transpose(rows)))

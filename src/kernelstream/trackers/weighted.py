@@ -198,8 +198,11 @@ class Weighted(Tracker):
         column = int(np.flatnonzero(norms == 0)[0])
         if state.time:  # the others have learned: only what is outside their span is new
             B = _orthonormal(state.V, np.flatnonzero(norms > 0))
-            z = z - B @ (namespace_of(B).matrix_transpose(B) @ z)
-            z = z / float(row_norms_squared(z[None, :])[0]) ** 0.5
+            new = z - B @ (namespace_of(B).matrix_transpose(B) @ z)
+            energy, left = (float(row_norms_squared(v[None, :])[0]) for v in (z, new))
+            if left <= NEW_SHARE * energy:  # the rows learned since then have taken it in
+                return state
+            z = new / left**0.5
         V = namespace_of(state.V).asarray(state.V, copy=True)
         V[:, column] = z
         state = replace(state, V=V)
