@@ -300,3 +300,23 @@ def test_wide_kernel_is_linear_pca_for_every_rule() -> None:
         model = StreamingKernelPCA(2, gamma=0.1, basis=bases.Coherence(0.9), tracker=rule).fit(X)
         ours, exact = model.transform(X[::4]), batch.transform(X[::4])
         assert abs(np.corrcoef(ours[:, 0], exact[:, 0])[0, 1]) > 0.99
+
+
+@pytest.mark.parametrize("forgetting", [1.0, 0.97])
+def test_the_first_centred_row_starts_nothing(forgetting: float) -> None:
+    """It is zero; as rounding noise it once started a component, another one for each block size."""
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    points = np.random.default_rng(1).normal(size=(6, 2))
+    scores = [
+        StreamingKernelPCA(
+            3,
+            gamma=0.4,
+            basis=bases.Landmarks(points),
+            tracker=trackers.RLS(forgetting),
+            batch_size=batch_size,
+        )
+        .partial_fit(X)
+        .transform(X)
+        for batch_size in (1, 64)
+    ]
+    np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-9)

@@ -24,6 +24,7 @@ from kernelstream.backends.arrays import (
 from kernelstream.bases import Projection, Span
 from kernelstream.ledger import Ledger
 from kernelstream.model import Parts, State
+from kernelstream.rounding import in_float32
 from kernelstream.trackers.base import padded
 
 # Rows whose missed parts are looked at together: more is tighter and dearer. As many as there are
@@ -53,10 +54,14 @@ def enter(
         longest=max(state.ledger.longest, n),
     )
     if parts.certify:
+        # Where the error of coordinates is measured, only points are computed with in float64.
+        single = in_float32(block.Z)
+        extent = parts.kernel.extent(X[:1] if single else X, parts.basis.span(state.basis))
+        deviation = measured_deviation(parts, state, X, block) if single else 0.0
         ledger = replace(
             ledger,
-            extent=max(ledger.extent, parts.kernel.extent(X, parts.basis.span(state.basis))),
-            deviation=max(ledger.deviation, measured_deviation(parts, state, X, block)),
+            extent=max(ledger.extent, extent),
+            deviation=max(ledger.deviation, deviation),
         )
     n_orders = len(ledger.fresh_orders)
     points = np.zeros(n, dtype=bool)
@@ -138,7 +143,7 @@ def measured_deviation(parts: Parts, state: State, X: Array, block: Projection) 
     Of each block, on its first row and on the one with the largest numbers.
     """
     span = parts.basis.span(state.basis)
-    if span is None or block.admitted or str(block.Z.dtype).rsplit(".", 1)[-1] != "float32":
+    if span is None or block.admitted:
         return 0.0
     largest = int(np.argmax(to_host(row_norms_squared(X))))
     chosen = np.array([0, largest])

@@ -151,7 +151,8 @@ def certify(parts: Parts, state: State, shown: View) -> Certificate:
         angle_bound=bounds.angle(known, seen, r),
         component_bounds=bounds.outside(known, seen, intervals),
         slack=known.slack / known.energy,
-        proved=not rounding.in_float32(span_of(parts, state)) and not state.ledger.deviation,
+        proved=not rounding.in_float32(span_of(parts, state).projector)
+        and not state.ledger.deviation,
         probability=1.0,
         reason=weakness(known, intervals),
     )
@@ -216,7 +217,7 @@ def obstacle(parts: Parts, state: State) -> str | None:
     if not state.ledger.complete or state.moments.weight <= 0:
         return "the account of missed energy is not complete"
     mean_energy = state.ledger.energy / state.moments.weight
-    if not mean_energy > UNDERFLOW[0 if rounding.in_float32(span) else 1]:
+    if not mean_energy > UNDERFLOW[0 if rounding.in_float32(span.projector) else 1]:
         return "the kernel's values are so small that they underflow; scale the data"
     return None
 

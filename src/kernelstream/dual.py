@@ -44,7 +44,6 @@ from kernelstream.backends.draws import generator
 from kernelstream.bases.base import Span, finite, require_semidefinite
 from kernelstream.kernels import Kernel
 from kernelstream.schedules import Schedule
-from kernelstream.trackers.base import canonical_signs
 from kernelstream.trackers.hebbian import recursion
 
 # Bytes of a kernel block when the block size is left to us: it should stay in reach of the cache.

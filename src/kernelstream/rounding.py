@@ -29,9 +29,9 @@ U32 = float(np.finfo(np.float32).eps) / 2
 MARGIN = 4.0  # errors of float32 coordinates are taken this much larger than the largest measured
 
 
-def in_float32(span: Span) -> bool:
-    """Whether coordinates are computed in single precision."""
-    return str(span.projector.dtype).rsplit(".", 1)[-1] == "float32"
+def in_float32(x: Array) -> bool:
+    """Whether numbers are in single precision, in any namespace."""
+    return str(x.dtype).rsplit(".", 1)[-1] == "float32"
 
 
 def slack(kernel: Kernel, ledger: Ledger, span: Span, S: np.ndarray) -> float:
@@ -41,7 +41,7 @@ def slack(kernel: Kernel, ledger: Ledger, span: Span, S: np.ndarray) -> float:
     use, so four times the largest error that was measured along the stream stands in for it.
     """
     m, d = (int(n) for n in span.points.shape)
-    single = in_float32(span) or ledger.deviation > 0.0
+    single = in_float32(span.projector) or ledger.deviation > 0.0
     u = U32 if single else U64
     c = kernel.rounding(ledger.extent, d)
     if single:

@@ -329,7 +329,8 @@ def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: fl
         v = v if weights is None else v * to_float64(weights[start : start + k])
         sums = xp.cumulative_sum(z * v[:, None], axis=0) + (total * beta**k)[None, :]
         so_far = xp.cumulative_sum(v) + weight * beta**k
-        rows.append(z - sums / so_far[:, None])
+        # written so that the first row of all is exactly zero: noise would start a component
+        rows.append((z * so_far[:, None] - sums) / so_far[:, None])
         weight, total = float(so_far[-1]), sums[-1, :]
     return rows[0] if len(rows) == 1 else xp.concat(rows, axis=0)
 

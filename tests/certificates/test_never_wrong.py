@@ -165,7 +165,7 @@ def shown_is_wrong(seed: int) -> bool:
     mapped = span.factor.T @ long_kernel(case, span.points, batch.X).astype(float)
     # The exact component and mean, with the part outside of the model's span turned round: what
     # the model knows looks as good as before. Or another component altogether.
-    T = bases.base.transition(parts.kernel, model._view().span, span)
+    T = bases.base.transition(parts.kernel, state.basis.span, span)
     inside, turned = T @ T.T, 2 * T @ T.T - np.eye(span.rank)
     mean = (inside if variant else turned) @ mapped @ batch.share.astype(float)
     v = turned @ mapped @ batch.components(1).astype(float)

@@ -173,9 +173,23 @@ def all_finite(x: Array) -> bool:
     return bool(np.isfinite(total)) or bool(xp.all(xp.isfinite(x)))
 
 
+def canonical_signs(vectors: Array) -> Array:
+    """+1 or −1 for each column: its largest entry becomes positive, the same for every run."""
+    xp = namespace_of(vectors)
+    if vectors.shape[0] == 0:
+        return like(np.ones(vectors.shape[1]), vectors)
+    largest = xp.max(vectors, axis=0)
+    smallest = xp.min(vectors, axis=0)
+    return xp.where(largest >= -smallest, xp.ones_like(largest), -xp.ones_like(largest))
+
+
 def symmetric_eigen(a: Array) -> tuple[Array, Array]:
-    """Eigenvalues in descending order and eigenvectors of a symmetric float64 matrix."""
+    """Eigenvalues in descending order and eigenvectors of a symmetric float64 matrix.
+
+    The largest entry of each vector is positive: libraries differ in the sign.
+    """
     xp = namespace_of(a)
     a = (a + xp.matrix_transpose(a)) / 2
     values, vectors = xp.linalg.eigh(a)
+    vectors = vectors * canonical_signs(vectors)[None, :]
     return xp.flip(values, axis=0), xp.flip(vectors, axis=1)

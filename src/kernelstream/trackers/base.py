@@ -104,13 +104,3 @@ def padded(array: Array, shape: tuple[int, ...]) -> Array:
     whole = like(np.zeros(shape), array)
     whole[tuple(slice(0, n) for n in array.shape)] = array
     return whole
-
-
-def canonical_signs(vectors: Array) -> Array:
-    """+1 or −1 for each column: its largest entry becomes positive, the same for every run."""
-    xp = namespace_of(vectors)
-    if vectors.shape[0] == 0:
-        return like(np.ones(vectors.shape[1]), vectors)
-    largest = xp.max(vectors, axis=0)
-    smallest = xp.min(vectors, axis=0)
-    return xp.where(largest >= -smallest, xp.ones_like(largest), -xp.ones_like(largest))
