@@ -33,6 +33,7 @@ from kernelstream.backends.arrays import (
     Array,
     add_to_columns,
     as_dense,
+    canonical_signs,
     cast,
     like,
     namespace_of,

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
+    canonical_signs,
     cast,
     namespace_of,
     row_norms_squared,
@@ -19,7 +20,7 @@ from kernelstream.backends.arrays import (
 from kernelstream.bases import Basis, Span
 from kernelstream.kernels import Kernel
 from kernelstream.model import Parts, State
-from kernelstream.trackers.base import canonical_signs, padded
+from kernelstream.trackers.base import padded
 
 KEEPS_SIGN = 0.7  # a component keeps its sign while its cosine to the reference is above this
 NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is rounding only

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, like, namespace_of
+from kernelstream.backends.arrays import Array, like
 from kernelstream.part import Part
 
 
