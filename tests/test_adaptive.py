@@ -304,7 +304,7 @@ def test_wide_kernel_is_linear_pca_for_every_rule() -> None:
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.97])
 def test_the_first_centred_row_starts_nothing(forgetting: float) -> None:
-    """It is zero; as rounding noise it once started a component, another one for each block size."""
+    """It is zero; as rounding noise it once started a component, another one for each block."""
     X = np.random.default_rng(0).normal(size=(150, 2))
     points = np.random.default_rng(1).normal(size=(6, 2))
     scores = [

@@ -96,7 +96,7 @@ def patches(images: np.ndarray, n: int, seed: int = 0) -> np.ndarray:
 
 def natural(images: np.ndarray, out: Path, full: bool, tiny: bool) -> dict[str, Any]:
     """40 components for three widths, compared with batch kernel PCA and with linear PCA."""
-    n, epochs = (300, 3) if tiny else (40_000, 20) if full else (10_000, 40)
+    n, epochs = (300, 3) if tiny else (40_000, 20) if full else (10_000, 100)
     X = patches(images, n)
     linear = PCA(R).fit(X)
     of_linear = linear.transform(X)
@@ -115,7 +115,7 @@ def natural(images: np.ndarray, out: Path, full: bool, tiny: bool) -> dict[str, 
         entry = {
             "seconds": seconds,
             "to_linear": summary(angles[sigma]),
-            "not_linear": int(np.sum(shares[sigma] < 0.5)),
+            "not_linear": not_linear(scores, X),
             "odd_one_is_squared_brightness": squared_brightness(scores, of_linear, X),
         }
         if not full:  # 40,000 rows: "a direct application of KPCA is not feasible"
@@ -133,6 +133,12 @@ def linear_share(F: np.ndarray, X: np.ndarray) -> np.ndarray:
     """The share of the variance of each function that a linear function of the pixels explains."""
     F, Q = F - F.mean(axis=0), np.linalg.qr(X - X.mean(axis=0))[0]
     return np.sum((Q.T @ F) ** 2, axis=0) / np.sum(F**2, axis=0)
+
+
+def not_linear(F: np.ndarray, X: np.ndarray) -> int:
+    """How many directions of the span of F are further from linear functions than 45°."""
+    angles = degrees_between(F, X)
+    return int(np.sum(angles > 45.0))
 
 
 def squared_brightness(F: np.ndarray, G: np.ndarray, X: np.ndarray) -> float:
@@ -190,13 +196,14 @@ def draw_patterns(ours: np.ndarray, shares: np.ndarray, linear: np.ndarray, path
     """Two blocks of 4 × 10 pictures: KHA, and linear PCA below."""
     signs = np.sign(np.sum(ours * linear, axis=1, keepdims=True))
     figure, axes = plt.subplots(2, 1, figsize=(7.0, 6.2))
-    names = (f"KHA, Gaussian kernel, σ = {SHOWN:g} (framed: not a linear function)", "linear PCA")
+    ours_name = f"KHA, Gaussian kernel, σ = {SHOWN:g} (framed: over a tenth of it is not linear)"
+    names = (ours_name, "linear PCA")
     for panel, name, block in zip(axes, names, (ours * signs, linear), strict=True):
         panel.imshow(mosaic(block, 10), cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
         panel.set_title(name, loc="left")
         drawing.bare(panel)
         panel.set_frame_on(False)
-    for i in np.flatnonzero(shares < 0.5):
+    for i in np.flatnonzero(shares < 0.9):
         line, column = divmod(int(i), 10)
         corner = (column * (SIDE + GAP) - 1, line * (SIDE + GAP) - 1)
         axes[0].add_patch(
@@ -287,8 +294,8 @@ def claims(results: dict[str, Any]) -> list[dict[str, Any]]:
             "Figure 4: at σ = 40 the components are those of linear PCA",
             "pictures",
             f"{R - shown['to_linear']['above_10_degrees']} of 40 angles are below 10°; "
-            f"{shown['not_linear']} of the 40 components is no linear function: it is the squared "
-            f"brightness (correlation {shown['odd_one_is_squared_brightness']:.3f})",
+            f"{shown['not_linear']} dimension of the span is not linear but the squared brightness "
+            f"(correlation {shown['odd_one_is_squared_brightness']:.3f})",
             shown["not_linear"] == 0,
             "in [0, 1] pixels (the paper does not give its units) σ = 40 is not quite wide enough: "
             "(x·y)²/σ⁴, the second order of the kernel, brings one component of its own, which a "

@@ -16,6 +16,7 @@ from matplotlib.ticker import ScalarFormatter
 from scipy.sparse.linalg import eigsh
 
 from kernelstream import AdaptiveKernelPCA, StreamingKernelPCA, bases, kernels, trackers
+from kernelstream.stream import settled
 from reproductions import drawing
 from reproductions.frame import Data, claim
 
@@ -103,8 +104,21 @@ def follow(model: Any, X: np.ndarray, times: np.ndarray) -> tuple[list[np.ndarra
     coefficients = []
     for start, end in zip(np.append(0, times[:-1]), times, strict=True):
         model.partial_fit(X[start:end])
-        coefficients.append(np.array(model.dual_coef_))
+        coefficients.append(columns(model))
     return coefficients, np.array(model.basis_points_)
+
+
+def columns(model: Any) -> np.ndarray:
+    """Coefficients of the components at unit length, in the order of the rule.
+
+    The estimator shows them ordered by their variance, which changes while they converge; the
+    paper's curves follow the columns of A.
+    """
+    state: Any = settled(model._model).state
+    if not hasattr(state.tracker, "V"):
+        return np.array(model.dual_coef_)
+    V = np.asarray(state.tracker.V)
+    return np.asarray(state.basis.span.factor) @ (V / np.linalg.norm(V, axis=0))
 
 
 def dictionary_size(X: np.ndarray) -> int:

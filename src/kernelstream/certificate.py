@@ -133,6 +133,7 @@ def certify(parts: Parts, state: State, shown: View) -> Certificate:
     if problem is not None:
         return no_certificate(r, problem)
     known, seen = evidence(parts, state), as_shown(parts, state, shown)
+    single = rounding.in_float32(span_of(parts, state).projector)
     if not known.slack + seen.error * known.energy < known.energy:
         return no_certificate(r, "rounding errors are as large as the data; see the documentation")
     intervals = bounds.eigenvalues(known, r)
@@ -151,8 +152,7 @@ def certify(parts: Parts, state: State, shown: View) -> Certificate:
         angle_bound=bounds.angle(known, seen, r),
         component_bounds=bounds.outside(known, seen, intervals),
         slack=known.slack / known.energy,
-        proved=not rounding.in_float32(span_of(parts, state).projector)
-        and not state.ledger.deviation,
+        proved=state.ledger.deviation == 0 and not single,
         probability=1.0,
         reason=weakness(known, intervals),
     )

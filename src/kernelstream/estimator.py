@@ -290,7 +290,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return cast(found, block.dtype)
 
         pieces = range(0, scores.shape[0], QUERY_ROWS)
-        return concatenate_rows([solve(scores[i : min(i + QUERY_ROWS, scores.shape[0]), :]) for i in pieces])
+        return concatenate_rows(
+            [solve(scores[i : min(i + QUERY_ROWS, scores.shape[0]), :]) for i in pieces]
+        )
 
     def reconstruction_error(self, X: Any) -> Array:
         """Squared distance in feature space between each row and its projection on the model.
@@ -585,9 +587,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         xp = namespace_of(X)
         if X.ndim != 2 or X.shape[0] < 1 or X.shape[1] < 1:
             raise ValueError(f"Expected rows of shape (n, d), got an array of shape {X.shape}.")
-        if not xp.isdtype(X.dtype, "real floating"):
-            if xp.isdtype(X.dtype, "complex floating"):
-                raise ValueError("Complex data not supported: give real numbers.")
+        if xp.isdtype(X.dtype, "complex floating"):
+            raise ValueError("Complex data not supported: give real numbers.")
         if X.dtype not in (xp.float32, xp.float64):
             X = to_float64(X)
         if not all_finite(X):

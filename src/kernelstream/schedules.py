@@ -148,11 +148,16 @@ class Automatic(Schedule):
     iteration whose matrix is the covariance of all rows so far: the noise falls like that of the
     batch estimate. A share ``(1 − λ_k/λ_i) c / t`` of what is wrong in direction k is mended at
     row t, so c = 1 would keep the start for ever. c = 3 forgets it, like the "amnesic mean" of
-    candid covariance-free PCA (Weng et al. 2003); of 1.5, 2, 2.5, 3 and 4 it captured most on toy,
-    banana and digit data, and had the best worst seed. No row moves a component by more than
+    candid covariance-free PCA (Weng et al. 2003); it was chosen from 1.5, 2, 2.5, 3
+    and 4 on toy, banana and digit data. No row moves a component by more than
     ``η = 1 / max(k(x,x), |y|²)``, the longest step that cannot overshoot; early steps of small
     components end there. Every quantity scales with the kernel, so a kernel times 100 learns the
     same components.
+
+    It does less well where few rows have most of the energy: with a cubic kernel on standardised
+    data (breast cancer, largest energy 110 times the mean) it captured 0.71 of the variance after
+    one pass, the best constant 0.87. Other gains and limits did not mend that. Scale such data, use
+    ``kernels.Cosine`` or an RBF kernel, make more passes, or use ``trackers.Covariance``.
 
     Parameters
     ----------

@@ -172,7 +172,9 @@ def test_pipeline() -> None:
     X = rows()
     pipeline = make_pipeline(StandardScaler(), model(gamma=0.2), StandardScaler())
     assert pipeline.fit_transform(X).shape == (120, 3)
-    assert list(pipeline[:2].get_feature_names_out()) == [f"streamingkernelpca{i}" for i in range(3)]
+    assert list(pipeline[:2].get_feature_names_out()) == [
+        f"streamingkernelpca{i}" for i in range(3)
+    ]
     assert np.isfinite(make_pipeline(StandardScaler(), model(gamma=0.2)).fit(X).score(X))
 
 
@@ -192,7 +194,10 @@ def test_grid_search_over_gamma() -> None:
         ({"tracker__forgetting": [0.9, 1.0]}, lambda e: e.tracker.forgetting),
         ({"basis__n_points": [5, 30]}, lambda e: len(e.basis_points_)),
         ({"kernel__gamma": [0.1, 1.0]}, lambda e: e.kernel_.gamma),
-        ({"kernel": [kernels.Linear(), kernels.RBF()], "basis": [10, "distance"]}, lambda e: e.basis),
+        (
+            {"kernel": [kernels.Linear(), kernels.RBF()], "basis": [10, "distance"]},
+            lambda e: e.basis,
+        ),
         ({"preimage__alpha": [1e-3, 10.0]}, lambda e: e.preimage.alpha),
     ],
     ids=["tracker", "basis", "kernel", "parts", "preimage"],
@@ -302,7 +307,11 @@ def test_set_output_and_names() -> None:
     names = [f"streamingkernelpca{i}" for i in range(3)]
     assert list(fitted.get_feature_names_out()) == names
     plain = fitted.transform(X)
-    frame = clone(fitted).set_output(transform="pandas").fit_transform(pd.DataFrame(X, index=range(5, 125)))
+    frame = (
+        clone(fitted)
+        .set_output(transform="pandas")
+        .fit_transform(pd.DataFrame(X, index=range(5, 125)))
+    )
     assert isinstance(frame, pd.DataFrame)
     assert list(frame.columns) == names
     assert list(frame.index) == list(range(5, 125))
@@ -382,7 +391,9 @@ def test_float32_in_float32_out_float64_inside(
     for place, array in held:
         if array.dtype == np.float32:
             assert any(name in place for name in per_row), place
-    accumulators = [a for p, a in held if p.endswith((".total", ".scatter", ".V", ".sums", ".mass"))]
+    accumulators = [
+        a for p, a in held if p.endswith((".total", ".scatter", ".V", ".sums", ".mass"))
+    ]
     assert len(accumulators) >= 2
     assert all(a.dtype == np.float64 for a in accumulators)
 
@@ -411,7 +422,9 @@ def test_other_numbers_are_read_as_float64(dtype: Any) -> None:
     np.testing.assert_array_equal(fitted.transform(X), fitted.transform(X.astype(np.float64)))
 
 
-@pytest.mark.parametrize("sparse", [scipy.sparse.csr_matrix, scipy.sparse.csr_array, scipy.sparse.coo_array])
+@pytest.mark.parametrize(
+    "sparse", [scipy.sparse.csr_matrix, scipy.sparse.csr_array, scipy.sparse.coo_array]
+)
 @pytest.mark.parametrize("tracker", TRACKERS)
 @pytest.mark.parametrize("basis", BASES)
 def test_sparse_rows(basis: str, tracker: str, sparse: Any) -> None:
@@ -428,7 +441,9 @@ def test_sparse_rows(basis: str, tracker: str, sparse: Any) -> None:
     np.testing.assert_allclose(
         csr.reconstruction_error(sparse(X)), dense.reconstruction_error(X), atol=1e-8
     )
-    np.testing.assert_allclose(csr.transform_one(sparse(X)[[0]]), dense.transform_one(X[0]), atol=1e-8)
+    np.testing.assert_allclose(
+        csr.transform_one(sparse(X)[[0]]), dense.transform_one(X[0]), atol=1e-8
+    )
     if basis != "fourier":
         assert csr.score(sparse(X)) == pytest.approx(dense.score(X), rel=1e-6)
 
@@ -521,7 +536,9 @@ def test_attributes(kernel: str, basis: str, tracker: str, center: bool, learn: 
         np.testing.assert_allclose(G, np.eye(r), atol=rounding)
 
     # the intercept is the score of the mean, the mean a combination of the points
-    np.testing.assert_allclose(b, A.T @ k(D) @ fitted.mean_coef_, atol=rounding * max(1, abs(b).max()))
+    np.testing.assert_allclose(
+        b, A.T @ k(D) @ fitted.mean_coef_, atol=rounding * max(1, abs(b).max())
+    )
     if not center:
         assert np.all(b == 0)
 
@@ -556,7 +573,9 @@ def test_attributes_of_fourier(tracker: str, center: bool) -> None:
     fitted = model(3, gamma=0.1, basis="fourier", tracker=TRACKERS[tracker], center=center).fit(X)
     scores = fitted.transform(X)
     if tracker == "covariance":
-        np.testing.assert_allclose(np.mean(scores**2, axis=0), fitted.explained_variance_, rtol=1e-9)
+        np.testing.assert_allclose(
+            np.mean(scores**2, axis=0), fitted.explained_variance_, rtol=1e-9
+        )
     for name in ("basis_points_", "dual_coef_", "mean_coef_"):
         assert not hasattr(fitted, name)
         with pytest.raises(AttributeError, match=r"Fourier.*bases\.Centroids"):
@@ -578,7 +597,13 @@ def test_queries_before_the_first_row(name: str) -> None:
 
 
 def test_attributes_before_the_first_row() -> None:
-    for name in ("n_components_", "explained_variance_", "dual_coef_", "kernel_", "n_samples_seen_"):
+    for name in (
+        "n_components_",
+        "explained_variance_",
+        "dual_coef_",
+        "kernel_",
+        "n_samples_seen_",
+    ):
         assert not hasattr(model(), name)
         with pytest.raises(NotFittedError):
             getattr(model(), name)
@@ -684,7 +709,9 @@ def test_scale_standard_of_a_stream_is_that_of_its_first_rows() -> None:
     scaler = StandardScaler().fit(X[:500])
     by_hand = model(2, gamma=0.1, basis="everything", batch_size=100)
     by_hand.partial_fit(scaler.transform(X))
-    np.testing.assert_allclose(stream.transform(X), by_hand.transform(scaler.transform(X)), atol=1e-8)
+    np.testing.assert_allclose(
+        stream.transform(X), by_hand.transform(scaler.transform(X)), atol=1e-8
+    )
 
 
 def test_scale_standard_refuses_sparse_rows() -> None:
@@ -698,7 +725,9 @@ def test_scale_standard_refuses_sparse_rows() -> None:
 @pytest.mark.parametrize("scale", [None, "standard"])
 @pytest.mark.parametrize("tracker", TRACKERS)
 @pytest.mark.parametrize("basis", BASES)
-def test_learn_one_is_partial_fit(basis: str, tracker: str, scale: str | None, tmp_path: Any) -> None:
+def test_learn_one_is_partial_fit(
+    basis: str, tracker: str, scale: str | None, tmp_path: Any
+) -> None:
     X = rows(620)
     parts = {"gamma": 0.1, "basis": BASES[basis], "tracker": TRACKERS[tracker], "scale": scale}
     blocks = model(2, **parts, batch_size=40).partial_fit(X)
@@ -753,7 +782,9 @@ def test_partial_fit_copies_the_rows() -> None:
     reused[:] = 7.0
     again = model(2, gamma=0.1).partial_fit(X)
     np.testing.assert_array_equal(stream.transform(X), expected)
-    np.testing.assert_array_equal(again.partial_fit(X).transform(X), stream.partial_fit(X).transform(X))
+    np.testing.assert_array_equal(
+        again.partial_fit(X).transform(X), stream.partial_fit(X).transform(X)
+    )
 
 
 # --- randomness
