@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kernelstream import StreamingKernelPCA, bases, schedules, trackers
-from kernelstream.stream import settled
+from kernelstream.blocks import settled
 
 # Some examples fold thousands of rows: a time limit would only measure the load of the machine.
 _COMMON: dict[str, Any] = dict(

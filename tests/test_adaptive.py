@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.decomposition import KernelPCA
 
 from kernelstream import AdaptiveKernelPCA, StreamingKernelPCA, bases, kernels, schedules, trackers
-from kernelstream.stream import settled
+from kernelstream.blocks import settled
 from tests import naive_papers
 
 RULES = ("rls", "lms", "subkha")

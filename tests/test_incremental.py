@@ -14,7 +14,7 @@ from sklearn.decomposition import KernelPCA
 from kernelstream import IncrementalKernelPCA, StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.bases.base import transition
 from kernelstream.bases.reduced_set import compressed
-from kernelstream.stream import settled
+from kernelstream.blocks import settled
 from tests import naive_papers
 
 

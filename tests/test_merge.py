@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, bases, kernels, load, storage, trackers
-from kernelstream.stream import caught_up
+from kernelstream.blocks import caught_up
 from tests.certificates.reference import Batch, Case, kernel_object, wrong
 
 POINTS = np.random.default_rng(5).normal(size=(12, 3))

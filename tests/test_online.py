@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import OnlineKernelPCA, StreamingKernelPCA, bases, kernels, schedules, trackers
-from kernelstream.stream import settled
+from kernelstream.blocks import settled
 from tests import naive_papers
 
 

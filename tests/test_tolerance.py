@@ -9,8 +9,8 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, bases, load, storage, trackers
 from kernelstream.bases.growth import Growth, missed_most
+from kernelstream.blocks import caught_up
 from kernelstream.kernels import RBF
-from kernelstream.stream import caught_up
 
 
 def walk(n: int = 6000, seed: int = 0) -> np.ndarray:

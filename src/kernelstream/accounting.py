@@ -58,7 +58,7 @@ def enter(
     if parts.certify:
         # Where the error of coordinates is measured, only points are computed with in float64.
         single = in_float32(block.Z)
-        extent = parts.kernel.extent(X[:1] if single else X, parts.basis.span(state.basis))
+        extent = parts.kernel.extent(X[:1, :] if single else X, parts.basis.span(state.basis))
         deviation = measured_deviation(parts, state, X, block) if single else 0.0
         ledger = replace(
             ledger,
@@ -156,7 +156,8 @@ def measured_deviation(parts: Parts, state: State, X: Array, block: Projection) 
     error = np.linalg.norm(exact - to_host(take_rows(block.Z, chosen)), axis=1)
     off = np.abs(energy - to_host(take_rows(block.energy, chosen)))
     some = energy > 0
-    return float(np.max(np.maximum(error / np.sqrt(energy), off / energy), where=some, initial=0.0))
+    error, off, energy = error[some], off[some], energy[some]
+    return float(np.maximum(error / np.sqrt(energy), off / energy).max(initial=0.0))
 
 
 def after_change(

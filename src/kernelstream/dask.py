@@ -33,6 +33,7 @@ from kernelstream.backends.arrays import Array, cast, concatenate_rows
 from kernelstream.bases import Landmarks
 from kernelstream.bases.base import finite
 from kernelstream.bases.landmarks import FixedState
+from kernelstream.blocks import caught_up, start_rows, view
 from kernelstream.estimator import QUERY_ROWS, StreamingKernelPCA
 from kernelstream.merge import added
 from kernelstream.model import Model, Standard, State
@@ -54,7 +55,6 @@ from kernelstream.parallel import (
     summed,
     with_final_basis,
 )
-from kernelstream.stream import caught_up, start_rows, view
 from kernelstream.view import View
 
 __all__ = ["fit", "partial_fit", "transform", "reconstruction_error"]

@@ -34,11 +34,11 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.blocks import advance, caught_up, learn_all, settled, view, view_of_blocks
 from kernelstream.certificate import Certificate, certify
 from kernelstream.export import to_sklearn
 from kernelstream.merge import merged
 from kernelstream.model import Model, Parts
-from kernelstream.stream import advance, caught_up, learn_all, settled, view, view_of_blocks
 from kernelstream.view import View
 
 QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
@@ -483,7 +483,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _view(self) -> View:
         self._view_exists()
-        return view(self._model)
+        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
+            return view(self._model)
 
     def _standard(self) -> Any:
         model = self._model

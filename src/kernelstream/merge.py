@@ -11,9 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from kernelstream.blocks import caught_up
 from kernelstream.model import Model, Parts, State
 from kernelstream.part import Part
-from kernelstream.stream import caught_up, rebase
+from kernelstream.stream import rebase
 from kernelstream.trackers import Moments
 
 

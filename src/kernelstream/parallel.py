@@ -20,14 +20,8 @@ from kernelstream.backends.arrays import to_host
 from kernelstream.backends.draws import generator
 from kernelstream.bases import Basis, Fourier, Landmarks
 from kernelstream.bases.landmarks import FixedState
-from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.merge import added, merged
-from kernelstream.model import Model, Rows, Standard, State, Waiting
-from kernelstream.part import Part
-from kernelstream.stream import (
+from kernelstream.blocks import (
     advance,
-    begin,
-    blank,
     caught_up,
     folded,
     picked,
@@ -35,6 +29,11 @@ from kernelstream.stream import (
     signed_anew,
     start_rows,
 )
+from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.merge import added, merged
+from kernelstream.model import Model, Rows, Standard, State, Waiting
+from kernelstream.part import Part
+from kernelstream.stream import begin, blank
 from kernelstream.trackers import Tracker
 
 

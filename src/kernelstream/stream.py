@@ -18,191 +18,13 @@ from typing import Any
 import numpy as np
 
 from kernelstream.accounting import after_change, blank_ledger, enter
-from kernelstream.backends.arrays import (
-    Array,
-    cast,
-    largest_entry,
-    like,
-    namespace_of,
-    take_rows,
-    to_float64,
-    to_host,
-    weighted_sum,
-)
-from kernelstream.backends.draws import generator
+from kernelstream.backends.arrays import Array, cast, like, namespace_of, to_float64, weighted_sum
 from kernelstream.bases import Clock, Projection
 from kernelstream.bases.base import finite, residual_energy
-from kernelstream.model import Model, Parts, Rows, Standard, State, Waiting
+from kernelstream.model import Parts, State
 from kernelstream.trackers import Moments
 from kernelstream.trackers.base import padded
-from kernelstream.view import View, components, look
-
-
-def advance(model: Model, X: Array, weights: np.ndarray | None) -> Model:
-    """Learn rows: whole blocks are folded, the rest waits.
-
-    Blocks are counted from the start of the stream, so the model is the same, bit for bit,
-    however the rows are cut into calls.
-    """
-    if model.state is None:
-        missing = start_rows(model) - len(model.waiting)
-        if X.shape[0] < missing:
-            return kept(model, Rows(X, weights))
-        first = Rows(X, weights)[: max(missing, 0)]
-        model = started(model, model.waiting.join(first.X, first.weights))
-    size = model.batch_size
-    fill = -len(model.waiting) % size if len(model.waiting) else 0
-    new = Rows(X, weights)
-    if len(new) < fill:
-        return kept(model, new)
-    if len(model.waiting):
-        head = new[:fill]
-        model = replace(folded(model, model.waiting.join(head.X, head.weights)), waiting=Waiting())
-        new = new[fill:]
-    whole = len(new) - len(new) % size
-    return kept(folded(model, new[:whole]), new[whole:])
-
-
-def kept(model: Model, rows: Rows) -> Model:
-    """Let rows wait for their block.
-
-    Energies are looked at now: a row that the kernel cannot take is refused while the caller knows
-    it, and not together with the innocent rows that complete its block.
-    """
-    known = model.parts.kernel.fixed and (model.standard is not None or not model.standardise)
-    if known and len(rows):
-        finite(model.parts.kernel.diag(model.prepared(rows.X)), model.parts.kernel)
-    return replace(model, waiting=model.waiting.append(rows.X, rows.weights))
-
-
-def start_rows(model: Model) -> int:
-    """Rows that kernel, basis and scaling want to see before the first decision."""
-    return max(
-        1,
-        model.parts.basis.start_rows(),
-        0 if model.parts.kernel.fixed else 500,
-        500 if model.standardise else 0,
-    )
-
-
-def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
-    """Decide what the first rows decide: scaling, the kernel's numbers, the basis.
-
-    ``fit`` knows all rows and takes scaling and the kernel's numbers from them.
-    """
-    first = first.canonical()
-    known = first if all_rows is None else all_rows
-    if model.standardise:
-        model = replace(model, standard=measure(known))
-    kernel = model.parts.kernel
-    require_visible(model.prepared(known.X))
-    if not kernel.fixed:
-        kernel = kernel.fix(model.prepared(known.X), known.weights)
-    parts = replace(model.parts, kernel=kernel)
-    return replace(model, parts=parts, state=begin(parts, model.prepared(first.X), first.weights))
-
-
-def require_visible(X: Array) -> None:
-    """Raise when rows that are not zero are so small that their squares are."""
-    largest = largest_entry(X)
-    if largest > 0 and largest * largest < np.finfo(str(X.dtype).rsplit(".", 1)[-1]).tiny:
-        raise ValueError(
-            f"The largest number in the first rows is {largest:.3g}, whose square underflows "
-            f"{X.dtype}: scale the data (to unit variance, say)."
-        )
-
-
-def measure(rows: Rows) -> Standard:
-    """Mean and deviation of each column; a constant column keeps its unit."""
-    X = to_host(rows.X).astype(float, order="C")
-    # From the first row, in units of the largest difference: a constant column is exactly zero,
-    # and no square leaves the range of float64.
-    first = X[0].copy()
-    X -= first
-    size = np.abs(X).max(axis=0)
-    size[size == 0] = 1.0
-    X /= size
-    mean = np.average(X, axis=0, weights=rows.weights)
-    deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=rows.weights))
-    return Standard(first + mean * size, np.where(deviation > 0, deviation * size, 1.0))
-
-
-def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
-    """Fold rows block by block; the last block may be short."""
-    state = model.state
-    assert state is not None
-    for start in range(0, len(rows), model.batch_size):
-        block = rows[start : start + model.batch_size].canonical()
-        state = fold(model.parts, state, model.prepared(block.X), block.weights, frozen)
-    return replace(model, state=state)
-
-
-def caught_up(model: Model) -> Model:
-    """The model with the waiting rows folded; the stream itself goes on without that."""
-    if not model.waiting:
-        return model
-    if "caught_up" not in model.__dict__:
-        rows = model.waiting.join()
-        begun = started(model, rows) if model.state is None else model
-        model.__dict__["caught_up"] = replace(folded(begun, rows), waiting=Waiting())
-    return model.__dict__["caught_up"]
-
-
-def settled(model: Model) -> Model:
-    """The model with the waiting rows folded and the basis brought up to date: what queries see."""
-    model = caught_up(model)
-    assert model.state is not None
-    change = model.parts.basis.settle(
-        model.parts.kernel, model.state.basis, Clock(model.parts.seed, model.state.n_rows)
-    )
-    if change is None:
-        return model
-    return replace(model, state=rebase(model.parts, model.state, *change))
-
-
-def view(model: Model) -> View:
-    """What a query sees: all rows, those that wait included. Computed once for each model."""
-    if "view" not in model.__dict__:
-        model.__dict__["view"] = view_of_blocks(settled(model))
-    return model.__dict__["view"]
-
-
-def view_of_blocks(model: Model) -> View:
-    """What the finished blocks say, without the rows that wait. Computed once for each state."""
-    state = model.state
-    assert state is not None
-    if "view" not in state.__dict__:
-        state.__dict__["view"] = look(model.parts, state)
-    return state.__dict__["view"]
-
-
-def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
-    """Learn rows that are all at hand: one pass for the basis, one for the statistics.
-
-    The second pass sees every row in the final basis, so nothing is stale. Sequential rules and
-    bases that lose nothing need one pass only.
-    """
-    rows = Rows(X, weights)
-    n = len(rows)
-    order = np.arange(n)
-    if model.parts.basis.order_free:
-        order = generator(model.parts.seed, "order").permutation(n)
-    model = started(model, picked(rows, order[: start_rows(model)]), rows)
-    if model.parts.tracker.sequential or not model.parts.basis.settles_late:
-        return signed_anew(folded(model, rows))
-    for start in range(0, n, model.batch_size):
-        model = folded(model, picked(rows, order[start : start + model.batch_size]))
-    model = settled(model)
-    assert model.state is not None
-    basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
-    empty = blank(model.parts, basis, model.state.moments.total)
-    return signed_anew(folded(replace(model, state=empty), rows, frozen=True))
-
-
-def picked(rows: Rows, index: np.ndarray) -> Rows:
-    """Some of the rows, in a given order."""
-    weights = None if rows.weights is None else rows.weights[index]
-    return Rows(take_rows(rows.X, index), weights)
+from kernelstream.view import components
 
 
 def begin(parts: Parts, X: Array, weights: np.ndarray | None) -> State:
@@ -347,13 +169,6 @@ def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
         ledger=after_change(parts, state, parts.basis.span(basis), T, loss),
         signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
     )
-
-
-def signed_anew(model: Model) -> Model:
-    """Take the signs from the finished model: which rows came first no longer matters."""
-    assert model.state is not None
-    state = replace(model.state, signs=None, next_signs=0)
-    return replace(model, state=keep_signs(model.parts, state))
 
 
 def keep_signs(parts: Parts, state: State) -> State:

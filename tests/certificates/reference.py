@@ -17,8 +17,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, bases, bounds, trackers
+from kernelstream.blocks import caught_up
 from kernelstream.certificate import Certificate, evidence
-from kernelstream.stream import caught_up
 
 U = 2.0**-53
 Long = np.longdouble

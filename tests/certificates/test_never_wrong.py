@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.accounting import blank_ledger, enter
 from kernelstream.bases import Clock
+from kernelstream.blocks import caught_up
 from kernelstream.certificate import certify as certified
-from kernelstream.stream import caught_up
 from tests.certificates.reference import (
     BASES,
     KERNELS,

@@ -313,6 +313,9 @@ def test_rows_without_variance(
         getattr(estimator, method)(X)
         assert_sound(estimator, X)
         assert_sound(estimator, rows(5, seed=3))
+        single = model(kernel=kernel, basis=BASES[basis], tracker=TRACKERS[tracker], center=center)
+        getattr(single, method)(X.astype(np.float32))
+        assert np.all(np.isfinite(single.transform(X.astype(np.float32))))
         if center and tracker == "covariance":
             # equal rows differ by 1e-8 for a kernel with a kink: the root of 1e-16
             rounding = 1e-7 if kernel in ("exponential", "matern") else 1e-14
@@ -477,7 +480,7 @@ def test_a_kernel_function_that_fails_in_the_middle(fault: str, basis: str, trac
 
 
 def test_an_interrupt_between_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernelstream import stream as module
+    from kernelstream import blocks as module
 
     estimator = model(gamma=0.1, basis="everything", batch_size=10).partial_fit(rows(33))
     fold, calls = module.fold, 0

@@ -74,7 +74,8 @@ def assert_goes_on(estimator: StreamingKernelPCA, more: Any, folder: Path) -> No
     estimator.save(path)
     again = load(path)
     assert type(again) is type(estimator)
-    given = {k: getattr(v, "item", lambda v=v: v)() for k, v in estimator.get_params().items()}
+    params = estimator.get_params()
+    given = {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()}
     assert repr(again.get_params()) == repr(given)
     assert saved(again, folder) == path.read_bytes()
     np.testing.assert_array_equal(again.transform(more), estimator.transform(more))

@@ -195,7 +195,7 @@ def test_grid_search_over_gamma() -> None:
         ({"basis__n_points": [5, 30]}, lambda e: len(e.basis_points_)),
         ({"kernel__gamma": [0.1, 1.0]}, lambda e: e.kernel_.gamma),
         (
-            {"kernel": [kernels.Linear(), kernels.RBF()], "basis": [10, "distance"]},
+            {"kernel": [kernels.Laplacian(), kernels.RBF()], "basis": [10, "distance"]},
             lambda e: e.basis,
         ),
         ({"preimage__alpha": [1e-3, 10.0]}, lambda e: e.preimage.alpha),

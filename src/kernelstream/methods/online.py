@@ -9,8 +9,8 @@ import numpy as np
 
 from kernelstream import bases, schedules, trackers
 from kernelstream.backends.arrays import to_host
+from kernelstream.blocks import settled
 from kernelstream.methods.base import PaperMethod
-from kernelstream.stream import settled
 
 MOST_POINTS = 2000  # of the dictionary: Lemma 2 says that it is finite, not that it is small
 
