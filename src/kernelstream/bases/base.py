@@ -213,6 +213,14 @@ def finite(K: Array, kernel: Kernel) -> Array:
 def require_semidefinite(kernel: Kernel, lowest: float, highest: float) -> None:
     """Raise when a kernel matrix has eigenvalues that are negative by more than rounding."""
     if lowest < -_NEGATIVE_SHARE * max(highest, 0.0) or (highest <= 0.0 and lowest < 0.0):
+        if kernel.psd:
+            # Rows of a smooth kernel in sorted order: each adds a little, all are dependent.
+            raise ValueError(
+                f"With the kernel {kernel} these rows are so nearly dependent, in this order, that "
+                "rounding spoiled the basis (a squared distance came out as "
+                f"{lowest:.3g}). Shuffle the rows, use a narrower kernel, or bases.Centroids, "
+                "which does not depend on the order."
+            )
         raise ValueError(
             f"The kernel {kernel} is not positive semidefinite on these rows: its matrix has the "
             f"eigenvalue {lowest:.3g} beside {highest:.3g}. Kernel PCA needs a positive "

@@ -246,16 +246,12 @@ class Centroids(Basis):
             state = replace(state, growth=grown)
         if not self._has_moved(state):
             state = replace(state, variance=state.variance + pace * (spread - state.variance))
-        return state, Projection(Z, energy, missed)
+        return self._judged(state), Projection(Z, energy, missed)
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
     ) -> tuple[CentroidsState, Array] | None:
         """Refresh the points now and then, move or add some when the stream asks for it."""
-        if state.judged_at and state.n >= state.judged_at:
-            helped = state.residual <= 0.9 * state.residual_before
-            patience = 1 if helped else min(2 * state.patience, 64)
-            state = replace(state, patience=patience, judged_at=0)
         wanted = self._wanted(state)
         if wanted:
             return self._grow(kernel, state, clock, wanted)
@@ -359,6 +355,14 @@ class Centroids(Basis):
         rise = state.residual - state.reference
         noise = math.sqrt(state.variance / self._window)
         return state.residual > RISE * state.reference and rise > SIGMAS * noise
+
+    def _judged(self, state: CentroidsState) -> CentroidsState:
+        """Wait longer before the next move where the last one did not help."""
+        if not state.judged_at or state.n < state.judged_at:
+            return state
+        helped = state.residual <= 0.9 * state.residual_before
+        patience = 1 if helped else min(2 * state.patience, 64)
+        return replace(state, patience=patience, judged_at=0)
 
     def _can_gain(self, state: CentroidsState) -> bool:
         """Nothing to gain where the points hold everything, as with few different rows."""
