@@ -21,7 +21,7 @@ FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch reproduce clean
+.PHONY: help setup demo lint test test-all test-torch bench reproduce clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,7 +51,7 @@ test: lint ## lint, then the tests; this is what the continuous integration runs
 # pytest exits with 5 when it finds no test, which is no failure for the slow ones.
 test-all: test ## test, then the slow tests, then the tests without compilation
 	$(FRESH_CACHE) $(PYTEST) -m "slow and not cuda" || test $$? -eq 5
-	NUMBA_DISABLE_JIT=1 $(ONE_THREAD) $(PYTEST) -m "not slow and not cuda"
+	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=no-jit $(ONE_THREAD) $(PYTEST) -m "not slow and not cuda"
 
 $(TORCH_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet torch==$(TORCH)
@@ -59,6 +59,10 @@ $(TORCH_STAMP): $(STAMP)
 
 test-torch: $(TORCH_STAMP) ## install PyTorch, test the array namespaces with it
 	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/test_arrays.py
+
+bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH is a folder with mnist.npz
+	$(BIN)/python -m benchmarks.peers $(if $(DATA),--data $(DATA))
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.methods
 
 reproduce: $(STAMP) ## the papers' experiments again; DATA=PATH is a folder with mnist.npz and so on
 	$(ONE_THREAD) $(BIN)/python -m reproductions $(if $(DATA),--data $(DATA))
