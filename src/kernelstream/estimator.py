@@ -573,7 +573,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _of_our_kind(self, X: Array) -> Array:
         """An array of the namespace that the model lives in, or an error."""
-        model = self._model
+        model = getattr(self, "_model", None)
+        if model is None or not model.n_rows:  # nothing is held yet (a cluster checks its chunks)
+            return X
         held = model.waiting.rows[0] if model.state is None else model.state.moments.total
         ours, given = namespace_of(held), namespace_of(X)
         if ours is not given:
