@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml
 		echo "kernelstream needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || { \
 		echo "Could not make .venv. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --editable ".[dev,plot,cli,demo,dask]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,plot,images,cli,report,demo,dask]"
 	@touch $@
 
 demo: $(STAMP) ## see it work
