@@ -7,17 +7,31 @@ the rows. A query folds the waiting rows on the side and forgets that it did.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, largest_entry, take_rows, to_host
+from kernelstream.backends.arrays import (
+    Array,
+    as_dense,
+    largest_entry,
+    namespace_of,
+    take_rows,
+    to_float64,
+    to_host,
+)
 from kernelstream.backends.draws import generator
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
-from kernelstream.model import Model, Rows, Standard, Waiting
+from kernelstream.model import Model, Parts, Rows, Standard, Waiting
 from kernelstream.stream import begin, blank, fold, keep_signs, rebase
 from kernelstream.view import View, look
+
+# Variance below this share of the energy is lost in the factor of the basis, whose rank ends at
+# 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
+HIDDEN_SHARE = 1e-9
+MOST_COMPARED = 256  # rows that are compared to find that out
 
 
 def advance(model: Model, X: Array, weights: np.ndarray | None) -> Model:
@@ -81,6 +95,10 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
     if not kernel.fixed:
         kernel = kernel.fix(model.prepared(known.X), known.weights)
     parts = replace(model.parts, kernel=kernel)
+    if all_rows is not None:
+        hidden = hidden_variance(parts, model.prepared(known.X))
+        if hidden is not None:
+            raise ValueError(hidden)
     return replace(model, parts=parts, state=begin(parts, model.prepared(first.X), first.weights))
 
 
@@ -92,6 +110,34 @@ def require_visible(X: Array) -> None:
             f"The largest number in the first rows is {largest:.3g}, whose square underflows "
             f"{X.dtype}: scale the data (to unit variance, say)."
         )
+
+
+def hidden_variance(parts: Parts, X: Array) -> str | None:
+    """Say so in words when rounding would hide all that makes the rows differ.
+
+    Energies far above the variance (a linear kernel on rows far from the origin, a Gaussian much
+    wider than the data) leave it below the rank floor of the basis: the answer would be zero.
+    """
+    if not parts.center:
+        return None
+    X = to_float64(as_dense(take_rows(X, evenly_spaced(int(X.shape[0]), MOST_COMPARED))))
+    if not bool(namespace_of(X).any(X[:1, :] != X)):
+        return None  # equal rows have no variance, and zero is the right answer
+    K = to_host(finite(parts.kernel.gram(X), parts.kernel))
+    energy = float(np.trace(K)) / len(K)
+    share = 1.0 - float(K.mean()) / energy if energy > 0 else 1.0
+    if share > HIDDEN_SHARE:
+        return None
+    return (
+        f"With the kernel {parts.kernel} the variance of these rows is {max(share, 0.0):.1g} of "
+        "their energy in feature space, so little that rounding would hide it. Subtract their mean "
+        "and scale them (scale='standard' does both), or choose other kernel parameters."
+    )
+
+
+def evenly_spaced(n: int, most: int) -> np.ndarray:
+    """At most ``most`` of the indices below n, spread over all of them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
 def measure(rows: Rows) -> Standard:
@@ -113,6 +159,12 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     """Fold rows block by block; the last block may be short."""
     state = model.state
     assert state is not None
+    if state.n_rows == 0 and len(rows) and not frozen:
+        first = rows[: model.batch_size]
+        hidden = hidden_variance(model.parts, model.prepared(first.X))
+        if hidden is not None:
+            # A stream may start at rest and move later: no reason to refuse it.
+            warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
     for start in range(0, len(rows), model.batch_size):
         block = rows[start : start + model.batch_size].canonical()
         state = fold(model.parts, state, model.prepared(block.X), block.weights, frozen)

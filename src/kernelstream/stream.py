@@ -52,7 +52,19 @@ def fold(
     parts: Parts, state: State, X: Array, weights: np.ndarray | None, frozen: bool = False
 ) -> State:
     """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
-    tracker, before = parts.tracker, state.moments
+    start, n = 0, int(X.shape[0])
+    while start < n:  # once, unless a growing basis must be revised on the way
+        w = None if weights is None else weights[start:]
+        state, n_read = fold_rows(parts, state, X[start:, :], w, frozen)
+        start += n_read
+    return keep_signs(parts, state)
+
+
+def fold_rows(
+    parts: Parts, state: State, X: Array, weights: np.ndarray | None, frozen: bool
+) -> tuple[State, int]:
+    """Learn rows as far as the basis can read them without a revision; also how many these are."""
+    tracker, given, before = parts.tracker, state, state.moments
     clock, faded = forget(tracker.forgetting, X.shape[0], weights, parts.seed, state.n_rows)
     state = decay(parts, state, clock.decay)
 
@@ -61,6 +73,10 @@ def fold(
         block = express(parts, state.basis, X)
     else:
         basis, block = parts.basis.project(parts.kernel, state.basis, X, faded, clock)
+        n_read = int(block.Z.shape[0])
+        if n_read < X.shape[0]:
+            w = None if weights is None else weights[:n_read]
+            return fold_rows(parts, given, X[:n_read, :], w, frozen)
         state = replace(state, basis=basis)
     if tracker.needs_points:
         points = parts.basis.own_coordinates(parts.kernel, state.basis)
@@ -99,7 +115,7 @@ def fold(
     change = None if frozen else parts.basis.revise(parts.kernel, state.basis, clock)
     if change is not None:
         state = rebase(parts, state, *change)
-    return keep_signs(parts, state)
+    return state, int(X.shape[0])
 
 
 def express(parts: Parts, basis: Any, X: Array) -> Projection:

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from kernelstream.backends.arrays import (
     Array,
     cast,
     is_sparse,
+    like,
     namespace_of,
     row_norms_squared,
     symmetric_eigen,
+    take_rows,
     to_float64,
     to_host,
 )
@@ -75,7 +78,8 @@ class Projection:
 
     ``energy`` is k(x,x) of each row, ``residual`` what the basis misses of it. Rows before
     ``fresh_from`` were expressed before the last point was admitted; ``admitted`` are the rows of
-    the block that became points, in order.
+    the block that became points, in order. It may end before the block does, when the basis must be
+    revised before it can go on.
     """
 
     Z: Array
@@ -176,6 +180,24 @@ def factorise(kernel: Kernel, points: Array) -> Span:
     rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
     factor = vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
     return Span(points, factor, cast(factor, points.dtype))
+
+
+def independent(
+    kernel: Kernel, points: Array, energies: np.ndarray, share: float
+) -> tuple[Span, np.ndarray]:
+    """The points that do not depend on the others, and which they are: a pivoted Cholesky factor.
+
+    The point that is worst expressed by those before it comes next, until what is left of every
+    point is below ``share`` of its energy. That order keeps the factor as small as it can be.
+    """
+    # correlations: a point of small norm counts as much as one of large
+    scale = 1.0 / np.sqrt(energies)
+    gram = to_host(kernel.gram(to_float64(points))) * scale[:, None] * scale[None, :]
+    lower, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram, lower=1, tol=share)
+    kept = np.asarray(pivots[:rank]) - 1
+    inverse = scipy.linalg.solve_triangular(lower[:rank, :rank], np.eye(rank), lower=True)
+    factor = like(scale[kept][:, None] * inverse.T, points, namespace_of(points).float64)
+    return Span(take_rows(points, kept), factor, factor), kept
 
 
 def transition(kernel: Kernel, old: Span, new: Span) -> Array:
