@@ -119,7 +119,7 @@ def test_exact_bases_equal_scikit_learn(name, basis, learn):
 
 ORDERED = {
     "line": np.linspace(0.0, 3.0, 200)[:, None],
-    "long line": np.linspace(0.0, 40.0, 200)[:, None],
+    "long line": np.linspace(0.0, 12.0, 200)[:, None],
     "curve": np.column_stack(
         [np.sin(np.linspace(0.0, 6.0, 200)), np.cos(np.linspace(0.0, 9.0, 200))]
     ),
