@@ -65,9 +65,11 @@ def kept(model: Model, rows: Rows) -> Model:
     Energies are looked at now: a row that the kernel cannot take is refused while the caller knows
     it, and not together with the innocent rows that complete its block.
     """
-    known = model.parts.kernel.fixed and (model.standard is not None or not model.standardise)
-    if known and len(rows):
-        finite(model.parts.kernel.diag(model.prepared(rows.X)), model.parts.kernel)
+    if len(rows) and (model.standard is not None or not model.standardise):
+        X, kernel = model.prepared(rows.X), model.parts.kernel
+        # A width that is still to be chosen does not matter for whether an energy overflows.
+        kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
+        finite(kernel.diag(X), kernel)
     return replace(model, waiting=model.waiting.append(rows.X, rows.weights))
 
 

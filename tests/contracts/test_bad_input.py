@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -368,6 +369,21 @@ def test_variance_that_rounding_hides_is_never_lost_in_silence(kernel: str, basi
     model(3, **settings).fit(np.tile(X[:1], (20, 1)))
     # what is not centred is dominated by the mean, and says so itself
     model(3, center=False, **settings).fit(X)
+
+
+@pytest.mark.parametrize(
+    "kernel", [kernels.Polynomial(), kernels.RBF("median") * kernels.Polynomial()], ids=str
+)
+def test_a_row_that_overflows_is_refused_before_the_stream_has_begun(kernel: Any) -> None:
+    """The kernel's width is not chosen yet; the row must not block the rows that come with it."""
+    stream = StreamingKernelPCA(2, kernel=kernel).partial_fit(rows(10, 3))
+    before = pickle.dumps(stream)
+    bad = rows(5, 3, seed=1)
+    bad[2] = 1e140
+    with pytest.raises(ValueError, match="not finite"):
+        stream.partial_fit(bad)
+    assert pickle.dumps(stream) == before
+    assert stream.partial_fit(rows(600, 3, seed=2)).n_samples_seen_ == 610
 
 
 def test_only_constant_columns() -> None:
