@@ -30,8 +30,8 @@ from kernelstream.trackers.base import padded
 # Rows whose missed parts are looked at together: more is tighter and dearer. As many as there are
 # points, so that the work for a row stays in proportion to that of the fold.
 FEWEST_ROWS, MOST_ROWS = 128, 512
-# The error of float32 coordinates is measured in the first blocks, then in every fourth.
-FIRST_MEASURED, MEASURED_EVERY = 8, 4
+# The error of float32 coordinates is measured in the first blocks, then now and then.
+FIRST_MEASURED, MEASURED_EVERY = 8, 16
 
 
 def blank_ledger(parts: Parts) -> Ledger:

@@ -31,7 +31,7 @@ from kernelstream.view import View, look
 # Variance below this share of the energy is lost in the factor of the basis, whose rank ends at
 # 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
 HIDDEN_SHARE = 1e-9
-MOST_COMPARED = 256  # rows that are compared to find that out
+MOST_COMPARED = 64  # rows that are compared to find that out
 
 
 def advance(model: Model, X: Array, weights: np.ndarray | None) -> Model:

@@ -17,7 +17,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_random_state, validate_data
+from sklearn.utils.validation import assert_all_finite, check_random_state, validate_data
 
 from kernelstream import bases, kernels, preimages, storage, trackers
 from kernelstream.backends.arrays import (
@@ -545,10 +545,10 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _learnable(self, X: Any, weights: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
         """Rows to learn, in the type of the stream, and their weights; zero weights dropped."""
-        X = self._validated(X, reset)
+        X = self._validated(X, reset, check_finite=False)
         if not reset:
             X = cast(X, getattr(namespace_of(X), self._model.dtype))
-        X = summable(X)
+        X = summable(X)  # of a number that is not finite, no square is: one look for both
         if weights is None:
             return X, None
         host = checked_weights(weights, int(X.shape[0]))
@@ -563,12 +563,18 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         standard = self._standard() if prepared else None
         return X if standard is None else standard.apply(X)
 
-    def _validated(self, X: Any, reset: bool) -> Array:
+    def _validated(self, X: Any, reset: bool, check_finite: bool = True) -> Array:
         if is_foreign(X):
             X = self._validated_foreign(X, reset)
         else:
-            dtypes = [np.float64, np.float32]
-            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtypes)
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=check_finite,
+            )
         return X if reset else self._of_our_kind(X)
 
     def _of_our_kind(self, X: Array) -> Array:
@@ -702,9 +708,11 @@ def summable(X: Array) -> Array:
     A row may wait for its block to be complete: what no kernel could take must be refused now,
     while the caller knows it, and not when the block is folded.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         fine = all_finite(4.0 * row_norms_squared(X))
     if not fine:
+        if not is_foreign(X):
+            assert_all_finite(X, input_name="X")
         raise ValueError(
             f"X has rows so large that their squared norm overflows {X.dtype}: scale the data"
             " (to unit variance, say), or leave these rows out."

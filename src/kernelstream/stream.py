@@ -24,7 +24,7 @@ from kernelstream.bases.base import finite, residual_energy
 from kernelstream.model import Parts, State
 from kernelstream.trackers import Moments
 from kernelstream.trackers.base import padded
-from kernelstream.view import components
+from kernelstream.view import reference
 
 
 def begin(parts: Parts, X: Array, weights: np.ndarray | None) -> State:
@@ -197,5 +197,8 @@ def keep_signs(parts: Parts, state: State) -> State:
         return state
     beta = parts.tracker.forgetting
     memory = math.inf if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
-    _, vectors, _ = components(parts, state)
-    return replace(state, signs=vectors, next_signs=state.n_rows + int(min(state.n_rows, memory)))
+    return replace(
+        state,
+        signs=reference(parts, state),
+        next_signs=state.n_rows + int(min(state.n_rows, memory)),
+    )

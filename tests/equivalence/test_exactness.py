@@ -153,11 +153,12 @@ def test_rows_in_order_under_a_smooth_kernel(name, gamma, batch_size):
 @pytest.mark.parametrize("tracker", ["hebbian", "rls", "incremental-svd"])
 def test_other_trackers_go_through_a_new_order_of_the_points(tracker):
     X = ORDERED["curve"]
-    rule, r, passes, cosine = {
+    settings: dict[str, tuple[trackers.Tracker, int, int, float]] = {
         "hebbian": (trackers.Hebbian(), 2, 5, 0.9),
         "rls": (trackers.RLS(forgetting=1.0), 2, 5, 0.8),
         "incremental-svd": (trackers.IncrementalSVD(), 30, 1, 0.999999),
-    }[tracker]
+    }
+    rule, r, passes, cosine = settings[tracker]
     model = StreamingKernelPCA(r, gamma=1.0, basis=bases.Everything(), tracker=rule, random_state=0)
     for _ in range(passes):
         model.partial_fit(X)
@@ -172,7 +173,7 @@ def naive_cosines(A, B):
 
 def test_merging_models_of_ordered_rows():
     X = ORDERED["curve"]
-    make = dict(gamma=1.0, basis=bases.Everything())
+    make: dict[str, Any] = dict(gamma=1.0, basis=bases.Everything())
     one = StreamingKernelPCA(3, **make).partial_fit(X[:130])
     two = StreamingKernelPCA(3, **make).partial_fit(X[130:])
     exact = KernelPCA(3, kernel="rbf", gamma=1.0, eigen_solver="dense").fit(X).eigenvalues_

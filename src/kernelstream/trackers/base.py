@@ -96,6 +96,13 @@ class Tracker(Part):
     ) -> tuple[Array, Array, Array]:
         """Variances in descending order, unit vectors as columns, and the mean they refer to."""
 
+    def followed(
+        self, state: Any, moments: Moments, center: bool, start: Array
+    ) -> tuple[Array, Array]:
+        """Approximate components and their mean, from earlier components: no more than a sign."""
+        _, vectors, mean = self.components(state, moments, center)
+        return vectors[:, : start.shape[1]], mean
+
 
 def padded(array: Array, shape: tuple[int, ...]) -> Array:
     """``array`` with zeros appended up to ``shape``."""
