@@ -65,8 +65,10 @@ def kept(model: Model, rows: Rows) -> Model:
     Energies are looked at now: a row that the kernel cannot take is refused while the caller knows
     it, and not together with the innocent rows that complete its block.
     """
-    if len(rows) and (model.standard is not None or not model.standardise):
-        X, kernel = model.prepared(rows.X), model.parts.kernel
+    kernel = model.parts.kernel
+    scaled = model.standard is not None or not model.standardise
+    if len(rows) and scaled and not kernel.unit_norm:
+        X = model.prepared(rows.X)
         # A width that is still to be chosen does not matter for whether an energy overflows.
         kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
         finite(kernel.diag(X), kernel)

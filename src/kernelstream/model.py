@@ -74,9 +74,14 @@ class Waiting:
 
     rows: tuple[Array, ...] = ()
     weights: tuple[np.ndarray | None, ...] = ()
+    count: int = -1  # rows in all, counted when not given
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            object.__setattr__(self, "count", sum(int(block.shape[0]) for block in self.rows))
 
     def __len__(self) -> int:
-        return sum(int(block.shape[0]) for block in self.rows)
+        return self.count
 
     def join(self, X: Array | None = None, weights: np.ndarray | None = None) -> Rows:
         """The waiting rows followed by ``X``, in one piece."""
@@ -104,6 +109,7 @@ class Waiting:
         return Waiting(
             (*self.rows, copy),
             (*self.weights, None if weights is None else np.array(weights, dtype=float)),
+            self.count + int(X.shape[0]),
         )
 
 
