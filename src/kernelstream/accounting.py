@@ -15,6 +15,7 @@ from kernelstream import rounding
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
+    like,
     namespace_of,
     row_norms_squared,
     take_rows,
@@ -48,8 +49,8 @@ def enter(
     """Enter the energies of a block; rows before the last admitted point become stale with it."""
     n = int(block.Z.shape[0])
     w = np.ones(n) if weights is None else weights
-    energy = w * to_host(block.energy).astype(float)
-    missed = w * to_host(block.residual).astype(float)
+    # added up where the rows are: a device hands over sums, not rows
+    on_device = None if weights is None else like(weights, block.residual)
     ledger = replace(
         state.ledger,
         blocks=state.ledger.blocks + 1,
@@ -66,20 +67,29 @@ def enter(
             deviation=max(ledger.deviation, deviation),
         )
     n_orders = len(ledger.fresh_orders)
-    points = np.zeros(n, dtype=bool)
-    points[list(block.admitted)] = True
     for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
         if rows.stop > rows.start:
             orders, total = spectrum(parts, state, X[rows, :], block, rows, w, n_orders)
+            points = [i for i in block.admitted if rows.start <= i < rows.stop]
             ledger = ledger.fold(
-                float(energy[rows].sum()),
-                max(float(missed[rows].sum()), total),
+                weighted_total(block.energy[rows], on_device, rows),
+                max(weighted_total(block.residual[rows], on_device, rows), total),
                 orders,
-                exact=float(energy[rows][points[rows]].sum()),
+                exact=float((w[points] * to_host(take_rows(block.energy, points))).sum())
+                if points
+                else 0.0,
             )
         if block.admitted and rows.start == 0:
             ledger = grown(ledger, state, block, w)
     return ledger
+
+
+def weighted_total(values: Array, weights: Array | None, rows: slice) -> float:
+    """Σ w v over some rows, in float64."""
+    xp = namespace_of(values)
+    if weights is None:
+        return float(xp.sum(values, dtype=xp.float64))
+    return float(xp.sum(to_float64(values) * weights[rows]))
 
 
 def grown(ledger: Ledger, state: State, block: Projection, w: np.ndarray) -> Ledger:

@@ -20,7 +20,7 @@ import numpy as np
 from kernelstream.accounting import after_change, blank_ledger, enter
 from kernelstream.backends.arrays import Array, cast, like, namespace_of, to_float64, weighted_sum
 from kernelstream.bases import Clock, Projection
-from kernelstream.bases.base import finite, residual_energy
+from kernelstream.bases.base import residual_energy
 from kernelstream.model import Parts, State
 from kernelstream.trackers import Moments
 from kernelstream.trackers.base import padded
@@ -120,9 +120,9 @@ def fold_rows(
 
 def express(parts: Parts, basis: Any, X: Array) -> Projection:
     """A block in the coordinates of a basis that does not change."""
-    Z = finite(parts.basis.coordinates(parts.kernel, basis, X), parts.kernel)
-    energy = finite(parts.kernel.diag(cast(X, Z.dtype)), parts.kernel)
-    return Projection(Z, energy, residual_energy(energy, Z))
+    Z = parts.basis.coordinates(parts.kernel, basis, X)
+    energy = parts.kernel.diag(cast(X, Z.dtype))
+    return Projection(Z, energy, residual_energy(parts.kernel, energy, Z))
 
 
 def forget(

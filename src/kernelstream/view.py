@@ -183,7 +183,8 @@ def reference(parts: Parts, state: State) -> Array:
     rank = parts.basis.rank(state.basis)
     if state.signs is None or kept is None or 4 * kept > rank:
         _, vectors, mean = parts.tracker.components(state.tracker, state.moments, parts.center)
-        vectors = vectors[:, :kept]
+        if kept is not None and kept < vectors.shape[1]:
+            vectors = vectors[:, :kept]
     else:
         start = padded(state.signs, (rank, int(state.signs.shape[1])))
         vectors, mean = parts.tracker.followed(state.tracker, state.moments, parts.center, start)

@@ -15,6 +15,9 @@ import array_api_compat.numpy
 import numpy as np
 import scipy.sparse
 
+# Eigenvalue problems up to this size are sent from a GPU to the host, which is faster at them.
+HOST_EIGEN = 512
+
 Array = Any  # an array of any supported namespace; CSR where rows of data are meant
 
 
@@ -36,6 +39,21 @@ def namespace_of(*arrays: Any) -> Any:
     """The array namespace of the arguments; NumPy for CSR rows and for host values."""
     known = [x for x in arrays if is_foreign(x)]
     return array_api_compat.array_namespace(*known) if known else array_api_compat.numpy
+
+
+def on_accelerator(x: Any) -> bool:
+    """Whether ``x`` lives on a GPU or the like: launches are dear there, and work is cheap."""
+    return is_foreign(x) and "cpu" not in str(array_api_compat.device(x)).lower()
+
+
+def overwrite(function: str, x: Array, *others: float) -> Array:
+    """``xp.function(x, *others)``, in the memory of ``x`` where the namespace can do that."""
+    if isinstance(x, np.ndarray):
+        return getattr(np, function)(x, *others, out=x)
+    if array_api_compat.is_torch_array(x):
+        in_place = {"maximum": "clamp_min_", "minimum": "clamp_max_"}.get(function, f"{function}_")
+        return getattr(x, in_place)(*others)
+    return getattr(namespace_of(x), function)(x, *others)
 
 
 def as_dense(x: Any) -> Array:
@@ -112,14 +130,23 @@ def row_norms_squared(x: Array) -> Array:
         return np.asarray(x.multiply(x).sum(axis=1)).ravel()
     if isinstance(x, np.ndarray):
         return np.einsum("ij,ij->i", x, x)
-    return namespace_of(x).sum(x * x, axis=1)
+    xp = namespace_of(x)
+    if array_api_compat.is_torch_array(x):
+        lengths = xp.linalg.vector_norm(x, axis=1)  # one pass, no x² in memory
+        return lengths * lengths
+    return xp.sum(x * x, axis=1)
 
 
-def product(x: Array, y: Array) -> Array:
-    """``x yᵀ``: rows against points; ``x`` may be CSR."""
-    if is_sparse(x):
-        return np.asarray(x @ y.T)
-    return x @ namespace_of(y).matrix_transpose(y)
+def product(x: Array, y: Array, bias: Array | None = None) -> Array:
+    """``x yᵀ``, plus a number for each column: rows against points; ``x`` may be CSR."""
+    if bias is not None and array_api_compat.is_torch_array(x):
+        import torch
+
+        return torch.addmm(bias, x, y.T)  # added while the product is written
+    xy = np.asarray(x @ y.T) if is_sparse(x) else x @ namespace_of(y).matrix_transpose(y)
+    if bias is not None:
+        xy += bias[None, :]
+    return xy
 
 
 def weighted_gram(z: Array, weights: Array | None) -> Array:
@@ -152,9 +179,13 @@ def sum_by_label(
     dtype = np.float64 if weights is not None or is_foreign(x) else x.dtype
     w = np.ones(n, dtype) if weights is None else np.asarray(weights, dtype=np.float64)
     if is_foreign(x):
-        indicator = np.zeros((n_labels, n))
-        indicator[labels, np.arange(n)] = w
-        return to_float64(like(indicator, x, x.dtype) @ x)
+        # A product again: scattered additions on a device come in no fixed order.
+        xp = namespace_of(x)
+        cells = like(np.arange(n_labels), x)
+        indicator = cast(cells[:, None] == like(labels, x)[None, :], x.dtype)
+        if weights is not None:
+            indicator = indicator * like(w, x, x.dtype)[None, :]
+        return xp.astype(indicator @ x, xp.float64)
     # one entry a column: the rows are read in order and added where they belong
     indicator = scipy.sparse.csc_array((w, labels, np.arange(n + 1)), shape=(n_labels, n))
     return np.asarray(as_dense(indicator @ x), dtype=np.float64)
@@ -195,6 +226,9 @@ def symmetric_eigen(a: Array) -> tuple[Array, Array]:
     """
     xp = namespace_of(a)
     a = (a + xp.matrix_transpose(a)) / 2
-    values, vectors = xp.linalg.eigh(a)
+    if on_accelerator(a) and a.shape[0] <= HOST_EIGEN:
+        values, vectors = (like(x, a) for x in np.linalg.eigh(to_host(a)))
+    else:
+        values, vectors = xp.linalg.eigh(a)
     vectors = vectors * canonical_signs(vectors)[None, :]
     return xp.flip(values, axis=0), xp.flip(vectors, axis=1)

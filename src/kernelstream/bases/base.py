@@ -15,6 +15,7 @@ from kernelstream.backends.arrays import (
     is_sparse,
     like,
     namespace_of,
+    overwrite,
     row_norms_squared,
     symmetric_eigen,
     take_rows,
@@ -213,10 +214,14 @@ def same_points(a: Span, b: Span) -> bool:
     return a.points.shape == b.points.shape and bool(xp.all(a.points == b.points))
 
 
-def residual_energy(energy: Array, Z: Array) -> Array:
-    """ε = k(x,x) − |z|², clipped at zero: below it is rounding."""
-    xp = namespace_of(Z)
-    return xp.clip(energy - row_norms_squared(Z), min=0.0)
+def residual_energy(kernel: Kernel, energy: Array, Z: Array) -> Array:
+    """ε = k(x,x) − |z|², clipped at zero: below it is rounding.
+
+    Energies and coordinates that are not finite raise: both would be seen here, in one number a
+    row.
+    """
+    missed = finite(energy - row_norms_squared(Z), kernel)
+    return overwrite("maximum", missed, 0.0)
 
 
 def finite(K: Array, kernel: Kernel) -> Array:

@@ -36,7 +36,6 @@ from kernelstream.bases.base import (
     Span,
     distinct_rows,
     factorise,
-    finite,
     residual_energy,
     same_points,
     transition,
@@ -179,7 +178,7 @@ class Centroids(Basis):
         Z = span.coordinates(kernel, X)
         energy = kernel.diag(X)
         unit = float(np.average(to_host(energy).astype(float), weights=w)) or 1.0
-        missed = to_host(residual_energy(energy, Z)).astype(float) / unit
+        missed = to_host(residual_energy(kernel, energy, Z)).astype(float) / unit
         residual = float(np.average(missed, weights=w))
         n = X.shape[0]
         reference = 1.15 * residual  # in-sample residuals are too small
@@ -220,9 +219,9 @@ class Centroids(Basis):
     ) -> tuple[CentroidsState, Projection]:
         """Express a block, add its rows to their cells, and watch the residual."""
         labels, K = assign(kernel, X, state.span.points)
-        Z = finite(K, kernel) @ state.span.projector
-        energy = finite(kernel.diag(X), kernel)
-        missed = residual_energy(energy, Z)
+        Z = K @ state.span.projector
+        energy = kernel.diag(X)
+        missed = residual_energy(kernel, energy, Z)
         m = state.span.points.shape[0]
         n = X.shape[0]
         sums = sum_by_label(X, labels, m, weights)

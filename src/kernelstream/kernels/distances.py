@@ -11,16 +11,17 @@ from kernelstream.backends.arrays import (
     cast,
     is_sparse,
     namespace_of,
+    overwrite,
     product,
     row_norms_squared,
     take_rows,
     to_host,
 )
-from kernelstream.kernels.base import overwrite, representable
+from kernelstream.kernels.base import representable
 
 
-def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
-    """``|x_i − y_j|²`` by one matrix product, for rows X (dense or CSR) and dense points Y.
+def squared_distances(X: Array, Y: Array, resolution: float = 0.0, factor: float = 1.0) -> Array:
+    """``factor · |x_i − y_j|²`` by one matrix product, for rows X (dense or CSR) and points Y.
 
     The sum ``|x|² + |y|² − 2 x·y`` loses about ``eps · |y|²`` to cancellation, which matters when
     the data lie far from the origin compared with the distances of interest. Then both are shifted
@@ -33,11 +34,13 @@ def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
     resolution : float, default=0
         One over the square of the smallest distance of interest: ``gamma`` of an RBF kernel.
         Rows are shifted when ``resolution · |mean of Y|² > 16``. With 0 they never are.
+    factor : float, default=1
+        Multiplied into the points, which costs nothing, instead of into the result.
 
     Returns
     -------
     array of shape (n, m)
-        In the dtype of X, not negative.
+        In the dtype of X, never of the other sign than ``factor``.
 
     Examples
     --------
@@ -50,11 +53,9 @@ def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
     centre = shift(X, Y, resolution)
     if centre is not None:
         X, Y = X - centre, Y - centre
-    sq = product(X, Y)
-    sq *= -2.0
-    sq += row_norms_squared(X)[:, None]
-    sq += row_norms_squared(Y)[None, :]
-    return overwrite("maximum", sq, 0.0)
+    sq = product(X, Y * (-2.0 * factor), factor * row_norms_squared(Y))
+    sq += (factor * row_norms_squared(X))[:, None]
+    return overwrite("maximum" if factor > 0 else "minimum", sq, 0.0)
 
 
 def shift(X: Array, Y: Array, resolution: float) -> Array | None:

@@ -101,7 +101,7 @@ class Tracker(Part):
     ) -> tuple[Array, Array]:
         """Approximate components and their mean, from earlier components: no more than a sign."""
         _, vectors, mean = self.components(state, moments, center)
-        return vectors[:, : start.shape[1]], mean
+        return vectors[:, : min(int(start.shape[1]), int(vectors.shape[1]))], mean
 
 
 def padded(array: Array, shape: tuple[int, ...]) -> Array:
