@@ -21,6 +21,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.backends.devices import ahead, memory_explained, preferred_rows
 from kernelstream.backends.draws import generator
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
@@ -68,7 +69,7 @@ def kept(model: Model, rows: Rows) -> Model:
     kernel = model.parts.kernel
     scaled = model.standard is not None or not model.standardise
     if len(rows) and scaled and not kernel.unit_norm:
-        X = model.prepared(rows.X)
+        X = model.scaled(rows.X)
         # A width that is still to be chosen does not matter for whether an energy overflows.
         kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
         finite(kernel.diag(X), kernel)
@@ -95,12 +96,12 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
     if model.standardise:
         model = replace(model, standard=measure(known))
     kernel = model.parts.kernel
-    require_visible(model.prepared(known.X))
+    require_visible(model.scaled(known.X))
     if not kernel.fixed:
-        kernel = kernel.fix(model.prepared(known.X), known.weights)
+        kernel = kernel.fix(model.scaled(known.X), known.weights)
     parts = replace(model.parts, kernel=kernel)
     if all_rows is not None:
-        hidden = hidden_variance(parts, model.prepared(known.X))
+        hidden = hidden_variance(parts, model.scaled(known.X))
         if hidden is not None:
             raise ValueError(hidden)
     return replace(model, parts=parts, state=begin(parts, model.prepared(first.X), first.weights))
@@ -165,13 +166,18 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     assert state is not None
     if state.n_rows == 0 and len(rows) and not frozen:
         first = rows[: model.batch_size]
-        hidden = hidden_variance(model.parts, model.prepared(first.X))
+        hidden = hidden_variance(model.parts, model.scaled(first.X))
         if hidden is not None:
             # A stream may start at rest and move later: no reason to refuse it.
             warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
-    for start in range(0, len(rows), model.batch_size):
-        block = rows[start : start + model.batch_size].canonical()
-        state = fold(model.parts, state, model.prepared(block.X), block.weights, frozen)
+    size = model.batch_size
+    if frozen:  # the basis decides nothing, so blocks may be as large as a device likes them
+        size = preferred_rows(rows.X, model.device, model.parts.basis.size, size)
+    blocks = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
+    ready = ahead(blocks, lambda block: (model.prepared(block.X), block.weights), model.device)
+    with memory_explained(size):
+        for X, weights in ready:
+            state = fold(model.parts, state, X, weights, frozen)
     return replace(model, state=state)
 
 

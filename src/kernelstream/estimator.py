@@ -7,10 +7,13 @@ import logging
 import math
 import numbers
 import os
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from array_api_compat import is_torch_array
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -35,6 +38,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.backends.devices import checked_device, placed, preferred_rows
 from kernelstream.blocks import advance, caught_up, learn_all, settled, view, view_of_blocks
 from kernelstream.certificate import Certificate, certify
 from kernelstream.export import to_sklearn
@@ -84,8 +88,10 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         How much work the error certificate may cost.
     batch_size : int or "auto"
         Rows in an internal block. Rows of an unfinished block wait; queries see them.
-    device : None
-        Where to compute; None is where the data is.
+    device : None, str or torch.device
+        Where to compute. None is where the data is: PyTorch and CuPy arrays stay on their device,
+        with all that is learned from them. ``"cuda"`` sends NumPy rows to the GPU block by block
+        (the copy of a block runs while the last one is worked on) and gives NumPy arrays back.
     random_state : int, RandomState or None
         Seed of everything that is drawn.
     verbose : bool
@@ -290,10 +296,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             found = found if standard is None else standard.undo(found)
             return cast(found, block.dtype)
 
-        pieces = range(0, scores.shape[0], QUERY_ROWS)
-        return concatenate_rows(
-            [solve(scores[i : min(i + QUERY_ROWS, scores.shape[0]), :]) for i in pieces]
-        )
+        return self._in_pieces(solve, scores)
 
     def reconstruction_error(self, X: Any) -> Array:
         """Squared distance in feature space between each row and its projection on the model.
@@ -330,20 +333,22 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         params = self.get_params(deep=False)
         if not isinstance(params["random_state"], numbers.Integral):
             params["random_state"] = None  # the seed that was drawn is part of the model
+        if "device" in params:
+            params["device"] = None  # the machine that reads the file may have others
         names = getattr(self, "feature_names_in_", None)
         content = {
             "estimator": type(self).__name__,
             "parameters": tuple(params.items()),
             "feature_names": None if names is None else tuple(map(str, names)),
-            "model": self._model,
+            "model": replace(self._model, device=None),
             "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
         }
         storage.save(path, content)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that was saved by :meth:`save`."""
-        model = load(path)
+    def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
+        """Read a model that was saved by :meth:`save`; ``device`` as in :func:`load`."""
+        model = load(path, device)
         if not isinstance(model, cls):
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
         return model
@@ -522,10 +527,16 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(f"center must be True or False; got {self.center!r}.")
         checked_choice("scale", self.scale, (None, "standard"))
         checked_choice("certify", self.certify, ("auto", "tight", False))
-        checked_choice("device", self.device, (None,))
+        device = None if is_foreign(X) else checked_device(self.device)
         batch_size = self.batch_size
         if batch_size == "auto":
             batch_size = min(basis.preferred_batch, 256 if tracker.sequential else 1024)
+            if not tracker.sequential:
+                most = basis.preferred_on_device
+                batch_size = min(
+                    preferred_rows(X, device, basis.size, batch_size),
+                    sys.maxsize if most is None else max(most, batch_size),
+                )
         elif isinstance(batch_size, bool) or not (
             isinstance(batch_size, numbers.Integral) and int(batch_size) >= 1
         ):
@@ -542,6 +553,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             n_features=int(X.shape[1]),
             dtype=str(X.dtype).rsplit(".", 1)[-1],
             standardise=self.scale == "standard",
+            device=device,
         )
 
     def _learnable(self, X: Any, weights: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
@@ -585,7 +597,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return X
         held = model.waiting.rows[0] if model.state is None else model.state.moments.total
         ours, given = namespace_of(held), namespace_of(X)
-        if ours is not given:
+        sent = model.device is not None and (not is_foreign(X) or is_torch_array(X))
+        if ours is not given and not sent:
             raise ValueError(
                 f"The model was learned from rows of {ours.__name__} and was given an array of "
                 f"{given.__name__}: convert it first."
@@ -648,9 +661,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _in_pieces(self, function: Any, X: Array) -> Array:
         """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
-        starts = range(0, X.shape[0], QUERY_ROWS)
+        device, n = self._model.device, int(X.shape[0])
+        size = preferred_rows(X, device, 1, QUERY_ROWS)
+        starts = range(0, n, size)
         with np.errstate(over="ignore", invalid="ignore"):
-            pieces = [function(X[i : min(i + QUERY_ROWS, X.shape[0]), :]) for i in starts]
+            pieces = [function(placed(X[i : min(i + size, n), :], device)) for i in starts]
+            if device is not None and not is_foreign(X):
+                pieces = [to_host(piece) for piece in pieces]
         result = cast(concatenate_rows(pieces), X.dtype)
         if not all_finite(result):
             raise ValueError(
@@ -739,13 +756,16 @@ def descendants(cls: type[StreamingKernelPCA]) -> list[type[StreamingKernelPCA]]
     return found
 
 
-def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
+def load(path: str | os.PathLike[str], device: Any = None) -> StreamingKernelPCA:
     """Read a model from a file, without executing anything in it.
 
     Parameters
     ----------
     path : path-like
         A file written by ``model.save(path)``.
+    device : None, str or torch.device
+        Where the model goes on, whatever device it was saved on: None is NumPy on the host,
+        ``"cuda"`` a GPU.
 
     Returns
     -------
@@ -772,7 +792,8 @@ def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
         estimator.n_features_in_ = model.n_features
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise ValueError(f"Cannot load {path}: it holds no estimator ({problem!r}).") from problem
-    estimator._model = model
+    estimator.device = device
+    estimator._model = model.on(checked_device(device))
     for name in estimator._also_saved:
         if attributes.get(name) is not None:
             setattr(estimator, name, attributes[name])

@@ -115,12 +115,15 @@ def add_to_columns(x: Array, index: np.ndarray, values: Array) -> None:
 
 
 def concatenate_rows(blocks: list[Array]) -> Array:
-    """Blocks of rows one below the other; a mixture of CSR and dense becomes dense."""
+    """Blocks of rows one below the other; CSR beside dense becomes dense, host goes to device."""
     if len(blocks) == 1:
         return blocks[0]
     if all(is_sparse(b) for b in blocks):
         return scipy.sparse.vstack(blocks, format="csr")
     blocks = [as_dense(b) for b in blocks]
+    elsewhere = next((b for b in blocks if is_foreign(b)), None)
+    if elsewhere is not None:
+        blocks = [b if is_foreign(b) else like(b, elsewhere) for b in blocks]
     return namespace_of(*blocks).concat(blocks, axis=0)
 
 

@@ -107,10 +107,17 @@ class Basis(Part):
     order_free = False
     #: Rows a block has unless the user says otherwise.
     preferred_batch = 1024
+    #: The same on a GPU, which has little to do in a small block; None: as many as fit.
+    preferred_on_device: int | None = 1024
 
     def start_rows(self) -> int:
         """How many rows ``begin`` wants to see."""
         return 1
+
+    @property
+    def size(self) -> int:
+        """Number of points, or a guess at it: for the choice of the block size."""
+        return 1024
 
     @abstractmethod
     def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> Any:

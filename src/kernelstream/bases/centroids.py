@@ -120,6 +120,7 @@ class Centroids(Basis):
     """
 
     order_free = True
+    preferred_on_device = 8192  # the points are revised at block ends: not too rarely
 
     def __init__(self, n_points: int = 256, tolerance: float | None = None):
         self.n_points = n_points
@@ -132,6 +133,11 @@ class Centroids(Basis):
             check_number("Centroids", "tolerance", self.tolerance, above=0, below=1)
 
     # -- sizes that follow from the number of points
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return self.n_points
 
     @property
     def _first_points(self) -> int:

@@ -56,6 +56,7 @@ class Landmarks(Basis):
 
     settles_late = False
     order_free = True
+    preferred_on_device = None
 
     def __init__(self, points: Any = 256):
         self.points = points
@@ -78,6 +79,11 @@ class Landmarks(Basis):
             )
         elif not np.all(np.isfinite(points)):
             raise ValueError("Landmarks: points must be finite numbers, got NaN or infinity.")
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return int(self.points) if isinstance(self.points, numbers.Integral) else len(self.points)
 
     def start_rows(self) -> int:
         """Ten rows a point, at least 500; none to speak of when points are given."""
