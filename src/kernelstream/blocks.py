@@ -171,7 +171,7 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
             # A stream may start at rest and move later: no reason to refuse it.
             warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
     size = model.batch_size
-    if frozen:  # the basis decides nothing, so blocks may be as large as a device likes them
+    if frozen and model.parts.tracker.any_blocks:  # the basis decides nothing: as a device likes
         size = preferred_rows(rows.X, model.device, model.parts.basis.size, size)
     blocks = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
     ready = ahead(blocks, lambda block: (model.prepared(block.X), block.weights), model.device)

@@ -37,6 +37,7 @@ from kernelstream.backends.arrays import (
     cast,
     like,
     namespace_of,
+    on_accelerator,
     take_rows,
     to_float64,
     to_host,
@@ -49,6 +50,7 @@ from kernelstream.trackers.hebbian import recursion
 
 # Bytes of a kernel block when the block size is left to us: it should stay in reach of the cache.
 _BLOCK_BYTES = 2**25
+_DEVICE_BLOCK_BYTES = 2**28  # on a GPU
 _LOOK_EVERY = 5  # epochs between two looks at how far the components moved
 # Directions whose squared length is below this share of the longest are rounding.
 _RANK_FLOOR = {"float64": 1e-10, "float32": 1e-6}
@@ -106,7 +108,8 @@ class FiniteSet:
         self.weights = np.ones(self.n_rows) if weights is None else weights / weights.mean()
         row_bytes = self.n_rows * np.dtype(str(X.dtype).rsplit(".", 1)[-1]).itemsize
         if batch_size is None:
-            batch_size = max(16, min(_BLOCK_BYTES // row_bytes, max(128, n_components)))
+            most = _DEVICE_BLOCK_BYTES if on_accelerator(X) else _BLOCK_BYTES
+            batch_size = max(16, min(most // row_bytes, max(128, n_components)))
         self.batch_size = batch_size
         self.matrix: Array | None = None
         if self.n_rows * row_bytes <= cache_bytes:

@@ -531,7 +531,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         batch_size = self.batch_size
         if batch_size == "auto":
             batch_size = min(basis.preferred_batch, 256 if tracker.sequential else 1024)
-            if not tracker.sequential:
+            if tracker.any_blocks:
                 most = basis.preferred_on_device
                 batch_size = min(
                     preferred_rows(X, device, basis.size, batch_size),

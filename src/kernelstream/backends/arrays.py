@@ -15,9 +15,6 @@ import array_api_compat.numpy
 import numpy as np
 import scipy.sparse
 
-# Eigenvalue problems up to this size are sent from a GPU to the host, which is faster at them.
-HOST_EIGEN = 512
-
 Array = Any  # an array of any supported namespace; CSR where rows of data are meant
 
 
@@ -229,9 +226,6 @@ def symmetric_eigen(a: Array) -> tuple[Array, Array]:
     """
     xp = namespace_of(a)
     a = (a + xp.matrix_transpose(a)) / 2
-    if on_accelerator(a) and a.shape[0] <= HOST_EIGEN:
-        values, vectors = (like(x, a) for x in np.linalg.eigh(to_host(a)))
-    else:
-        values, vectors = xp.linalg.eigh(a)
+    values, vectors = xp.linalg.eigh(a)
     vectors = vectors * canonical_signs(vectors)[None, :]
     return xp.flip(values, axis=0), xp.flip(vectors, axis=1)

@@ -37,6 +37,8 @@ class Tracker(Part):
     sequential = False
     #: Share of the weight of old rows that is left after each new row.
     forgetting: float = 1.0
+    #: Whether rows may come in blocks of any size: what is learned is the same, to rounding.
+    any_blocks = False
     #: Whether the tracker wants to be told the coordinates of the basis points before ``update``.
     needs_points = False
 

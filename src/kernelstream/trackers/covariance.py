@@ -50,6 +50,8 @@ class Covariance(Tracker):
     True
     """
 
+    any_blocks = True
+
     def __init__(self, forgetting: float = 1.0):
         self.forgetting = forgetting
 
