@@ -48,7 +48,10 @@ def enter(
 ) -> Ledger:
     """Enter the energies of a block; rows before the last admitted point become stale with it."""
     n = int(block.Z.shape[0])
-    w = np.ones(n) if weights is None else weights
+    n_orders = len(state.ledger.fresh_orders)
+    w = weights
+    if w is None:  # wanted row by row, or not at all
+        w = np.ones(n if n_orders or block.admitted else 0)
     # added up where the rows are: a device hands over sums, not rows
     on_device = None if weights is None else like(weights, block.residual)
     ledger = replace(
@@ -66,10 +69,11 @@ def enter(
             extent=max(ledger.extent, extent),
             deviation=max(ledger.deviation, deviation),
         )
-    n_orders = len(ledger.fresh_orders)
     for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
         if rows.stop > rows.start:
-            orders, total = spectrum(parts, state, X[rows, :], block, rows, w, n_orders)
+            orders, total = None, 0.0
+            if n_orders:
+                orders, total = spectrum(parts, state, X[rows, :], block, rows, w, n_orders)
             points = [i for i in block.admitted if rows.start <= i < rows.stop]
             ledger = ledger.fold(
                 weighted_total(block.energy[rows], on_device, rows),
@@ -120,15 +124,13 @@ def spectrum(
     rows: slice,
     weights: np.ndarray,
     n_orders: int,
-) -> tuple[np.ndarray | None, float]:
+) -> tuple[np.ndarray, float]:
     """κ_1 … κ_K of the missed parts of some rows, added over pieces of them, and their trace.
 
     κ_k is subadditive, so the sum over pieces bounds κ_k of the whole. The missed part of a row
     that was expressed before the last point was admitted also has a part inside the span, h − z
     with h the coordinates it would have now: the Gram matrix is k(X,X) − HHᵀ + (H−Z)(H−Z)ᵀ.
     """
-    if n_orders == 0:
-        return None, 0.0
     orders, total = np.zeros(n_orders), 0.0
     Z, w = to_float64(block.Z[rows, :]), weights[rows]
     early = bool(block.admitted) and rows.start < block.fresh_from
@@ -158,7 +160,8 @@ def measured_deviation(parts: Parts, state: State, X: Array, block: Projection) 
     seen = state.ledger.blocks
     if span is None or block.admitted or (seen >= FIRST_MEASURED and seen % MEASURED_EVERY):
         return 0.0
-    largest = int(np.argmax(to_host(row_norms_squared(X))))
+    norms = row_norms_squared(X)
+    largest = int(namespace_of(norms).argmax(norms))
     chosen = np.array([0, largest])
     rows = to_float64(as_dense(take_rows(X, chosen)))
     exact = to_host(parts.kernel.block(rows, to_float64(span.points)) @ span.factor)

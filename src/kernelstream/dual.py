@@ -235,9 +235,11 @@ def sample_epoch(
     k, grand = means.column, means.grand
     s, q = sums(A, means)
     lengths = np.zeros(len(s))
-    for start in range(0, len(order), data.batch_size):
-        J = order[start : start + data.batch_size]
-        K = data.block(J)
+    blocks = [order[i : i + data.batch_size] for i in range(0, len(order), data.batch_size)]
+    # On a GPU the next kernel block is computed while the host is busy with the recursion.
+    early = on_accelerator(A)
+    K = data.block(blocks[0])
+    for number, J in enumerate(blocks):
         Kt = xp.matrix_transpose(K)
         G = to_host(cast(A, K.dtype) @ Kt).astype(np.float64)
         inner = to_host(xp.take(K, like(J, K), axis=1)).astype(np.float64)
@@ -247,12 +249,17 @@ def sample_epoch(
         if watched is not None:
             outputs = to_float64(cast(watched, K.dtype) @ Kt)
             lengths += to_host(xp.sum(outputs * xp.take(watched, like(J, A), axis=1), axis=1))
+        following = blocks[number + 1 : number + 2]
+        if early and following:
+            K = data.block(following[0])
         steps = schedule.steps(time + 1, len(J)) * data.weights[J]
         T, S, shortened = recursion(G, inner, steps, time, variances, schedule)
         A = like(T, A) @ A
         add_to_columns(A, J, like(S, A))
         s, q = T @ s + S.sum(axis=1), T @ q + S @ k[J]
         time, tamed = time + len(J), tamed + shortened
+        if not early and following:
+            K = data.block(following[0])
     after = Expansion(A, variances, time, tamed)
     if watched is None:
         return after, None

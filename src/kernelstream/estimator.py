@@ -46,6 +46,7 @@ from kernelstream.merge import merged
 from kernelstream.model import Model, Parts
 from kernelstream.view import View
 
+NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
 QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
 
 logger = logging.getLogger("kernelstream")
@@ -578,7 +579,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _validated(self, X: Any, reset: bool, check_finite: bool = True) -> Array:
         if is_foreign(X):
-            X = self._validated_foreign(X, reset)
+            X = self._validated_foreign(X, reset, check_finite)
         else:
             X = validate_data(
                 self,
@@ -605,7 +606,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         return X
 
-    def _validated_foreign(self, X: Array, reset: bool) -> Array:
+    def _validated_foreign(self, X: Array, reset: bool, check_finite: bool) -> Array:
         """The checks of scikit-learn for arrays of other namespaces, which it would convert."""
         xp = namespace_of(X)
         if X.ndim != 2 or X.shape[0] < 1 or X.shape[1] < 1:
@@ -614,8 +615,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError("Complex data not supported: give real numbers.")
         if X.dtype not in (xp.float32, xp.float64):
             X = to_float64(X)
-        if not all_finite(X):
-            raise ValueError("Input X contains NaN or infinity; give finite numbers.")
+        if check_finite and not all_finite(X):
+            raise ValueError(NOT_FINITE)
         if reset:
             self.n_features_in_ = int(X.shape[1])
         elif X.shape[1] != self.n_features_in_:
@@ -735,6 +736,8 @@ def summable(X: Array) -> Array:
     if not fine:
         if not is_foreign(X):
             assert_all_finite(X, input_name="X")
+        elif not all_finite(X):
+            raise ValueError(NOT_FINITE)
         raise ValueError(
             f"X has rows so large that their squared norm overflows {X.dtype}: scale the data"
             " (to unit variance, say), or leave these rows out."

@@ -77,6 +77,16 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
     return x if dtype is None else cast(x, dtype)
 
 
+def ones(n: int, reference: Array, dtype: Any) -> Array:
+    """N ones where ``reference`` lives: nothing is sent there."""
+    xp = namespace_of(reference)
+    return xp.ones(
+        n,
+        dtype=dtype,
+        device=None if is_sparse(reference) else array_api_compat.device(reference),
+    )
+
+
 def to_host(x: Any) -> np.ndarray:
     """A NumPy copy or view of an array of any namespace (CSR is written out)."""
     if is_sparse(x):

@@ -268,13 +268,13 @@ def distinct_rows(X: Array, most: int) -> np.ndarray | None:
         X = X.tocsr(copy=True)
         X.sum_duplicates()
         X.eliminate_zeros()
-        keys = [
+        keys: Any = (
             (X.indices[a:b].tobytes(), X.data[a:b].tobytes())
             for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
-        ]
+        )
     else:
-        host = np.ascontiguousarray(to_host(X)) + 0.0  # −0.0 and 0.0 are the same number
-        keys = [row.tobytes() for row in host]
+        # −0.0 and 0.0 are the same number; rows are looked at until there are too many
+        keys = ((row + 0.0).tobytes() for row in to_host(X))
     first: dict[Any, int] = {}
     for index, key in enumerate(keys):
         first.setdefault(key, index)

@@ -11,6 +11,7 @@ from kernelstream.backends.arrays import (
     cast,
     is_sparse,
     namespace_of,
+    ones,
     overwrite,
     product,
     row_norms_squared,
@@ -20,8 +21,8 @@ from kernelstream.backends.arrays import (
 from kernelstream.kernels.base import representable
 
 
-def squared_distances(X: Array, Y: Array, resolution: float = 0.0, factor: float = 1.0) -> Array:
-    """``factor · |x_i − y_j|²`` by one matrix product, for rows X (dense or CSR) and points Y.
+def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
+    """``|x_i − y_j|²`` by one matrix product, for rows X (dense or CSR) and dense points Y.
 
     The sum ``|x|² + |y|² − 2 x·y`` loses about ``eps · |y|²`` to cancellation, which matters when
     the data lie far from the origin compared with the distances of interest. Then both are shifted
@@ -34,13 +35,11 @@ def squared_distances(X: Array, Y: Array, resolution: float = 0.0, factor: float
     resolution : float, default=0
         One over the square of the smallest distance of interest: ``gamma`` of an RBF kernel.
         Rows are shifted when ``resolution · |mean of Y|² > 16``. With 0 they never are.
-    factor : float, default=1
-        Multiplied into the points, which costs nothing, instead of into the result.
 
     Returns
     -------
     array of shape (n, m)
-        In the dtype of X, never of the other sign than ``factor``.
+        In the dtype of X, not negative.
 
     Examples
     --------
@@ -49,13 +48,21 @@ def squared_distances(X: Array, Y: Array, resolution: float = 0.0, factor: float
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
     array([[25.,  1.]])
     """
+    return overwrite("maximum", scaled_distances(X, Y, resolution, 1.0), 0.0)
+
+
+def scaled_distances(X: Array, Y: Array, resolution: float, factor: float) -> Array:
+    """``factor · |x_i − y_j|²``, off by rounding to either side of zero.
+
+    The factor is multiplied into the points, which costs nothing, instead of into the result.
+    """
     Y = cast(Y, X.dtype)
     centre = shift(X, Y, resolution)
     if centre is not None:
         X, Y = X - centre, Y - centre
-    sq = product(X, Y * (-2.0 * factor), factor * row_norms_squared(Y))
-    sq += (factor * row_norms_squared(X))[:, None]
-    return overwrite("maximum" if factor > 0 else "minimum", sq, 0.0)
+    scaled = product(X, Y * (-2.0 * factor), factor * row_norms_squared(Y))
+    scaled += (factor * row_norms_squared(X))[:, None]
+    return scaled
 
 
 def shift(X: Array, Y: Array, resolution: float) -> Array | None:
@@ -66,8 +73,9 @@ def shift(X: Array, Y: Array, resolution: float) -> Array | None:
     """
     if resolution <= 0.0 or Y.shape[0] == 0 or is_sparse(X):
         return None
-    xp = namespace_of(Y)
-    centre = xp.mean(Y, axis=0)
+    xp, n = namespace_of(Y), int(Y.shape[0])
+    # as a product: a GPU is slow at the mean of a long, narrow matrix
+    centre = xp.mean(Y, axis=0) if isinstance(Y, np.ndarray) else ones(n, Y, Y.dtype) @ Y / n
     return centre if resolution * float(xp.sum(centre * centre)) > 16.0 else None
 
 

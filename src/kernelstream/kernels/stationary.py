@@ -21,8 +21,8 @@ import scipy.special
 from kernelstream.backends.arrays import (
     Array,
     cast,
-    like,
     namespace_of,
+    ones,
     overwrite,
     row_norms_squared,
     to_float64,
@@ -37,8 +37,8 @@ from kernelstream.kernels.base import (
 from kernelstream.kernels.distances import (
     manhattan_distances,
     median_distance,
+    scaled_distances,
     shift,
-    squared_distances,
 )
 
 
@@ -49,7 +49,7 @@ class Stationary(Kernel):
 
     def diag(self, X: Array) -> Array:
         """All 1."""
-        return like(np.ones(X.shape[0]), X, X.dtype)
+        return ones(int(X.shape[0]), X, X.dtype)
 
 
 class Euclidean(Stationary):
@@ -79,9 +79,12 @@ class Euclidean(Stationary):
         return False
 
     def scaled_distances(self, X: Array, Y: Array) -> Array:
-        """``distance_scale · |x_i − y_j|²``, as exactly as this kernel needs it."""
+        """``distance_scale · |x_i − y_j|²``, as exactly as this kernel needs it.
+
+        Rounding may leave equal rows at a distance on the wrong side of zero.
+        """
         rows = to_float64(X) if self.in_float64 else X
-        return squared_distances(rows, Y, self.resolution, self.distance_scale)
+        return scaled_distances(rows, Y, self.resolution, self.distance_scale)
 
     def of_scaled_distances(self, t: Array) -> Array:
         """The kernel from scaled distances, in the memory of ``t`` where possible."""
@@ -223,7 +226,7 @@ class Exponential(Euclidean):
 
     def of_scaled_distances(self, t: Array) -> Array:
         """``exp(−gamma √t)``."""
-        distances = overwrite("sqrt", t)
+        distances = overwrite("sqrt", overwrite("maximum", t, 0.0))
         distances *= -self.gamma
         return overwrite("exp", distances)
 
@@ -346,7 +349,7 @@ class Matern(Euclidean):
         if self.nu == math.inf:
             t *= -0.5 * self.resolution
             return overwrite("exp", t)
-        t = overwrite("sqrt", t)
+        t = overwrite("sqrt", overwrite("maximum", t, 0.0))
         t *= math.sqrt(2 * self.nu) / self.length_scale
         # From 746 on exp(−t) is 0 in float64; the factor before it must not overflow.
         t = overwrite("minimum", t, 800.0)
