@@ -7,6 +7,7 @@ the rows. A query folds the waiting rows on the side and forgets that it did.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import replace
 
@@ -231,7 +232,7 @@ def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
     order = np.arange(n)
     if model.parts.basis.order_free:
         order = generator(model.parts.seed, "order").permutation(n)
-    model = started(model, picked(rows, order[: start_rows(model)]), rows)
+    model = unsigned(started(model, picked(rows, order[: start_rows(model)]), rows))
     if model.parts.tracker.sequential or not model.parts.basis.settles_late:
         return signed_anew(folded(model, rows))
     for start in range(0, n, model.batch_size):
@@ -240,13 +241,19 @@ def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
     assert model.state is not None
     basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
     empty = blank(model.parts, basis, model.state.moments.total)
-    return signed_anew(folded(replace(model, state=empty), rows, frozen=True))
+    return signed_anew(folded(unsigned(replace(model, state=empty)), rows, frozen=True))
 
 
 def picked(rows: Rows, index: np.ndarray) -> Rows:
     """Some of the rows, in a given order."""
     weights = None if rows.weights is None else rows.weights[index]
     return Rows(take_rows(rows.X, index), weights)
+
+
+def unsigned(model: Model) -> Model:
+    """The model that takes no references for signs: they will come from all rows at once."""
+    assert model.state is not None
+    return replace(model, state=replace(model.state, next_signs=sys.maxsize))
 
 
 def signed_anew(model: Model) -> Model:
