@@ -121,7 +121,7 @@ class Centroids(Basis):
     """
 
     order_free = True
-    preferred_on_device = 8192  # the points are revised at block ends: not too rarely
+    preferred_on_device = 16384  # the points are revised at block ends: not too rarely
 
     def __init__(self, n_points: int = 256, tolerance: float | None = None):
         self.n_points = n_points
