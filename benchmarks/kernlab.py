@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 import tempfile
@@ -26,26 +27,23 @@ cat(spent[["elapsed"]])
 """
 
 
-def missing() -> str:
-    """Why kernlab cannot be measured, in words; empty when it can."""
-    if shutil.which("Rscript") is None:
-        return "skipped: no Rscript (Debian: r-base-core and r-cran-kernlab)"
-    found = subprocess.run(
-        ["Rscript", "-e", "quit(status = !requireNamespace('kernlab', quietly = TRUE))"],
-        capture_output=True,
-        check=False,
-    )
-    return "" if found.returncode == 0 else "skipped: R has no kernlab (Debian: r-cran-kernlab)"
-
-
+@functools.cache
 def version() -> str | None:
-    """The version of kernlab, where there is one."""
-    if missing():
+    """The version of kernlab, where R and kernlab are installed."""
+    if shutil.which("Rscript") is None:
         return None
     question = "cat(as.character(packageVersion('kernlab')))"
-    return subprocess.run(
-        ["Rscript", "-e", question], capture_output=True, check=True, text=True
-    ).stdout
+    found = subprocess.run(
+        ["Rscript", "--vanilla", "-e", question], capture_output=True, check=False, text=True
+    )
+    return found.stdout if found.returncode == 0 else None
+
+
+def missing() -> str:
+    """Why kernlab cannot be measured, in words; empty when it can."""
+    if version() is None:
+        return "skipped: no Rscript with kernlab (Debian: r-base-core r-cran-kernlab)"
+    return ""
 
 
 def seconds_of_kha(X: np.ndarray, gamma: float, components: int, epochs: int) -> float:
@@ -56,6 +54,6 @@ def seconds_of_kha(X: np.ndarray, gamma: float, components: int, epochs: int) ->
         script = Path(folder) / "kha.R"
         script.write_text(_SCRIPT)
         numbers = (*X.shape, gamma, components, ETA, epochs)
-        command = ["Rscript", str(script), str(rows), *map(str, numbers)]
+        command = ["Rscript", "--vanilla", str(script), str(rows), *map(str, numbers)]
         done = subprocess.run(command, capture_output=True, check=True, text=True)
     return float(done.stdout)
