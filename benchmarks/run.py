@@ -86,6 +86,12 @@ class Run:
         self.search(FOURIER_INCREMENTAL).smallest(self.sizes.frequencies)
         self.search(LINEAR_INCREMENTAL).reaches(self.sizes.features)
 
-    def curves(self) -> dict[str, list[dict[str, Any]]]:
+    def curves(self) -> dict[str, dict[str, Any]]:
         """Time against captured variance of every system that was searched."""
-        return {name: [asdict(t) for t in s.curve] for name, s in self.searches.items()}
+        return {
+            name: {
+                "in_feature_space": search.system.in_feature_space,
+                "trials": [asdict(t) for t in search.curve],
+            }
+            for name, search in self.searches.items()
+        }

@@ -21,7 +21,7 @@ class Sizes:
     centroids_step: int = 10
     landmarks: tuple[int, ...] = (200, 400, 800, 1200, 1600, 2400)
     landmarks_step: int = 50
-    frequencies: tuple[int, ...] = (400, 800, 1600, 3200)
+    frequencies: tuple[int, ...] = (400, 800, 1600)
     # rows that still fit KernelPCA
     batch_rows: int = 8_000
     batch_components: int = 20

@@ -19,6 +19,10 @@ class AgainstKernelPCA(Judge):
         self.rows = rows
         self.exact = float(scores(rows).astype(float).var(axis=0).sum())
 
+    def explained(self, scores: Scores) -> float:
+        """Not needed for this comparison, and the kernel matrix is not kept."""
+        return float("nan")
+
 
 def beside_kernel_pca(run: Run) -> list[Outcome]:
     """All rows at once, the randomized solver."""
