@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name in chosen:
         if name == METHODS:
             shown, run.raw[METHODS] = methods.compared(few=options.quick)
-            console.print(shown)
+            Console(width=max(console.width, 110)).print(shown)
         else:
             say(f"row: {name}")
             outcomes += ROWS[name](run)
@@ -64,6 +64,7 @@ def main(arguments: list[str] | None = None) -> None:
     if outcomes:
         Console(width=max(console.width, 170)).print(table(outcomes, found))
     if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(plain(found), indent=1, allow_nan=False) + "\n")
     if options.out:
         from benchmarks import plots

@@ -29,11 +29,12 @@ def time_against_rows(run: Run) -> list[Outcome]:
     exact = X[: sizes.batch_rows]
     judge = AgainstKernelPCA(exact, kernel_pca("arpack").learn(exact, len(exact), problem))
 
-    def smallest(system: System, grid: tuple[int, ...]) -> int:
-        return Search(system, exact, problem, judge, sizes.batch_target, run.say).smallest(grid)
+    def smallest(system: System, grid: tuple[int, ...], step: int) -> int:
+        search = Search(system, exact, problem, judge, sizes.batch_target, run.say)
+        return search.smallest(grid, step)
 
-    centroids = smallest(OURS, sizes.batch_centroids)
-    landmarks = smallest(NYSTROEM_IN_MEMORY, sizes.batch_landmarks)
+    centroids = smallest(OURS, sizes.batch_centroids, sizes.batch_centroids_step)
+    landmarks = smallest(NYSTROEM_IN_MEMORY, sizes.batch_landmarks, sizes.landmarks_step)
     plan: list[tuple[System, int, tuple[int, ...]]] = [
         (kernel_pca("dense"), 0, sizes.growth_dense),
         (kernel_pca("arpack"), 0, sizes.growth_iterative),

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.measuring import Outcome, Side, interleaved, within
 from benchmarks.run import Run
-from benchmarks.systems import OUR_ROWS
+from benchmarks.systems import OUR_ROWS, Problem
 from kernelstream import StreamingKernelPCA, bases
 
 
@@ -24,12 +24,12 @@ def beside_bare_products(run: Run) -> list[Outcome]:
             "fixed": partial(bases.Landmarks, points),
             "centroids": partial(bases.Centroids, m),
         }
-        learn = partial(learned, X, run.images.gamma, run.sizes.components)
+        problem = run.problem
         works: dict[str, Callable[[], Any]] = {
-            name: partial(learn, maker) for name, maker in makers.items()
+            name: partial(learned, X, problem, maker) for name, maker in makers.items()
         }
-        # the blocks and the rank that the model really has
-        held = learn(makers["fixed"])._model
+        # the blocks and the rank that the model really has, from the first rows
+        held = learned(X[:OUR_ROWS], problem, makers["fixed"])._model
         assert held.state is not None
         block, rank = held.batch_size, int(held.state.moments.total.shape[0])
         works["products"] = partial(bare_products, X, points, block, rank)
@@ -42,11 +42,11 @@ def beside_bare_products(run: Run) -> list[Outcome]:
     return outcomes
 
 
-def learned(
-    X: np.ndarray, gamma: float, components: int, basis: Callable[[], Any]
-) -> StreamingKernelPCA:
+def learned(X: np.ndarray, problem: Problem, basis: Callable[[], Any]) -> StreamingKernelPCA:
     """The whole stream, without a query."""
-    model = StreamingKernelPCA(components, gamma=gamma, basis=basis(), random_state=0)
+    model = StreamingKernelPCA(
+        problem.components, gamma=problem.gamma, basis=basis(), random_state=0
+    )
     for start in range(0, len(X), OUR_ROWS):
         model.partial_fit(X[start : start + OUR_ROWS])
     return model
