@@ -62,7 +62,7 @@ test-torch: $(TORCH_STAMP) ## install PyTorch, test the array namespaces with it
 	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/test_arrays.py
 
 bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnist.npz, OUT=PATH for pictures
-	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT) --json $(OUT)/benchmark.json)
+	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT) --json $(OUT)/benchmark.json --markdown $(OUT)/benchmark.md)
 
 reproduce: $(STAMP) ## the papers' experiments again; DATA=PATH is a folder with mnist.npz and so on
 	$(ONE_THREAD) $(BIN)/python -m reproductions $(if $(DATA),--data $(DATA))

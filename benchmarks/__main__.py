@@ -1,13 +1,14 @@
 """``python -m benchmarks``: kernelstream beside its peers, in one run, as ratios.
 
-    python -m benchmarks [--data FOLDER] [--repeats 3] [--only ROW …] [--json FILE] [--out FOLDER]
+    python -m benchmarks [--data FOLDER] [--repeats 3] [--only ROW …]
+                         [--json FILE] [--markdown FILE] [--out FOLDER]
 
 Prints one line for each claim about speed, with the captured variance and the size of both sides.
 The systems take turns and the shortest of the repeats counts. Sizes of equal accuracy are searched
 before, and that is not timed (``search.py``); the settings of the peers are in ``systems.py``.
-Without ``--data`` rows of the same shapes are made up. ``--json`` keeps every single time and
-``--out`` draws two pictures. ``--quick`` shrinks everything: it tests the benchmark, its times mean
-nothing.
+Without ``--data`` rows of the same shapes are made up. ``--json`` keeps every single time,
+``--markdown`` writes the table for the documentation, ``--out`` draws two pictures. ``--quick``
+shrinks everything: it tests the benchmark, its times mean nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rich.console import Console
 
 from benchmarks import methods
 from benchmarks.measuring import Outcome
-from benchmarks.report import facts, table
+from benchmarks.report import facts, markdown, table
 from benchmarks.rows import ROWS
 from benchmarks.run import Run
 from benchmarks.sizes import FULL, QUICK
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=[*ROWS, METHODS], help="rows to run")
     parser.add_argument("--quick", action="store_true", help="small sizes, to test the benchmark")
     parser.add_argument("--json", type=Path, help="file for everything that was measured")
+    parser.add_argument("--markdown", type=Path, help="file for the table as Markdown")
     parser.add_argument("--out", type=Path, help="folder for the pictures")
     options = parser.parse_args(arguments)
     console = Console()
@@ -66,6 +68,9 @@ def main(arguments: list[str] | None = None) -> None:
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(plain(found), indent=1, allow_nan=False) + "\n")
+    if options.markdown:
+        options.markdown.parent.mkdir(parents=True, exist_ok=True)
+        options.markdown.write_text(markdown(outcomes, found))
     if options.out:
         from benchmarks import plots
 

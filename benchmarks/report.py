@@ -23,34 +23,66 @@ THREAD_VARIABLES = (
 )  # fmt: skip
 
 
-def table(outcomes: list[Outcome], facts: dict[str, Any]) -> Table:
-    """One line for each claim."""
+COLUMNS = (
+    "work", "against", "captured", "size", "seconds", "against", "ratio", "asked", "reached"
+)  # fmt: skip
+CAPTION = "captured, size: ours / theirs; seconds: ours, then theirs"
+
+
+def cells(outcome: Outcome) -> list[str]:
+    """A line of the table, the note left out."""
+    ours, theirs = outcome.ours, outcome.theirs
+    return [
+        outcome.work,
+        theirs.name,
+        pair(ours.captured, theirs.captured, "{:.3f}"),
+        pair(ours.size, theirs.size, "{:,}"),
+        duration(ours),
+        duration(theirs),
+        "–" if outcome.ratio is None else f"{outcome.ratio:.3g} {outcome.unit}",
+        f"{outcome.sense} {outcome.asked:g} {outcome.unit}",
+        {True: "yes", False: "no", None: "skipped"}[outcome.reached],
+    ]
+
+
+def title(facts: dict[str, Any]) -> str:
+    """When and where."""
     machine = facts["machine"]
-    shown = Table(
-        title=f"{facts['date'][:10]}, {machine['processor']}, {machine['cores']} cores, "
-        f"best of {facts['repeats']}",
-        caption="captured and size: ours / theirs; seconds: ours, theirs",
+    threads = max((pool["num_threads"] for pool in facts["threads"]["pools"]), default=1)
+    return (
+        f"{facts['date'][:10]}, {machine['processor']}, {machine['cores']} cores, "
+        f"{threads} BLAS threads, best of {facts['repeats']}"
     )
-    for column in ("work", "against"):
-        shown.add_column(column)
-    for column in ("captured", "size", "seconds", "against", "ratio", "asked", "reached"):
-        shown.add_column(column, justify="right")
+
+
+def table(outcomes: list[Outcome], facts: dict[str, Any]) -> Table:
+    """One line for each claim, for the screen."""
+    shown = Table(title=title(facts), caption=CAPTION)
+    for number, column in enumerate(COLUMNS):
+        shown.add_column(column, justify="left" if number < 2 else "right")
+    colours = {True: "green", False: "red", None: "yellow"}
     for outcome in outcomes:
-        ours, theirs = outcome.ours, outcome.theirs
-        work = outcome.work + (f"\n[dim]{outcome.note}[/dim]" if outcome.note else "")
-        verdict = {True: "[green]yes[/green]", False: "[red]no[/red]", None: "skipped"}
-        shown.add_row(
-            work,
-            theirs.name,
-            pair(ours.captured, theirs.captured, "{:.3f}"),
-            pair(ours.size, theirs.size, "{:,}"),
-            duration(ours),
-            duration(theirs),
-            "–" if outcome.ratio is None else value(outcome.ratio, outcome.unit),
-            f"{outcome.sense} {outcome.asked:g} {outcome.unit}",
-            verdict[outcome.reached],
-        )
+        line = cells(outcome)
+        line[0] += f"\n[dim]{outcome.note}[/dim]" if outcome.note else ""
+        line[-1] = f"[{colours[outcome.reached]}]{line[-1]}[/]"
+        shown.add_row(*line)
     return shown
+
+
+def markdown(outcomes: list[Outcome], facts: dict[str, Any]) -> str:
+    """The same for the documentation, with the versions."""
+    versions = ", ".join(f"{k} {v}" for k, v in facts["versions"].items() if v)
+    lines = [
+        f"Measured on {title(facts)} ({facts['workload']}; {versions}). {CAPTION}.",
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "|---|---|" + "--:|" * (len(COLUMNS) - 2),
+    ]
+    for outcome in outcomes:
+        line = cells(outcome)
+        line[0] += f" ({outcome.note})" if outcome.note else ""
+        lines.append("| " + " | ".join(line) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def pair(ours: Any, theirs: Any, form: str) -> str:
@@ -67,11 +99,6 @@ def duration(side: Side) -> str:
     if side.best >= 0.1:
         return f"{side.best:.3g}"
     return f"{1e3 * side.best:.3g} ms" if side.best >= 1e-3 else f"{1e6 * side.best:.3g} µs"
-
-
-def value(number: float, unit: str) -> str:
-    """A ratio or a value with three digits."""
-    return f"{number:.3g} {unit}"
 
 
 def facts(run: Run, outcomes: list[Outcome], seconds: float) -> dict[str, Any]:

@@ -32,6 +32,7 @@ def run(tmp_path_factory) -> tuple[dict[str, Any], str, Path]:
     folder = tmp_path_factory.mktemp("benchmark")
     command = [sys.executable, "-m", "benchmarks", "--quick", "--repeats", "1"]
     command += ["--json", str(folder / "facts.json"), "--out", str(folder)]
+    command += ["--markdown", str(folder / "table.md")]
     path = os.pathsep.join(p for p in ("src", os.environ.get("PYTHONPATH")) if p)
     done = subprocess.run(
         command,
@@ -46,10 +47,12 @@ def run(tmp_path_factory) -> tuple[dict[str, Any], str, Path]:
 
 
 def test_every_claim_has_its_line(run):
-    facts, printed, _ = run
+    facts, printed, folder = run
     lines = [outcome["row"] for outcome in facts["outcomes"]]
     assert {row: lines.count(row) for row in CLAIMS} == CLAIMS
     assert "asked" in printed and "reached" in printed
+    table = (folder / "table.md").read_text().splitlines()
+    assert len([line for line in table if line.startswith("|")]) == 2 + len(lines)
     for outcome in facts["outcomes"]:
         assert outcome["work"] and outcome["asked"] > 0
         assert outcome["sense"] in ("at least", "within", "below")
