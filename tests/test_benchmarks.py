@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.decomposition import KernelPCA
 
+from benchmarks import naive
 from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interleaved, within
 from benchmarks.search import Search
 from benchmarks.systems import Problem, System
+from kernelstream import StreamingKernelPCA, bases, dual, kernels, schedules
 
 ROOT = Path(__file__).resolve().parent.parent
 CLAIMS = {
@@ -92,8 +95,6 @@ def test_every_system_has_its_curves_and_pictures(run):
 def test_exact_scores_are_judged_to_be_exact_and_others_by_what_they_explain():
     X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
     judge = Judge(X, 0.2, components=4)
-    from sklearn.decomposition import KernelPCA
-
     exact = KernelPCA(4, kernel="rbf", gamma=0.2).fit(X.astype(float)).transform
     assert judge.captured(exact) == pytest.approx(1.0, abs=1e-6)
     assert judge.explained(exact) == pytest.approx(1.0, abs=1e-5)
@@ -159,3 +160,41 @@ def test_ratios_and_verdicts():
 
 def test_the_exponent_is_the_slope():
     assert exponent([10, 100, 1000], [3e2, 3e4, 3e6]) == pytest.approx(2.0)
+
+
+# -- what ours is measured against does the same work
+
+
+def test_the_naive_epoch_is_the_blocked_one():
+    X = np.random.default_rng(0).normal(size=(120, 5))
+    data = dual.FiniteSet(kernels.RBF(0.1), X, n_components=3)
+    start, means = dual.begin(data, 3, seed=0)
+    rows = np.random.default_rng(1).permutation(len(X))[:80]
+    fast, _ = dual.sample_epoch(data, means, start, schedules.Constant(0.05), rows)
+    slow = naive.kernel_hebbian_rows(start.A, X, 0.1, 0.05, rows, means.column)
+    np.testing.assert_allclose(slow, fast.A, atol=1e-12)
+
+
+def test_the_naive_moments_are_those_of_the_tracker():
+    rng = np.random.default_rng(0)
+    points, X = rng.normal(size=(20, 4)), rng.normal(size=(500, 4))
+    twin = naive.Covariance(points, 0.1, 3)
+    for x in X:
+        twin.learn(x)
+    mean = twin.total / twin.n
+    slow = np.linalg.eigvalsh(twin.S / twin.n - np.outer(mean, mean))[::-1][:3]
+    model = StreamingKernelPCA(3, gamma=0.1, basis=bases.Landmarks(points)).partial_fit(X)
+    np.testing.assert_allclose(model.explained_variance_, slow, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rule", [naive.Hebbian, naive.RLS])
+def test_the_naive_rules_find_the_leading_components(rule):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3)) * [1.0, 0.5, 0.1]
+    twin = rule(X[:15], 0.3, 2)
+    Z = np.array([twin.coordinates(x) for x in X])
+    for x in X:
+        twin.learn(x)
+    exact = np.linalg.eigvalsh(np.cov(Z.T))[::-1][:2].sum()
+    V, _ = np.linalg.qr(twin.V)
+    assert np.trace(V.T @ np.cov(Z.T) @ V) > 0.95 * exact
