@@ -30,7 +30,7 @@ from kernelstream.monitor.contributions import (
 from kernelstream.monitor.drift import Drift, no_drift
 from kernelstream.monitor.follow import MonitorState, Plan, accepted, complete_rows, follow
 from kernelstream.monitor.index import Scores
-from kernelstream.monitor.limits import Limits, Reference, held_out_scores, n_folds
+from kernelstream.monitor.limits import Limits, Reference, calibrated, n_folds
 from kernelstream.monitor.normal import Normal, Setting, learn_normal
 from kernelstream.monitor.records import Event, Record, Records
 from kernelstream.monitor.scaling import lagged
@@ -376,7 +376,7 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
     def offset_(self) -> float:
         """The limit of ``score_samples``."""
         state = self._known()
-        return -(state.limits.index.limit(self.alpha) + state.watch.shift[0])
+        return -(state.limits.index.limit(self.alpha) + state.watch.shift[0] + state.excess)
 
     @property
     def lags_(self) -> int:
@@ -408,7 +408,8 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
     def limits_(self) -> dict[str, dict[float, float] | float]:
         """Limits at ``alpha``, 5 % and 1 %, with the shifts of adaptation."""
         state = self._known()
-        shifts = {"index": state.watch.shift[0], "smoothed": state.watch.shift[1]}
+        index, smoothed = state.watch.shift
+        shifts = {"index": index + state.excess, "smoothed": smoothed + state.excess}
         found: dict[str, dict[float, float] | float] = {}
         for name in ("index", "smoothed", "t2", "spe"):
             reference: Reference = getattr(state.limits, name)
@@ -416,7 +417,7 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
                 a: float(np.exp(reference.limit(a) + shifts.get(name, 0.0)))
                 for a in sorted({self.alpha, 0.05, 0.01})
             }
-        found["event"] = float(np.exp(state.limits.event + max(shifts["smoothed"], 0.0)))
+        found["event"] = float(np.exp(state.limits.event + max(smoothed, 0.0) + state.excess))
         return found
 
     @property
@@ -550,11 +551,7 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
         folds = n_folds(self.folds, len(R), R.shape[1])
         while True:
             normal = learn_normal(R, setting)
-            if calibration is None:
-                scores = held_out_scores(R, lags, setting, folds)
-            else:
-                scores = normal.score(calibration, np.matmul)
-            limits = Limits.of(scores, smoothing)
+            limits = calibrated(R, lags, normal, calibration, folds, smoothing)
             if not saturates(normal, limits.index.limit(self.alpha)) or setting.width > WIDEST:
                 return normal, limits
             if self.width != "auto":

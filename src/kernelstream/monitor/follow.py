@@ -59,6 +59,11 @@ class MonitorState:
         """Variables of a row."""
         return len(self.standard.mean)
 
+    @property
+    def excess(self) -> float:
+        """What the number of rows learned adds to the log index, compared with calibration."""
+        return self.limits.excess(self.normal.rows.n_effective)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -131,7 +136,7 @@ def _piece(
     """Rows that one model judges."""
     R, history = complete_rows(state, Z)
     scores = state.normal.score(R)
-    log_index = np.log(scores.index)
+    log_index = np.log(scores.index) - state.excess
     missing = np.isnan(X)
     gaps = missing.any(axis=1)
 
@@ -195,6 +200,7 @@ def _recorded(
     slope_of = dict(zip(flagged.tolist(), found, strict=True))
     present, events = state.present, list(state.events)
     judge = limits.smoothed if rule.smoothed else limits.index
+    excess = state.excess
     records = Records()
     for t, verdict in enumerate(verdicts):
         index, time = float(scores.index[t]), times[t]
@@ -206,22 +212,24 @@ def _recorded(
             present = _prolonged(present, verdict.event, first + t, time, index, slope)
             slope = present.mean_slope
         shown = verdict.limits[1 if rule.smoothed else 0]
-        score = verdict.level if rule.smoothed else float(np.log(index))
+        score = verdict.level if rule.smoothed else float(np.log(index)) - excess
         shift = shown - rule.base[1 if rule.smoothed else 0]
         records.append(
             Record(
                 row=first + t,
                 time=time,
                 index=index,
-                smoothed=float(np.exp(verdict.level)),
+                smoothed=float(np.exp(verdict.level + excess)),
                 t2=float(scores.t2[t]),
                 spe=float(scores.spe[t]),
-                t2_blind=bool(np.log(index) > verdict.limits[0] and scores.t2[t] <= display["t2"]),
-                limit=float(np.exp(shown)),
-                index_limit=float(np.exp(verdict.limits[0])),
+                t2_blind=bool(
+                    np.log(index) - excess > verdict.limits[0] and scores.t2[t] <= display["t2"]
+                ),
+                limit=float(np.exp(shown + excess)),
+                index_limit=float(np.exp(verdict.limits[0] + excess)),
                 t2_limit=display["t2"],
                 spe_limit=display["spe"],
-                event_limit=float(np.exp(verdict.event_limit)),
+                event_limit=float(np.exp(verdict.event_limit + excess)),
                 p_value=judge.p_value(score - shift, rule.alpha),
                 alarm=verdict.alarm,
                 event=verdict.event or None,
@@ -276,6 +284,7 @@ def accepted(state: MonitorState, plan: Plan) -> MonitorState:
     R = state.suspects
     normal = state.normal.recentred(R).adapted(R, plan.forgetting)
     log_index = np.log(normal.score(R, np.matmul).index)
+    log_index -= state.limits.excess(normal.rows.n_effective)
     levels, level = [], float(log_index.mean())
     for value in log_index:
         level = smooth(level, float(value), state.limits.index, state.limits.smoothing)

@@ -8,20 +8,23 @@ each fold is scored by a model of the others.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from kernelstream.monitor.index import Scores
-from kernelstream.monitor.normal import Setting, learn_normal
+from kernelstream.monitor.normal import Normal, Setting, learn_normal
 from kernelstream.storage import stored
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
 EVENT_DEVIATIONS = 3.5  # the smoothed index at which an event begins, at least
 ENOUGH = 4.0  # a quantile needs this many over alpha scores, else a log-normal law is assumed
 TINIEST = 1e-300  # SPE may be exactly zero, and is shown and judged as a logarithm
+MOST_BURDEN = 0.95  # of the rows may be spent on what is estimated
+THIRDS = 3  # folds of the smaller models from which the burden is found
 FEW, MANY = 5, 20  # folds; the second where rows are few for their width
 
 
@@ -71,6 +74,19 @@ class Limits:
     spe: Reference
     event: float
     smoothing: float
+    burden: float = 0.0
+    learned: float = 1.0  # rows that the models behind these scores had learned
+
+    def excess(self, n_effective: float) -> float:
+        """How much higher, or lower, the log index is under a model of another number of rows.
+
+        An index of D estimated directions is larger on new rows by n/(n − D): their spread was
+        estimated from n rows. The burden b, found at ``fit``, takes the place of D, and the log
+        index is a − log(1 − b/n). Without this, limits of a model of few rows would be far too high
+        for the same model when it has learned more.
+        """
+        worth = max(n_effective, self.burden / MOST_BURDEN)
+        return math.log1p(-self.burden / self.learned) - math.log1p(-self.burden / worth)
 
     @classmethod
     def of(cls, scores: Scores, smoothing: float) -> Limits:
@@ -123,3 +139,45 @@ def held_out_scores(R: np.ndarray, lags: int, setting: Setting, folds: int) -> S
     return Scores(
         *(np.concatenate([getattr(p, name) for p in parts]) for name in ("index", "t2", "spe"))
     )
+
+
+def calibrated(
+    R: np.ndarray, lags: int, normal: Normal, run: np.ndarray | None, folds: int, smoothing: float
+) -> Limits:
+    """Limits from a calibration run, or from folds where there is none."""
+    setting, n = normal.setting, len(R)
+    thirds = folds_of(n, lags, THIRDS)
+    if run is None:
+        scores = held_out_scores(R, lags, setting, folds)
+        learned = n * (1.0 - 1.0 / folds)
+        smaller = held_out_scores(R, lags, setting, THIRDS).index
+    else:
+        scores = normal.score(run, np.matmul)
+        learned = float(n)
+        smaller = np.concatenate(
+            [learn_normal(R[others], setting).score(run, np.matmul).index for others, _ in thirds]
+        )
+    fewer = float(np.mean([len(others) for others, _ in thirds]))
+    rise = float(np.mean(np.log(smaller)) - np.mean(np.log(scores.index)))
+    limits = Limits.of(scores, smoothing)
+    return replace(limits, burden=burden(rise, fewer, learned), learned=learned)
+
+
+def burden(rise: float, fewer: float, more: float) -> float:
+    """b such that log(1 − b/more) − log(1 − b/fewer) is the measured rise.
+
+    Examples
+    --------
+    >>> round(burden(np.log(1 - 50 / 400) - np.log(1 - 50 / 300), 300, 400), 6)
+    50.0
+    """
+    if fewer >= more:
+        return 0.0
+
+    def missing(b: float) -> float:
+        return math.log1p(-b / more) - math.log1p(-b / fewer) - rise
+
+    most = MOST_BURDEN * fewer
+    if rise <= 0.0:
+        return 0.0
+    return most if missing(most) < 0.0 else float(brentq(missing, 0.0, most))

@@ -99,6 +99,7 @@ def learn_whitened(whitened: Whitened, setting: Setting) -> Normal:
     assert model.state is not None
     span = setting.basis.span(model.state.basis)
     assert span is not None  # the estimator refuses a basis without points
-    coordinates = Gathered(model.state.moments, model.state.tracker)
+    n = model.state.moments.weight
+    coordinates = Gathered(model.state.moments, model.state.tracker, n)
     index = Index.of(kernel, span, coordinates, setting.ridge)
     return Normal(setting, whitened.rows, coordinates, whitened.scaling, index)

@@ -34,13 +34,14 @@ class Gathered:
 
     moments: Moments
     scatter: CovarianceState
+    squares: float  # Σ w², for the number of rows that the weights are worth
 
     @classmethod
     def of(cls, rows: np.ndarray) -> Gathered:
         """The moments of a set of rows."""
         width = rows.shape[1]
         nothing = Moments(0.0, np.zeros(width))
-        return cls(nothing, TRACKER.begin(width, None, rows)).learn(rows, 1.0)
+        return cls(nothing, TRACKER.begin(width, None, rows), 0.0).learn(rows, 1.0)
 
     def learn(self, rows: np.ndarray, forgetting: float) -> Gathered:
         """Add rows; what is older fades by ``forgetting`` a row."""
@@ -51,13 +52,20 @@ class Gathered:
             self.moments.total * clock.decay + weighted_sum(rows, faded),
         )
         older = TRACKER.decay(self.scatter, clock.decay)
-        return Gathered(moments, TRACKER.update(older, rows, faded, ()))
+        squares = self.squares * clock.decay**2
+        squares += float(len(rows)) if faded is None else float((faded**2).sum())
+        return Gathered(moments, TRACKER.update(older, rows, faded, ()), squares)
 
     def moved_to(self, mean: np.ndarray) -> Gathered:
         """The same covariance about another mean."""
         weight = self.moments.weight
         scatter = weight * (self.covariance + np.outer(mean, mean))
-        return Gathered(Moments(weight, weight * mean), CovarianceState(scatter))
+        return Gathered(Moments(weight, weight * mean), CovarianceState(scatter), self.squares)
+
+    @property
+    def n_effective(self) -> float:
+        """Rows of equal weight that would know as much, (Σw)²/Σw² (Kish)."""
+        return self.moments.weight**2 / self.squares
 
     @property
     def mean(self) -> np.ndarray:
