@@ -4,48 +4,26 @@ from __future__ import annotations
 
 import numbers
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_random_state, validate_data
+from sklearn.utils.validation import validate_data
 
 from kernelstream import storage
-from kernelstream.bases import Basis
-from kernelstream.bases import resolve as resolve_basis
-from kernelstream.blocks import measure
-from kernelstream.checks import check_count, check_number
-from kernelstream.estimator import checked_choice, summable
-from kernelstream.model import Rows
-from kernelstream.monitor.contributions import (
-    Contributions,
-    contributions,
-    mean_curvature,
-    slopes,
-)
-from kernelstream.monitor.drift import Drift, no_drift
+from kernelstream.estimator import real_numbers, summable
+from kernelstream.monitor.attributes import MonitorAttributes
+from kernelstream.monitor.contributions import Contributions, contributions, slopes
+from kernelstream.monitor.fitting import LEAST_ROWS, Options, fitted
 from kernelstream.monitor.follow import MonitorState, Plan, accepted, complete_rows, follow
 from kernelstream.monitor.index import Scores
-from kernelstream.monitor.limits import Limits, Reference, calibrated, n_folds
-from kernelstream.monitor.normal import Normal, Setting, learn_normal
 from kernelstream.monitor.records import Event, Record, Records
-from kernelstream.monitor.scaling import lagged
-from kernelstream.monitor.selection import RIDGES, WIDTHS, choose, saturates
-from kernelstream.monitor.sensors import Sensors
-from kernelstream.monitor.watch import Rule, Watch
-
-LEAST_ROWS = 8  # of normal operation
-MOST_LAGS = 9
-ROWS_A_COLUMN = 3  # rows of normal operation for each column of a lagged row, where lags="auto"
-SMOOTHING = 0.2  # of the event rule where the alarm itself is not smoothed
-WIDEST = 1e5
+from kernelstream.monitor.watch import Rule
 
 
-class KernelMonitor(OutlierMixin, BaseEstimator):
+class KernelMonitor(MonitorAttributes, OutlierMixin, BaseEstimator):
     """Watch a process: control charts, novelty, drift and causes on a live stream.
 
     ``fit`` learns normal operation; ``update`` and ``update_many`` then judge each row of the
@@ -106,7 +84,7 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
     -----
     ``score_samples`` is minus the logarithm of the index M, higher for more normal rows. With
     ``lags`` the rows of a query are taken as one consecutive run, the first row repeated before
-    it. T² alone raises no alarm: far from the data it falls below its limit (see ``t2_blind`` of
+    it. T² alone raises no alarm: far from the data it may fall below its limit (see ``t2_blind`` of
     the records). A slow fault cannot be told from drift: look at the drift chart.
 
     Examples
@@ -177,13 +155,13 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
         -------
         self
         """
-        basis = self._checked()
+        options = Options.of(self)
         before = dict(self.__dict__)
         try:
             X = self._validated(X, reset=True, least=LEAST_ROWS)
             run = None if calibration is None else self._validated(calibration, reset=False)
             with np.errstate(over="ignore", under="ignore"):
-                self._state = self._fitted(X, run, basis)
+                self._state = fitted(X, run, options)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -228,7 +206,7 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
                 )
             time = x.name if time is None else time
         try:
-            row = np.asarray(x, dtype=np.float64)
+            row = np.asarray(real_numbers(x), dtype=np.float64)
         except (TypeError, ValueError) as problem:
             raise ValueError(f"The row is not made of numbers: {problem}.") from problem
         if row.shape != (state.n_features,):
@@ -303,7 +281,8 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
         X : array or DataFrame of shape (n, d)
             Rows of one event, consecutive where there are lags.
         average : bool
-            Average over the rows (sharper: noise cancels), or one result a row.
+            Average over the rows (sharper: noise cancels), or one result a row. With lags the
+            average leaves out the first rows, which have no past, where there are others.
 
         Returns
         -------
@@ -312,6 +291,8 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
         state = self._known()
         R = self._lagged_query(X)
         found = slopes(state.normal, R, state.n_features, np.matmul)
+        if average and len(R) > state.lags:
+            found = found[state.lags :]  # the first rows have no past of their own
         parts = [
             contributions(
                 state.normal, state.curvature, slope, state.standard.deviation, self._names()
@@ -326,7 +307,7 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
         unit = state.standard.deviation
         return contributions(state.normal, state.curvature, event.mean_slope, unit, self._names())
 
-    def transform(self, X: Any) -> np.ndarray:
+    def component_scores(self, X: Any) -> np.ndarray:
         """Scores on the principal components of normal operation, for a score plot."""
         state = self._known()
         index = state.normal.index
@@ -370,209 +351,18 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
             monitor.feature_names_in_ = np.array(content["feature_names"], dtype=object)
         return monitor
 
-    # -- attributes
-
-    @property
-    def offset_(self) -> float:
-        """The limit of ``score_samples``."""
-        state = self._known()
-        return -(state.limits.index.limit(self.alpha) + state.watch.shift[0] + state.excess)
-
-    @property
-    def lags_(self) -> int:
-        """Earlier rows that are joined to each row."""
-        return self._known().lags
-
-    @property
-    def width_(self) -> float:
-        """Width of the kernel."""
-        return self._known().normal.setting.width
-
-    @property
-    def ridge_(self) -> float:
-        """Share of the variance that is taken for noise."""
-        return self._known().normal.setting.ridge
-
-    @property
-    def whiten_(self) -> bool:
-        """Whether rows are whitened."""
-        return self._known().normal.setting.whiten
-
-    @property
-    def constant_features_(self) -> tuple[str, ...]:
-        """Variables that did not move in normal operation."""
-        constant = self._known().sensors.longest == 0
-        return tuple(name for name, c in zip(self._names(), constant, strict=True) if c)
-
-    @property
-    def limits_(self) -> dict[str, dict[float, float] | float]:
-        """Limits at ``alpha``, 5 % and 1 %, with the shifts of adaptation."""
-        state = self._known()
-        index, smoothed = state.watch.shift
-        shifts = {"index": index + state.excess, "smoothed": smoothed + state.excess}
-        found: dict[str, dict[float, float] | float] = {}
-        for name in ("index", "smoothed", "t2", "spe"):
-            reference: Reference = getattr(state.limits, name)
-            found[name] = {
-                a: float(np.exp(reference.limit(a) + shifts.get(name, 0.0)))
-                for a in sorted({self.alpha, 0.05, 0.01})
-            }
-        found["event"] = float(np.exp(state.limits.event + max(smoothed, 0.0) + state.excess))
-        return found
-
-    @property
-    def drift_(self) -> Drift:
-        """Where normal operation is now, seen from the model that was fitted."""
-        return self._known().drift
-
-    @property
-    def event_(self) -> Event | None:
-        """The event that is going on."""
-        return self._known().present
-
-    @property
-    def events_(self) -> tuple[Event, ...]:
-        """Events that are over."""
-        return self._known().events
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows of the stream that were judged."""
-        return self._known().n_rows
-
     # -- inside
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return getattr(self, "_state", None) is not None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
-    def _known(self) -> MonitorState:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(
-                f"This {type(self).__name__} does not know normal operation yet: call fit first."
-            )
-        return self._state
-
     def _present(self) -> Event:
         event = self._known().present
         if event is None:
             raise ValueError("There is no event going on: nothing to acknowledge or accept.")
         return event
-
-    def _names(self) -> tuple[str, ...]:
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            return tuple(f"x{j}" for j in range(self.n_features_in_))
-        return tuple(map(str, names))
-
-    def _checked(self) -> Basis:
-        """Raise in words when a parameter makes no sense."""
-        name = type(self).__name__
-        check_number(name, "alpha", self.alpha, 0, 0.5)
-        check_number(name, "floor", self.floor, 0, 1)
-        check_count(name, "memory", self.memory, none_allowed=False)
-        check_count(name, "quarantine", self.quarantine, none_allowed=False)
-        if self.smooth is not None and self.smooth != 1:
-            check_number(name, "smooth", self.smooth, 0, 1)
-        for parameter in ("width", "ridge"):
-            value = getattr(self, parameter)
-            if not (isinstance(value, str) and value == "auto"):
-                check_number(name, parameter, value)
-        if not (isinstance(self.folds, str) and self.folds == "auto"):
-            check_count(name, "folds", self.folds, none_allowed=False)
-        if not (isinstance(self.lags, str) and self.lags == "auto") and self.lags != 0:
-            check_count(name, "lags", self.lags, none_allowed=False)
-        checked_choice("adapt", self.adapt, ("event", "off"))
-        checked_choice("whiten", self.whiten, ("auto", True, False))
-        basis = resolve_basis(self.basis)
-        if not basis.has_points:
-            raise ValueError(
-                f"The monitor needs what the basis misses of a row, and {basis} has no points: "
-                "use a basis of points such as bases.Centroids."
-            )
-        return basis
-
-    def _fitted(self, X: np.ndarray, run: np.ndarray | None, basis: Basis) -> MonitorState:
-        n, d = X.shape
-        whole = ~np.isnan(X).any(axis=1)
-        if int(whole.sum()) < LEAST_ROWS:
-            raise ValueError(
-                f"Only {int(whole.sum())} rows have no missing values (n_samples = {n}): at least "
-                f"{LEAST_ROWS} are needed to learn normal operation."
-            )
-        standard = measure(Rows(X[whole], None))
-        constant = np.ptp(X[whole], axis=0) == 0
-        lags = self._n_lags(n, d)
-        R = usable_rows(standard.apply(X), lags)
-        if len(R) < LEAST_ROWS:
-            raise ValueError(
-                f"With lags={lags} only {len(R)} rows are complete: give more rows, fewer lags."
-            )
-        summable(R)
-        setting = Setting(True, 1.0, 0.1, float(self.floor), basis, self._seed())
-        setting = choose(
-            R,
-            lags,
-            setting,
-            (True, False) if self.whiten == "auto" else (bool(self.whiten),),
-            WIDTHS if self.width == "auto" else (float(self.width),),
-            RIDGES if self.ridge == "auto" else (float(self.ridge),),
-        )
-        calibration = None if run is None else usable_rows(standard.apply(run), lags, padded=True)
-        normal, limits = self._with_limits(R, lags, setting, calibration)
-        rows = R[:0]
-        return MonitorState(
-            standard=standard,
-            lags=lags,
-            reference=normal,
-            normal=normal,
-            curvature=mean_curvature(normal, R if calibration is None else calibration),
-            limits=limits,
-            watch=Watch.begin(limits),
-            sensors=Sensors.of(X, constant),
-            history=np.empty((0, d)),
-            quarantine=rows,
-            pending=rows,
-            suspects=rows,
-            drift=no_drift(d),
-            present=None,
-            events=(),
-        )
-
-    def _with_limits(
-        self, R: np.ndarray, lags: int, setting: Setting, calibration: np.ndarray | None
-    ) -> tuple[Normal, Limits]:
-        """Normal operation and its limits; a width that saturates is widened, or reported."""
-        smoothing = SMOOTHING if self.smooth is None else float(self.smooth)
-        folds = n_folds(self.folds, len(R), R.shape[1])
-        while True:
-            normal = learn_normal(R, setting)
-            limits = calibrated(R, lags, normal, calibration, folds, smoothing)
-            if not saturates(normal, limits.index.limit(self.alpha)) or setting.width > WIDEST:
-                return normal, limits
-            if self.width != "auto":
-                warnings.warn(
-                    f"width={self.width!r} is so narrow that the index far away, "
-                    f"{normal.index.far_away:.3g}, is less than five times its limit: large faults "
-                    "look like small ones. Use a larger width, or 'auto'.",
-                    stacklevel=4,
-                )
-                return normal, limits
-            setting = replace(setting, width=3.0 * setting.width)
-
-    def _n_lags(self, n: int, d: int) -> int:
-        if self.lags != "auto":
-            return int(self.lags)
-        return max(0, min(MOST_LAGS, n // (ROWS_A_COLUMN * d) - 1))
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, numbers.Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _plan(self, state: MonitorState) -> Plan:
         adapts = self.adapt == "event"
@@ -599,7 +389,8 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
             return self._known().normal.score(R, np.matmul)
 
     def _validated(self, X: Any, reset: bool, least: int = 1) -> np.ndarray:
-        self._known() if not reset and not hasattr(self, "n_features_in_") else None
+        if not reset and not hasattr(self, "n_features_in_"):
+            self._known()
         return validate_data(
             self,
             X,
@@ -621,17 +412,6 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
         if len(stamps) != n:
             raise ValueError(f"There are {len(stamps)} time stamps for {n} rows.")
         return stamps
-
-
-def usable_rows(Z: np.ndarray, lags: int, padded: bool = False) -> np.ndarray:
-    """Lagged rows without missing values.
-
-    The first rows of a run have no past of their own. For learning they are left out; where the
-    run is ``padded``, as streams are, the first row stands in.
-    """
-    R = lagged(Z[:0], Z, lags)
-    R = R if padded else R[lags:]
-    return R[~np.isnan(R).any(axis=1)]
 
 
 storage.READERS[KernelMonitor.__name__] = KernelMonitor._restored

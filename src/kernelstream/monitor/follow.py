@@ -98,7 +98,8 @@ def follow(
     start = 0
     while start < len(X):
         # Until the next block of learned rows is complete the model stays as it is.
-        stop = min(start + plan.block - len(state.pending), start + MOST_AT_ONCE, len(X))
+        room = max(plan.block - len(state.pending), 1)
+        stop = min(start + min(room, MOST_AT_ONCE), len(X))
         piece = slice(start, stop)
         state, made = _piece(state, plan, X[piece], Z[piece], times[piece], trusted)
         records += made
@@ -196,8 +197,10 @@ def _recorded(
     limits, rule = state.limits, plan.rule
     display = limits_of_terms(limits, rule.alpha)
     flagged = np.flatnonzero([v.alarm or v.event > 0 for v in verdicts])
-    found = slopes(state.normal, R[flagged], state.n_features) if len(flagged) else []
-    slope_of = dict(zip(flagged.tolist(), found, strict=True))
+    slope_of: dict[int, np.ndarray] = {}
+    if len(flagged):
+        found = slopes(state.normal, R[flagged], state.n_features)
+        slope_of = dict(zip(flagged.tolist(), found, strict=True))
     present, events = state.present, list(state.events)
     judge = limits.smoothed if rule.smoothed else limits.index
     excess = state.excess

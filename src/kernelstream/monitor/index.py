@@ -6,9 +6,9 @@ rows there, and ε = ridge · tr S / D,
     M(x) = (z − μ)ᵀ (S + εI)⁻¹ (z − μ) + (k(x,x) − |z|²)/ε
          = Σ_i y_i²/(λ_i + ε) + (what the span misses)/ε.
 
-There is no number of components to choose. The first term alone, T², is blind to large faults: far
-from the data all kernel values vanish, z tends to 0 and T² to the constant μᵀ(S+εI)⁻¹μ, which is
-below its limit. The second term, SPE, grows there to k(x,x).
+There is no number of components to choose. The first term alone, T², can be blind to large faults:
+far from the data all kernel values vanish, z tends to 0 and T² to the constant μᵀ(S+εI)⁻¹μ, which
+for a narrow kernel is below its limit. The second term, SPE, grows there to k(x,x).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kernelstream.monitor.products import row_dots, rows_times
 from kernelstream.monitor.scaling import Gathered, Product
 from kernelstream.storage import stored
 
-REACH = 4.0  # squared radius, in units of D, inside which gradients are always taken as they are
+REACH = 2.0  # squared radius, in units of D, inside which gradients are taken as they are
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class Index:
         """∂M/∂u of each row, and by how much the row was drawn back before it was taken.
 
         ∂M/∂u = −2γ Σ_i b_i k_i (u − d_i) with b = F (2 (S+εI)⁻¹(z − μ) − 2 z/ε). Where all kernel
-        values vanish so does the gradient, though the direction is plain: rows beyond the kernel's
-        reach are first drawn back towards the centre, ``u/stretch``.
+        values vanish so does the gradient, though the direction is plain: rows far outside the
+        cloud of normal rows (whose squared radius is D) are first drawn back towards the centre,
+        ``u/stretch``, to where M is still nearly quadratic.
         """
-        width = U.shape[1]
-        reach = math.sqrt(width * max(REACH, 0.5 / (self.kernel.gamma * width)))
+        reach = math.sqrt(REACH * U.shape[1])
         stretch = np.maximum(np.sqrt(row_dots(U, U)) / reach, 1.0)
         U = U / stretch[:, None]
         K = self.kernel_rows(U, product)

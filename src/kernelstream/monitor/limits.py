@@ -164,7 +164,7 @@ def calibrated(
 
 
 def burden(rise: float, fewer: float, more: float) -> float:
-    """b such that log(1 − b/more) − log(1 − b/fewer) is the measured rise.
+    """The b for which log(1 − b/more) − log(1 − b/fewer) is the measured rise.
 
     Examples
     --------
