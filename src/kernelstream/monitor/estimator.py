@@ -15,9 +15,16 @@ from sklearn.utils.validation import validate_data
 from kernelstream import storage
 from kernelstream.estimator import real_numbers, summable
 from kernelstream.monitor.attributes import MonitorAttributes
-from kernelstream.monitor.contributions import Contributions, contributions, slopes
+from kernelstream.monitor.contributions import Contributions, slopes
 from kernelstream.monitor.fitting import LEAST_ROWS, Options, fitted
-from kernelstream.monitor.follow import MonitorState, Plan, accepted, complete_rows, follow
+from kernelstream.monitor.follow import (
+    MonitorState,
+    Plan,
+    accepted,
+    complete_rows,
+    explained,
+    follow,
+)
 from kernelstream.monitor.index import Scores
 from kernelstream.monitor.records import Event, Record, Records
 from kernelstream.monitor.watch import Rule
@@ -294,18 +301,16 @@ class KernelMonitor(MonitorAttributes, OutlierMixin, BaseEstimator):
         if average and len(R) > state.lags:
             found = found[state.lags :]  # the first rows have no past of their own
         parts = [
-            contributions(
-                state.normal, state.curvature, slope, state.standard.deviation, self._names()
-            )
+            explained(state, slope, self._names())
             for slope in ([found.mean(axis=0)] if average else found)
         ]
         return parts[0] if average else parts
 
     def event_contributions(self, event: Event) -> Contributions:
         """The variables behind an event of ``events_`` or ``event_``, averaged over its rows."""
-        state = self._known()
-        unit = state.standard.deviation
-        return contributions(state.normal, state.curvature, event.mean_slope, unit, self._names())
+        if event.values is not None and event.sizes is not None:
+            return Contributions(self._names(), event.values, event.sizes)
+        return explained(self._known(), event.mean_slope, self._names())
 
     def component_scores(self, X: Any) -> np.ndarray:
         """Scores on the principal components of normal operation, for a score plot."""

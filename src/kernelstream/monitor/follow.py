@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.model import Standard
-from kernelstream.monitor.contributions import contributions, slopes
+from kernelstream.monitor.contributions import Contributions, contributions, slopes
 from kernelstream.monitor.drift import Drift, measured
 from kernelstream.monitor.index import Scores
 from kernelstream.monitor.limits import TINIEST, Limits, smooth
@@ -208,7 +208,7 @@ def _recorded(
     for t, verdict in enumerate(verdicts):
         index, time = float(scores.index[t]), times[t]
         if present is not None and verdict.event != present.id:
-            events.append(present)
+            events.append(concluded(state, present))
             present = None
         slope = slope_of.get(t)
         if verdict.event and slope is not None:
@@ -241,11 +241,7 @@ def _recorded(
                 drift=state.drift,
                 missing=_named(plan.names, missing[t]),
                 dead=_named(plan.names, dead[t]),
-                contributions=None
-                if slope is None
-                else contributions(
-                    state.normal, state.curvature, slope, state.standard.deviation, plan.names
-                ),
+                contributions=None if slope is None else explained(state, slope, plan.names),
             )
         )
     return replace(state, present=present, events=tuple(events[-KEPT_EVENTS:])), records
@@ -264,6 +260,17 @@ def _prolonged(
         peak=max(event.peak, index),
         slope_sum=event.slope_sum + slope,
     )
+
+
+def explained(state: MonitorState, slope: np.ndarray, names: tuple[str, ...]) -> Contributions:
+    """Contributions by the present model."""
+    return contributions(state.normal, state.curvature, slope, state.standard.deviation, names)
+
+
+def concluded(state: MonitorState, event: Event) -> Event:
+    """An event that is over, with its causes as the model saw them then."""
+    found = explained(state, event.mean_slope, ("",) * state.n_features)
+    return replace(event, values=found.values, sizes=found.sizes)
 
 
 def learned(state: MonitorState, plan: Plan) -> MonitorState:
@@ -307,7 +314,9 @@ def accepted(state: MonitorState, plan: Plan) -> MonitorState:
         suspects=R[:0],
         drift=measured(state.reference, normal, state.limits, R, state.n_features, rows),
         present=None,
-        events=(*state.events, replace(state.present, accepted=True))[-KEPT_EVENTS:],
+        events=(*state.events, concluded(state, replace(state.present, accepted=True)))[
+            -KEPT_EVENTS:
+        ],
         n_learned=rows,
     )
 

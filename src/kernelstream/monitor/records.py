@@ -132,6 +132,8 @@ class Event:
         The largest index.
     slope_sum : array of shape (d,)
         Slopes of the index, summed over its rows.
+    values, sizes : array of shape (d,) or None
+        The contributions, once the event is over.
     acknowledged, accepted : bool
         Whether somebody has seen it; whether it was declared the new normal.
     """
@@ -143,6 +145,8 @@ class Event:
     last_time: Any
     peak: float
     slope_sum: np.ndarray
+    values: np.ndarray | None = None
+    sizes: np.ndarray | None = None
     acknowledged: bool = False
     accepted: bool = False
 
