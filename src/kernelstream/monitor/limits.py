@@ -75,7 +75,7 @@ class Limits:
     event: float
     smoothing: float
     burden: float = 0.0
-    learned: float = 1.0  # rows that the models behind these scores had learned
+    learned: float = 1.0  # rows that the model had learned at ``fit``
 
     def excess(self, n_effective: float) -> float:
         """How much higher, or lower, the log index is under a model of another number of rows.
@@ -149,18 +149,19 @@ def calibrated(
     thirds = folds_of(n, lags, THIRDS)
     if run is None:
         scores = held_out_scores(R, lags, setting, folds)
-        learned = n * (1.0 - 1.0 / folds)
+        larger = n * (1.0 - 1.0 / folds)
         smaller = held_out_scores(R, lags, setting, THIRDS).index
     else:
         scores = normal.score(run, np.matmul)
-        learned = float(n)
+        larger = float(n)
         smaller = np.concatenate(
             [learn_normal(R[others], setting).score(run, np.matmul).index for others, _ in thirds]
         )
     fewer = float(np.mean([len(others) for others, _ in thirds]))
     rise = float(np.mean(np.log(smaller)) - np.mean(np.log(scores.index)))
     limits = Limits.of(scores, smoothing)
-    return replace(limits, burden=burden(rise, fewer, learned), learned=learned)
+    # Limits of folds, whose models have learned a little less, are taken as they are.
+    return replace(limits, burden=burden(rise, fewer, larger), learned=float(n))
 
 
 def burden(rise: float, fewer: float, more: float) -> float:
