@@ -104,6 +104,7 @@ def test_unfitted() -> None:
         ({"adapt": "always"}, "adapt must be one of 'event', 'off'"),
         ({"whiten": "pca"}, "whiten must be one of"),
         ({"memory": 0}, "memory must be an integer"),
+        ({"memory": 9}, "memory must be at least 10 rows"),
         ({"quarantine": 0}, "quarantine must be an integer"),
         ({"folds": 1.5}, "folds must be an integer"),
         ({"floor": 0.0}, "floor must be a number"),
@@ -434,3 +435,10 @@ def test_constant_columns_are_reported_and_harmless() -> None:
     assert not any(r.dead for r in records)
     Y[:, 3] = 8.0
     assert monitor.interrupt().update_many(Y)[-1].alarm
+
+
+def test_a_process_that_does_not_move_at_all() -> None:
+    monitor = small().fit(np.full((50, 4), 3.0))
+    assert len(monitor.constant_features_) == 4
+    assert not any(monitor.update_many(np.full((30, 4), 3.0)).column("alarm"))
+    assert all(monitor.update_many(np.full((5, 4), 4.0)).column("alarm")[3:])

@@ -39,7 +39,7 @@ def inside(n: int, rng: np.random.Generator) -> Rows:
 
 def curved(n_seeds: int, tiny: bool) -> dict[str, Any]:
     """Detection at 1 % with everything chosen without faults, beside a linear Mahalanobis index."""
-    n = 120 if tiny else 500
+    n = 60 if tiny else 500
     found: dict[str, Any] = {}
     for name, normal, fault in (
         ("lee", lee, lambda n, rng: lee(n, rng, -0.4)),

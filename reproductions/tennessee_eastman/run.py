@@ -28,15 +28,16 @@ SINGLE_TARGETS = dict(zip(SHOWN, (99, 97, 92, 90, 80, 85, 50), strict=True))
 def run(data: Data, full: bool, out: Path, tiny: bool = False) -> dict[str, Any]:
     """Everything; without the data, what needs none."""
     results: dict[str, Any] = {"skipped": []}
-    results["curved"] = curved(2 if tiny else 20 if full else 10, tiny)
-    pictures.ring_picture(150 if tiny else 500, out / "curved.png")
+    results["curved"] = curved(1 if tiny else 10, tiny)
+    pictures.ring_picture(60 if tiny else 500, out / "curved.png")
     try:
         runs = runs_of(data.load("tennessee_eastman"))
     except MissingDataError as error:
         results["skipped"].append(f"Tennessee Eastman: {error}")
         rng = np.random.default_rng(0)
-        made_up = rng.normal(size=(600 if tiny else 4000, 52)) @ rng.normal(size=(52, 52))
-        results["cost"] = cost(made_up[:500], made_up[500:], 20 if tiny else 1000)
+        made_up = rng.normal(size=(300 if tiny else 4000, 52)) @ rng.normal(size=(52, 52))
+        learned = 200 if tiny else 500
+        results["cost"] = cost(made_up[:learned], made_up[learned:], 20 if tiny else 1000)
         return results
     return {**results, **on_runs(runs, full, out, tiny)}
 

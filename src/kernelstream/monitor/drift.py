@@ -65,7 +65,7 @@ def measured(
     was, now = reference.scaling, present.scaling
     d = n_features  # of a lagged row, the present values come first
     leading = max(was.axes.shape[1], 1)
-    log_index = np.log(reference.score(R, np.matmul).index)
+    log_index = reference.score(R, np.matmul).log_index
     return Drift(
         centre=(now.mean[:d] - was.mean[:d]) / was.deviation[:d],
         scale=now.deviation[:d] / was.deviation[:d],

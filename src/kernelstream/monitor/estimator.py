@@ -270,7 +270,7 @@ class KernelMonitor(MonitorAttributes, OutlierMixin, BaseEstimator):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Minus the logarithm of the index of each row: higher is more normal."""
-        return -np.log(self._scores(X).index)
+        return -self._scores(X).log_index
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score above the limit: negative for rows that raise an alarm."""

@@ -27,6 +27,7 @@ from kernelstream.monitor.sensors import Sensors
 from kernelstream.monitor.watch import Watch
 
 LEAST_ROWS = 8  # of normal operation
+LEAST_MEMORY = 10
 MOST_LAGS = 9
 ROWS_A_COLUMN = 3  # rows of normal operation for each column of a lagged row, where lags="auto"
 SMOOTHING = 0.2  # of the event rule where the alarm itself is not smoothed
@@ -56,6 +57,10 @@ class Options:
         check_number(name, "alpha", monitor.alpha, 0, 0.5)
         check_number(name, "floor", monitor.floor, 0, 1)
         check_count(name, "memory", monitor.memory, none_allowed=False)
+        if monitor.memory < LEAST_MEMORY:
+            raise ValueError(
+                f"{name}: memory must be at least {LEAST_MEMORY} rows, got {monitor.memory!r}."
+            )
         check_count(name, "quarantine", monitor.quarantine, none_allowed=False)
         if monitor.smooth is not None and monitor.smooth != 1:
             check_number(name, "smooth", monitor.smooth, 0, 1)

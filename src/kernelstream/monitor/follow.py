@@ -18,8 +18,8 @@ import numpy as np
 from kernelstream.model import Standard
 from kernelstream.monitor.contributions import Contributions, contributions, slopes
 from kernelstream.monitor.drift import Drift, measured
-from kernelstream.monitor.index import Scores
-from kernelstream.monitor.limits import TINIEST, Limits, smooth
+from kernelstream.monitor.index import TINIEST, Scores
+from kernelstream.monitor.limits import Limits, smooth
 from kernelstream.monitor.normal import Normal
 from kernelstream.monitor.records import Event, Record, Records, storable_time
 from kernelstream.monitor.scaling import lagged
@@ -137,7 +137,7 @@ def _piece(
     """Rows that one model judges."""
     R, history = complete_rows(state, Z)
     scores = state.normal.score(R)
-    log_index = np.log(scores.index) - state.excess
+    log_index = scores.log_index - state.excess
     missing = np.isnan(X)
     gaps = missing.any(axis=1)
 
@@ -204,9 +204,10 @@ def _recorded(
     present, events = state.present, list(state.events)
     judge = limits.smoothed if rule.smoothed else limits.index
     excess = state.excess
+    scores_as_logs = scores.log_index - excess
     records = Records()
     for t, verdict in enumerate(verdicts):
-        index, time = float(scores.index[t]), times[t]
+        index, log_index, time = float(scores.index[t]), float(scores_as_logs[t]), times[t]
         if present is not None and verdict.event != present.id:
             events.append(concluded(state, present))
             present = None
@@ -215,7 +216,7 @@ def _recorded(
             present = _prolonged(present, verdict.event, first + t, time, index, slope)
             slope = present.mean_slope
         shown = verdict.limits[1 if rule.smoothed else 0]
-        score = verdict.level if rule.smoothed else float(np.log(index)) - excess
+        score = verdict.level if rule.smoothed else log_index
         shift = shown - rule.base[1 if rule.smoothed else 0]
         records.append(
             Record(
@@ -225,9 +226,7 @@ def _recorded(
                 smoothed=float(np.exp(verdict.level + excess)),
                 t2=float(scores.t2[t]),
                 spe=float(scores.spe[t]),
-                t2_blind=bool(
-                    np.log(index) - excess > verdict.limits[0] and scores.t2[t] <= display["t2"]
-                ),
+                t2_blind=bool(log_index > verdict.limits[0] and scores.t2[t] <= display["t2"]),
                 limit=float(np.exp(shown + excess)),
                 index_limit=float(np.exp(verdict.limits[0] + excess)),
                 t2_limit=display["t2"],
@@ -293,7 +292,7 @@ def accepted(state: MonitorState, plan: Plan) -> MonitorState:
     assert state.present is not None
     R = state.suspects
     normal = state.normal.recentred(R).adapted(R, plan.forgetting)
-    log_index = np.log(normal.score(R, np.matmul).index)
+    log_index = normal.score(R, np.matmul).log_index
     log_index -= state.limits.excess(normal.rows.n_effective)
     levels, level = [], float(log_index.mean())
     for value in log_index:

@@ -25,6 +25,8 @@ from kernelstream.monitor.products import row_dots, rows_times
 from kernelstream.monitor.scaling import Gathered, Product
 from kernelstream.storage import stored
 
+TINIEST = 1e-300  # scores may be exactly zero, and are judged as logarithms
+LEAST_NOISE = 1e-12  # of k(x,x) = 1: rows without any spread still have an index
 REACH = 2.0  # squared radius, in units of D, inside which gradients are taken as they are
 
 
@@ -35,6 +37,11 @@ class Scores:
     index: np.ndarray
     t2: np.ndarray
     spe: np.ndarray
+
+    @property
+    def log_index(self) -> np.ndarray:
+        """Logarithm of the index, which is what limits and averages are made of."""
+        return np.log(np.maximum(self.index, TINIEST))
 
 
 @stored
@@ -53,7 +60,7 @@ class Index:
         """The index from the moments of coordinates."""
         S = coordinates.covariance
         width = int(span.points.shape[1])
-        epsilon = max(ridge * float(np.trace(S)) / width, np.finfo(float).tiny)
+        epsilon = max(ridge * float(np.trace(S)) / width, LEAST_NOISE)
         L = np.linalg.cholesky(S + epsilon * np.eye(len(S)))
         root = solve_triangular(L, np.eye(len(S)), lower=True).T
         return cls(kernel, span, coordinates.mean, np.ascontiguousarray(root), epsilon)

@@ -15,14 +15,13 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from kernelstream.monitor.index import Scores
+from kernelstream.monitor.index import TINIEST, Scores
 from kernelstream.monitor.normal import Normal, Setting, learn_normal
 from kernelstream.storage import stored
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
 EVENT_DEVIATIONS = 3.5  # the smoothed index at which an event begins, at least
 ENOUGH = 4.0  # a quantile needs this many over alpha scores, else a log-normal law is assumed
-TINIEST = 1e-300  # SPE may be exactly zero, and is shown and judged as a logarithm
 MOST_BURDEN = 0.95  # of the rows may be spent on what is estimated
 THIRDS = 3  # folds of the smaller models from which the burden is found
 FEW, MANY = 5, 20  # folds; the second where rows are few for their width
@@ -91,7 +90,7 @@ class Limits:
     @classmethod
     def of(cls, scores: Scores, smoothing: float) -> Limits:
         """From scores of normal rows in time order."""
-        log_index = np.log(scores.index)
+        log_index = scores.log_index
         index = Reference.of(log_index)
         path = np.empty_like(log_index)
         level = index.mean
@@ -150,15 +149,18 @@ def calibrated(
     if run is None:
         scores = held_out_scores(R, lags, setting, folds)
         larger = n * (1.0 - 1.0 / folds)
-        smaller = held_out_scores(R, lags, setting, THIRDS).index
+        smaller = held_out_scores(R, lags, setting, THIRDS).log_index
     else:
         scores = normal.score(run, np.matmul)
         larger = float(n)
         smaller = np.concatenate(
-            [learn_normal(R[others], setting).score(run, np.matmul).index for others, _ in thirds]
+            [
+                learn_normal(R[others], setting).score(run, np.matmul).log_index
+                for others, _ in thirds
+            ]
         )
     fewer = float(np.mean([len(others) for others, _ in thirds]))
-    rise = float(np.mean(np.log(smaller)) - np.mean(np.log(scores.index)))
+    rise = float(np.mean(smaller) - np.mean(scores.log_index))
     limits = Limits.of(scores, smoothing)
     # Limits of folds, whose models have learned a little less, are taken as they are.
     return replace(limits, burden=burden(rise, fewer, larger), learned=float(n))

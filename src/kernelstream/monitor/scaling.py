@@ -96,16 +96,16 @@ class Scaling:
 
     @classmethod
     def of(cls, gathered: Gathered, whiten: bool, floor: float) -> Scaling:
-        """Whitening from moments; eigenvalues below ``floor`` times their mean are raised to it."""
+        """Whitening from moments; eigenvalues (their mean is 1) below ``floor`` are raised to it."""
         C = gathered.covariance
         variance = np.diag(C)
         deviation = np.sqrt(np.where(variance > NO_SPREAD, variance, 1.0))
         P = C / np.outer(deviation, deviation)
+        np.fill_diagonal(P, 1.0)  # a constant column keeps its unit
         values, vectors = symmetric_eigen(P)
-        axes = vectors[:, values > max(float(values.mean()), np.finfo(float).tiny)]
+        axes = vectors[:, values > 1.0]
         if whiten:
-            least = max(floor * float(values.mean()), np.finfo(float).tiny)
-            root = (vectors / np.sqrt(np.maximum(values, least))) @ vectors.T
+            root = (vectors / np.sqrt(np.maximum(values, floor))) @ vectors.T
         else:
             root = np.eye(len(values))
         whitener = np.ascontiguousarray(root / deviation[:, None])

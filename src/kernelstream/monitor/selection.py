@@ -93,10 +93,10 @@ def pseudo_faults(R: np.ndarray, lags: int, seed: int) -> list[np.ndarray]:
 
 def detected(normal: Normal, held_out: np.ndarray, faults: list[np.ndarray]) -> float:
     """Mean share of pseudo-faults over the 5 % limit; zero where the index saturates."""
-    limit = Reference.of(np.log(normal.score(held_out, np.matmul).index)).limit(PSEUDO_ALPHA)
+    limit = Reference.of(normal.score(held_out, np.matmul).log_index).limit(PSEUDO_ALPHA)
     if saturates(normal, limit):
         return 0.0
-    found = [np.mean(np.log(normal.score(rows, np.matmul).index) > limit) for rows in faults]
+    found = [np.mean(normal.score(rows, np.matmul).log_index > limit) for rows in faults]
     return float(np.mean(found))
 
 
