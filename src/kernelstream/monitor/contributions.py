@@ -20,6 +20,7 @@ from kernelstream.monitor.products import rows_times
 from kernelstream.monitor.scaling import Product
 
 MOST_ROWS = 64  # over which the curvature is averaged
+FLATTEST = 1e-6  # of the largest curvature: a variable that hardly matters has no huge size
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class Contributions:
     values : array of shape (d,)
         What the index would lose if the variable were set right; never negative.
     sizes : array of shape (d,)
-        How far the variable is from where the others expect it, in the units of the data.
+        About how far the variable is from where the others expect it, in the units of the data.
 
     Examples
     --------
@@ -76,16 +77,20 @@ def mean_curvature(normal: Normal, R: np.ndarray) -> np.ndarray:
     return normal.index.curvature(normal.scaling.apply(R[chosen], np.matmul))
 
 
-def contributions(
-    normal: Normal, curvature: np.ndarray, slope: np.ndarray, unit: np.ndarray, names: tuple
-) -> Contributions:
-    """Contributions from the (mean) slope of a row or an event.
+def stiffness(normal: Normal, curvature: np.ndarray, n_features: int) -> np.ndarray:
+    """h_j: the mean curvature of M along each variable in reference units, lags moved alike.
 
-    The curvature belongs to whitened rows, whose law adaptation keeps: with the present whitening
+    ``curvature`` belongs to whitened rows, whose law adaptation keeps: with the present whitening
     it is the present curvature.
     """
-    d = len(slope)
-    W = normal.scaling.whitener.reshape(-1, d, normal.scaling.whitener.shape[1]).sum(axis=0)
+    W = normal.scaling.whitener
+    W = W.reshape(-1, n_features, W.shape[1]).sum(axis=0)
     h = np.sum((W @ curvature) * W, axis=1)
-    h = np.maximum(h, 1e-6 * max(float(h.max()), np.finfo(float).tiny))
+    return np.maximum(h, FLATTEST * max(float(h.max()), np.finfo(float).tiny))
+
+
+def contributions(
+    slope: np.ndarray, h: np.ndarray, unit: np.ndarray, names: tuple[str, ...]
+) -> Contributions:
+    """Contributions from the (mean) slope of a row or an event; sizes in the units of the data."""
     return Contributions(names, slope**2 / h, slope / h * unit)

@@ -300,17 +300,14 @@ class KernelMonitor(MonitorAttributes, OutlierMixin, BaseEstimator):
         found = slopes(state.normal, R, state.n_features, np.matmul)
         if average and len(R) > state.lags:
             found = found[state.lags :]  # the first rows have no past of their own
-        parts = [
-            explained(state, slope, self._names())
-            for slope in ([found.mean(axis=0)] if average else found)
-        ]
+        parts = explained(state, [found.mean(axis=0)] if average else found, self._names())
         return parts[0] if average else parts
 
     def event_contributions(self, event: Event) -> Contributions:
         """The variables behind an event of ``events_`` or ``event_``, averaged over its rows."""
         if event.values is not None and event.sizes is not None:
             return Contributions(self._names(), event.values, event.sizes)
-        return explained(self._known(), event.mean_slope, self._names())
+        return explained(self._known(), [event.mean_slope], self._names())[0]
 
     def component_scores(self, X: Any) -> np.ndarray:
         """Scores on the principal components of normal operation, for a score plot."""

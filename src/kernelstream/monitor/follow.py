@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.model import Standard
-from kernelstream.monitor.contributions import Contributions, contributions, slopes
+from kernelstream.monitor.contributions import Contributions, contributions, slopes, stiffness
 from kernelstream.monitor.drift import Drift, measured
 from kernelstream.monitor.index import TINIEST, Scores
 from kernelstream.monitor.limits import Limits, smooth
@@ -198,12 +198,14 @@ def _recorded(
     display = limits_of_terms(limits, rule.alpha)
     flagged = np.flatnonzero([v.alarm or v.event > 0 for v in verdicts])
     slope_of: dict[int, np.ndarray] = {}
+    h = np.ones(state.n_features)
     if len(flagged):
         found = slopes(state.normal, R[flagged], state.n_features)
         slope_of = dict(zip(flagged.tolist(), found, strict=True))
+        h = stiffness(state.normal, state.curvature, state.n_features)
     present, events = state.present, list(state.events)
     judge = limits.smoothed if rule.smoothed else limits.index
-    excess = state.excess
+    excess, unit = state.excess, state.standard.deviation
     scores_as_logs = scores.log_index - excess
     records = Records()
     for t, verdict in enumerate(verdicts):
@@ -240,7 +242,7 @@ def _recorded(
                 drift=state.drift,
                 missing=_named(plan.names, missing[t]),
                 dead=_named(plan.names, dead[t]),
-                contributions=None if slope is None else explained(state, slope, plan.names),
+                contributions=None if slope is None else contributions(slope, h, unit, plan.names),
             )
         )
     return replace(state, present=present, events=tuple(events[-KEPT_EVENTS:])), records
@@ -261,14 +263,18 @@ def _prolonged(
     )
 
 
-def explained(state: MonitorState, slope: np.ndarray, names: tuple[str, ...]) -> Contributions:
-    """Contributions by the present model."""
-    return contributions(state.normal, state.curvature, slope, state.standard.deviation, names)
+def explained(
+    state: MonitorState, slopes_found: Sequence[np.ndarray], names: tuple[str, ...]
+) -> list[Contributions]:
+    """Contributions by the present model, for each slope."""
+    h = stiffness(state.normal, state.curvature, state.n_features)
+    unit = state.standard.deviation
+    return [contributions(slope, h, unit, names) for slope in slopes_found]
 
 
 def concluded(state: MonitorState, event: Event) -> Event:
     """An event that is over, with its causes as the model saw them then."""
-    found = explained(state, event.mean_slope, ("",) * state.n_features)
+    (found,) = explained(state, [event.mean_slope], ("",) * state.n_features)
     return replace(event, values=found.values, sizes=found.sizes)
 
 

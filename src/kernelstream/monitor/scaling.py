@@ -96,7 +96,7 @@ class Scaling:
 
     @classmethod
     def of(cls, gathered: Gathered, whiten: bool, floor: float) -> Scaling:
-        """Whitening from moments; eigenvalues (their mean is 1) below ``floor`` are raised to it."""
+        """Whitening from moments; eigenvalues below ``floor`` (their mean is 1) are raised."""
         C = gathered.covariance
         variance = np.diag(C)
         deviation = np.sqrt(np.where(variance > NO_SPREAD, variance, 1.0))
