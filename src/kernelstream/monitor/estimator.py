@@ -300,7 +300,7 @@ class KernelMonitor(MonitorAttributes, OutlierMixin, BaseEstimator):
         found = slopes(state.normal, R, state.n_features, np.matmul)
         if average and len(R) > state.lags:
             found = found[state.lags :]  # the first rows have no past of their own
-        parts = explained(state, [found.mean(axis=0)] if average else found, self._names())
+        parts = explained(state, [found.mean(axis=0)] if average else list(found), self._names())
         return parts[0] if average else parts
 
     def event_contributions(self, event: Event) -> Contributions:
