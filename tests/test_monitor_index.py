@@ -14,6 +14,7 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
 from kernelstream import KernelMonitor, bases
+from kernelstream.monitor import selection
 from kernelstream.monitor.contributions import mean_curvature
 from kernelstream.monitor.index import Scores
 from kernelstream.monitor.limits import CLIP, Limits, Reference, burden, folds_of, n_folds
@@ -21,6 +22,7 @@ from kernelstream.monitor.normal import Normal, Setting, learn_normal
 from kernelstream.monitor.products import row_dots, rows_times
 from kernelstream.monitor.scaling import Gathered, Scaling, lagged
 from kernelstream.monitor.selection import RIDGES, WIDTHS, choose, pseudo_faults, saturates
+from kernelstream.monitor.sensors import fill_missing
 from kernelstream.monitor.watch import Rule, Watch, decide
 
 SETTING = Setting(True, 20.0, 0.05, 1e-3, bases.Centroids(25), 0)
@@ -163,12 +165,12 @@ def test_lags() -> None:
 
 
 def test_conformal_quantile_and_p_value() -> None:
-    scores = np.random.default_rng(0).permutation(np.arange(1.0, 1000.0))  # 1 … 999
+    scores = np.random.default_rng(0).permutation(np.arange(1.0, 1001.0))  # 1 … 1000
     reference = Reference.of(scores)
-    assert reference.limit(0.01) == 990.0  # ⌈1000 · 0.99⌉
-    assert reference.p_value(990.0, 0.01) == pytest.approx(11 / 1000)
-    assert reference.p_value(990.5, 0.01) == pytest.approx(10 / 1000)
-    assert reference.p_value(1e9, 0.01) == pytest.approx(1 / 1000)
+    assert reference.limit(0.01) == 991.0  # ⌈1001 · 0.99⌉
+    assert reference.p_value(991.0, 0.01) == pytest.approx(11 / 1001)
+    assert reference.p_value(991.5, 0.01) == pytest.approx(10 / 1001)
+    assert reference.p_value(1e9, 0.01) == pytest.approx(1 / 1001)
 
 
 def test_few_scores_are_taken_for_log_normal() -> None:
@@ -255,7 +257,8 @@ def test_events_and_conformal_steps() -> None:
     watch, verdict = decide(watch, low, limits, rule, True)
     assert not verdict.event
     assert watch.shift[0] == pytest.approx(step * (3 - 6 * 0.01))  # it was short: counted
-    watch, verdict = decide(watch, high, limits, rule, False)
+    watch, verdict = decide(watch, low, limits, rule, False)
+    assert not verdict.event
     assert watch.shift[0] == pytest.approx(step * (3 - 6 * 0.01))  # does not count
 
 
@@ -315,6 +318,12 @@ def test_one_choice_is_no_choice() -> None:
     assert chosen.width in WIDTHS and chosen.ridge in RIDGES
 
 
+def test_a_setting_that_saturates_once_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {0.1: iter([0.9, 0.9, 0.0]), 0.01: iter([0.5, 0.5, 0.5])}
+    monkeypatch.setattr(selection, "detected", lambda normal, *_: next(found[normal.setting.ridge]))
+    assert choose(correlated(60), 0, SETTING, (True,), (100.0,), (0.1, 0.01)).ridge == 0.01
+
+
 def test_lags_auto() -> None:
     for n, expected in ((30, 1), (60, 3), (500, 9)):
         X = correlated(n)
@@ -351,6 +360,48 @@ def test_curvature_is_that_of_normal_rows() -> None:
         rtol=1e-9,
         atol=1e-9,
     )
+
+
+# --- learning
+
+
+def test_adaptation_learns_rows_as_they_were_scored(normal: Normal) -> None:
+    R = correlated(40, seed=5) + 0.5
+    Z = normal.index.coordinates(normal.scaling.apply(R))
+    adapted = normal.adapted(R, 0.99)
+    w = 0.99 ** np.r_[np.full(200, 40), np.arange(39, -1, -1)]
+    for gathered, old, new in (
+        (adapted.rows, correlated(200), R),
+        (adapted.coordinates, normal.index.coordinates(normal.scaling.apply(correlated(200))), Z),
+    ):
+        mean = np.average(np.vstack([old, new]), axis=0, weights=w)
+        np.testing.assert_allclose(gathered.mean, mean, atol=1e-9)
+    np.testing.assert_array_equal(adapted.scaling.mean, adapted.rows.mean)
+    np.testing.assert_array_equal(adapted.index.mean, adapted.coordinates.mean)
+
+
+def test_scores_are_compared_as_if_no_more_rows_were_learned() -> None:
+    """With a smoothing weight of 1 the smoothed index is the index, whatever was learned since."""
+    X = correlated(900, d=20)
+    monitor = KernelMonitor(
+        basis=60, width=50.0, ridge=0.1, whiten=True, smooth=1, random_state=0
+    ).fit(X[:100])
+    limit = monitor.update(X[100]).limit
+    monitor.partial_fit(X[101:800])
+    assert monitor._state.excess < -0.05  # 100 rows of 20 variables: the index was too large
+    records = monitor.update_many(X[800:])
+    small = records.column("index") < limit
+    np.testing.assert_allclose(records.column("smoothed")[small], records.column("index")[small])
+    drop = np.log(records[0].limit / limit) - monitor._state.watch.shift[1]
+    assert drop == pytest.approx(monitor._state.excess, abs=0.15)
+
+
+def test_missing_values_at_their_conditional_mean() -> None:
+    mean, C = np.array([10.0, -5.0, 2.0]), np.cov(correlated(100, d=3).T)
+    filled = fill_missing(np.array([np.nan, -4.0, 3.0]), mean, C, 0.0)
+    expected = 10.0 + C[0, 1:] @ np.linalg.solve(C[1:, 1:], [1.0, 1.0])
+    np.testing.assert_allclose(filled, [expected, -4.0, 3.0])
+    np.testing.assert_array_equal(fill_missing(np.full(3, np.nan), mean, C, 0.0), mean)
 
 
 # --- drift
