@@ -133,8 +133,8 @@ axes[0].figure.savefig(out / "adaptation.png", dpi=130)
 # %%
 # The causes
 # ----------
-# Averaged over an event: what the index would lose if a variable were set right, and how far the
-# variable is from where the others expect it, in its own units.
+# Averaged over an event: how much of the index comes from a variable, and how far the variable is
+# from where the others expect it, in its own units.
 
 long = [event for event in monitor.events_ if event.n_rows > 50]
 figure, panels = plt.subplots(1, len(long), figsize=(4.5 * len(long), 3.2), layout="constrained")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,8 @@ def control_charts(
             axis.plot(times[alarms], values[alarms], ".", ms=4, color=ORANGE, label="alarm")
         if name == "t2":
             blind = records.column("t2_blind")
-            axis.plot(times[blind], values[blind], "x", ms=4, color=ORANGE, label="blind")
+            name_of_mark = "blind" if blind.any() else None
+            axis.plot(times[blind], values[blind], "x", ms=4, color=ORANGE, label=name_of_mark)
         _limits(axis, records, monitor, name, times)
         axis.set(yscale="log", ylabel=TITLES[name])
         axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
@@ -124,7 +126,7 @@ def contribution_bars(
     room = max([*values, np.finfo(float).tiny])
     for place, (_, value, size) in enumerate(top):
         ax.text(value + 0.01 * room, place, f"{size:+.3g}{unit}", va="center", fontsize=8)
-    ax.set(yticks=places, xlabel="what the index would lose", xlim=(0, 1.2 * room))
+    ax.set(yticks=places, xlabel="contribution to the index", xlim=(0, 1.2 * room))
     ax.set_yticklabels([name for name, _, _ in top])
     ax.locator_params(axis="x", nbins=4)
     ax.invert_yaxis()
@@ -132,7 +134,7 @@ def contribution_bars(
 
 
 def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
-    """Variable × time: how far each variable was off, in units of its largest deviation.
+    """Variable × time: the root of each variable's contribution, with the sign of its deviation.
 
     Only rows with alarms or events have contributions; the others are blank. Orange is too high,
     blue too low.
@@ -268,9 +270,8 @@ def _times(records: Records) -> np.ndarray:
 def _shade(
     axis: Any, records: Records, times: np.ndarray, spans: Mapping[str, tuple[Any, Any]]
 ) -> None:
-    for (name, (start, stop)), colour in zip(
-        spans.items(), (PALE, "#E5F1E8", "#F3EEDC"), strict=False
-    ):
+    tints = cycle((PALE, "#E5F1E8", "#F3EEDC"))
+    for (name, (start, stop)), colour in zip(spans.items(), tints, strict=False):
         axis.axvspan(start, stop, color=colour, lw=0, label=name)
     events = np.array([0 if r.event is None else r.event for r in records])
     for number, (start, stop) in enumerate(_stretches(events > 0)):

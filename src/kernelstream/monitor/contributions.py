@@ -32,7 +32,7 @@ class Contributions:
     names : tuple of str
         The variables.
     values : array of shape (d,)
-        What the index would lose if the variable were set right; never negative.
+        g²/h: twice what the index would lose, to second order, if the variable were set right.
     sizes : array of shape (d,)
         About how far the variable is from where the others expect it, in the units of the data.
 

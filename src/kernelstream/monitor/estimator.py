@@ -86,6 +86,8 @@ class KernelMonitor(MonitorAttributes, OutlierMixin, BaseEstimator):
         The event that is going on.
     events_ : tuple of Event
         Those that are over, the last hundred.
+    n_samples_seen_ : int
+        Rows of the stream that were judged.
 
     Notes
     -----
