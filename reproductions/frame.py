@@ -78,6 +78,16 @@ def _fetch_frey() -> dict[str, np.ndarray]:
     return {"images": faces.T.reshape(-1, 28, 20).astype(np.uint8)}
 
 
+_TENNESSEE_URL = "https://raw.githubusercontent.com/camaramm/tennessee-eastman-profBraatz/master"
+
+
+def _fetch_tennessee_eastman() -> dict[str, np.ndarray]:
+    names = ["d00", *(f"d{fault:02d}_te" for fault in range(22))]
+    runs = {name: np.loadtxt(_download(f"{_TENNESSEE_URL}/{name}.dat")) for name in names}
+    # d00 is stored with the variables in rows
+    return {name: (X if X.shape[1] == 52 else X.T).astype(np.float32) for name, X in runs.items()}
+
+
 def _download(url: str) -> BytesIO:
     from urllib.request import urlopen
 
@@ -109,6 +119,11 @@ SOURCES = {
         "images (1965, 28, 20) uint8",
         "Frey faces, https://cs.nyu.edu/~roweis/data.html (frey_rawface.mat)",
         _fetch_frey,
+    ),
+    "tennessee_eastman": Source(
+        "d00 (500, 52) and d00_te … d21_te (960, 52) float32",
+        "Braatz's files, https://github.com/camaramm/tennessee-eastman-profBraatz",
+        _fetch_tennessee_eastman,
     ),
 }
 

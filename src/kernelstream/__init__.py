@@ -10,11 +10,13 @@ from kernelstream.methods import (
     KernelHebbianPCA,
     OnlineKernelPCA,
 )
+from kernelstream.monitor import KernelMonitor
 
 __all__ = [
     "AdaptiveKernelPCA",
     "IncrementalKernelPCA",
     "KernelHebbianPCA",
+    "KernelMonitor",
     "OnlineKernelPCA",
     "StreamingKernelPCA",
     "bases",

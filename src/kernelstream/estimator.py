@@ -804,6 +804,8 @@ def load(path: str | os.PathLike[str], device: Any = None) -> StreamingKernelPCA
     family: list[type[StreamingKernelPCA]] = [StreamingKernelPCA, *descendants(StreamingKernelPCA)]
     known = {c.__name__: c for c in family}
     try:
+        if content["estimator"] in storage.READERS:
+            return storage.READERS[content["estimator"]](content)
         estimator = known[content["estimator"]](**dict(content["parameters"]))
         model, names = content["model"], content["feature_names"]
         attributes = dict(content["attributes"])

@@ -15,8 +15,9 @@ import math
 import os
 import secrets
 import struct
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -46,6 +47,7 @@ from kernelstream.trackers.lms import LMSState
 from kernelstream.trackers.rls import RLSState
 from kernelstream.trackers.weighted import WeightedState
 
+_T = TypeVar("_T")
 FORMAT = "kernelstream"
 VERSION = 1
 _NO_CHECKSUM = "0" * 64
@@ -89,6 +91,13 @@ STATES: dict[str, type] = {
 }
 
 
+def stored(cls: type[_T]) -> type[_T]:
+    """Let files hold values of a dataclass: for states of outer modules, used as a decorator."""
+    if STATES.setdefault(cls.__name__, cls) is not cls:
+        raise ValueError(f"Two kinds of state are called {cls.__name__}; rename one.")
+    return cls
+
+
 def _parts_of(module: Any) -> dict[str, type[Part]]:
     found = {name: getattr(module, name) for name in module.__all__}
     return {
@@ -103,6 +112,9 @@ PARTS: dict[str, type[Part]] = {
     for module in (kernels, bases, trackers, schedules, preimages)
     for name, part in _parts_of(module).items()
 }
+
+# Estimators of outer modules that are no StreamingKernelPCA: how they come out of a file's content.
+READERS: dict[str, Callable[[dict[str, Any]], Any]] = {}
 
 
 def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
