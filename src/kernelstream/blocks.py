@@ -20,9 +20,7 @@ from kernelstream.stream import begin, blank, fold, keep_signs, rebase
 from kernelstream.view import View, look
 
 
-def advance(
-    model: Model, X: Array, weights: np.ndarray | None, frozen: bool = False
-) -> Model:
+def advance(model: Model, X: Array, weights: np.ndarray | None, frozen: bool = False) -> Model:
     """Learn rows: whole blocks are folded, the rest waits. With ``frozen`` the basis stays.
 
     Blocks are counted from the start of the stream, so the model is the same, bit for bit,
