@@ -63,8 +63,8 @@ def part(text: str, names: dict[str, type], what: str) -> Any:
 
     Examples
     --------
-    >>> part("distance(nu=0.1)", bases.NAMES, "basis")
-    Distance(nu=0.1)
+    >>> part("distance(nu=0.3)", bases.NAMES, "basis")
+    Distance(nu=0.3)
     >>> part("300", bases.NAMES, "basis")
     300
     """

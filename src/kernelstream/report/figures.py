@@ -40,6 +40,8 @@ def blank(**options: Any) -> Any:
     made.grid.grid_line_color = "#eceef1"
     for axis in made.axis:
         axis.axis_line_color = QUIET
+        axis.minor_tick_line_color = None
+        axis.major_tick_line_color = QUIET
         axis.major_label_text_color = INK
         axis.axis_label_text_font_style = "normal"
     return made
@@ -121,13 +123,12 @@ def draw(plot: Any, data: dict[str, Any]) -> Any:
 
 
 def drawn_by_label(plot: Any, data: dict[str, Any], labels: list[Any]) -> list[Any]:
-    """Marks coloured by a number, or by kind with a legend."""
-    kinds = sorted({str(label) for label in labels}, key=by_number)
-    if len(kinds) > MOST_KINDS:
+    """Marks coloured by number or by kind; the legend is the page's, it must wrap on a phone."""
+    colours = colours_of_kinds(labels)
+    if colours is None:
         return [coloured_by_number(plot, data, labels)]
-    palette = Category10[10] if len(kinds) <= 10 else Category20[20]
     marks = []
-    for i, kind in enumerate(kinds):
+    for kind, colour in colours.items():
         of_kind = np.array([str(label) == kind for label in labels])
         part = {name: np.asarray(values)[of_kind] for name, values in data.items()}
         marks.append(
@@ -135,22 +136,22 @@ def drawn_by_label(plot: Any, data: dict[str, Any], labels: list[Any]) -> list[A
                 "x",
                 "y",
                 size=5,
-                color=palette[i],
+                color=colour,
                 alpha=0.65,
                 line_color=None,
-                legend_label=kind,
                 source=ColumnDataSource(part),
             )
         )
-    plot.legend.click_policy = "hide"
-    plot.legend.label_text_font_size = "9pt"
-    plot.legend.spacing = 0
-    plot.legend.padding = 4
-    plot.legend.background_fill_alpha = 0.7
-    plot.add_layout(plot.legend[0], "below")
-    plot.legend.orientation = "horizontal"
-    plot.legend.ncols = "auto" if len(kinds) > 6 else len(kinds)
     return marks
+
+
+def colours_of_kinds(labels: list[Any]) -> dict[str, str] | None:
+    """A colour for each kind of label; None where there are too many kinds."""
+    kinds = sorted({str(label) for label in labels}, key=by_number)
+    if len(kinds) > MOST_KINDS:
+        return None
+    palette = Category10[10] if len(kinds) <= 10 else Category20[20]
+    return dict(zip(kinds, palette, strict=False))
 
 
 def coloured_by_number(plot: Any, data: dict[str, Any], labels: list[Any]) -> Any:

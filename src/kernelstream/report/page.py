@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -12,7 +13,7 @@ from bokeh.resources import Resources
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.report.figures import embedding, errors, scree
+from kernelstream.report.figures import colours_of_kinds, embedding, errors, scree
 from kernelstream.report.observe import Observed, observe
 from kernelstream.report.thumbnails import data_uri, grey_levels
 
@@ -28,14 +29,17 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .4rem; overflow-wrap: anyw
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .3rem; }
 p { margin: .2rem 0 .8rem; max-width: 46rem; }
 .quiet { color: var(--quiet); font-size: .92rem; }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px;
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(136px, 1fr)); gap: 12px;
   margin: 1.2rem 0; }
 .facts div { border: 1px solid var(--line); border-radius: 8px; padding: 10px 14px; }
 .facts b { display: block; font-size: 1.35rem; font-weight: 650; overflow-wrap: anywhere; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr));
   gap: 8px 28px; }
 .pair > section { min-width: 0; }
-.thumbs { display: grid; grid-template-columns: repeat(auto-fill, minmax(52px, 1fr)); gap: 4px; }
+.thumbs { display: grid; grid-template-columns: repeat(auto-fill, minmax(38px, 1fr)); gap: 4px; }
+.legend { display: flex; flex-wrap: wrap; gap: 2px 14px; font-size: .92rem; padding-left: 8px; }
+.legend i { display: inline-block; width: 10px; height: 10px; border-radius: 50%;
+  margin-right: 5px; }
 .thumbs img { width: 100%; image-rendering: pixelated; border: 1px solid var(--line); }
 table { border-collapse: collapse; font-size: .92rem; width: 100%; }
 th { text-align: left; font-weight: 500; color: var(--quiet); padding: 4px 16px 4px 0;
@@ -116,7 +120,7 @@ def head(model: StreamingKernelPCA, title: str) -> str:
     points = len(getattr(model, "basis_points_", ()))
     certificate = model.certificate_
     low, high = certificate.explained_variance_ratio_interval
-    certain = f"{low:.1%} – {high:.1%}" if certificate.useful else "no useful statement"
+    certain = f"{low:.1%} – {high:.1%}" if certificate.useful else "–"
     facts = [
         ("rows learned", f"{model.n_samples_seen_:,}"),
         ("features", f"{model.n_features_in_:,}"),
@@ -130,7 +134,7 @@ def head(model: StreamingKernelPCA, title: str) -> str:
         f"<h1>{escape(title)}</h1>"
         f"<p>{model.n_components_} components, learned from {model.n_samples_seen_:,} rows of "
         f"{model.n_features_in_:,} features and kept in {points:,} points, explain {share:.1%} of "
-        f"the variance in the feature space of {escape(str(model.kernel_))}.</p>"
+        f"the variance in the feature space of {escape(short(str(model.kernel_)))}.</p>"
         f"<div class=facts>{cells}</div>"
     )
 
@@ -159,7 +163,7 @@ def body(
         )
         parts.append(
             f"<section><h2>Rows on the first components</h2><p class=quiet>{what}</p>"
-            f"{places['embedding']}</section>"
+            f"{places['embedding']}{legend(observed)}</section>"
         )
     page = f"<div class=pair>{''.join(parts)}</div>"
     if thumbs:
@@ -171,6 +175,22 @@ def body(
             f"{observed.bin_rows if observed else 1:,} rows at a time.</p>{places['errors']}"
         )
     return page
+
+
+def legend(observed: Observed | None) -> str:
+    """What the colours mean, where they stand for kinds."""
+    labels = None if observed is None else observed.labels
+    colours = None if labels is None else colours_of_kinds(labels)
+    entries = "".join(
+        f'<span><i style="background:{colour}"></i>{escape(kind)}</span>'
+        for kind, colour in (colours or {}).items()
+    )
+    return f"<div class=legend>{entries}</div>" if entries else ""
+
+
+def short(text: str) -> str:
+    """Numbers with many digits, rounded for reading."""
+    return re.sub(r"\d+\.\d{5,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
 
 
 def thumbnails(model: StreamingKernelPCA, shape: tuple[int, int]) -> str:

@@ -1,0 +1,25 @@
+"""Pictures with matplotlib: every function draws on Axes and returns them; none calls ``show``.
+
+>>> import matplotlib
+>>> matplotlib.use("Agg")
+>>> import numpy as np
+>>> from kernelstream import StreamingKernelPCA, plot
+>>> X = np.random.default_rng(0).normal(size=(500, 2))
+>>> model = StreamingKernelPCA(3, basis=40, random_state=0).fit(X)
+>>> plot.scree(model).get_xlabel()
+'component'
+"""
+
+from kernelstream.plot.models import basis, contours, embedding, scree
+from kernelstream.plot.streams import LearningCurve, control_charts, follow, learning_curve
+
+__all__ = [
+    "LearningCurve",
+    "basis",
+    "contours",
+    "control_charts",
+    "embedding",
+    "follow",
+    "learning_curve",
+    "scree",
+]

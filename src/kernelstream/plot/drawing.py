@@ -1,0 +1,29 @@
+"""What all pictures share: Axes, colours, and no frame where there is nothing to frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
+
+
+def axes(ax: Any) -> Any:
+    """The given Axes, or fresh ones."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as problem:
+        raise ModuleNotFoundError(
+            "kernelstream.plot needs matplotlib: pip install 'kernelstream[plot]'"
+        ) from problem
+    return plt.subplots(layout="constrained")[1]
+
+
+def plainly(ax: Any, title: str | None = None, **labels: str) -> Any:
+    """Title and labels, and no frame at the top and on the right."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set(**labels)
+    if title is not None:
+        ax.set_title(title, loc="left")
+    return ax
