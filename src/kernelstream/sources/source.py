@@ -275,6 +275,7 @@ class Source:
             self._reader = reader
             for batch in reader.batches(self._chosen.wanted, skip, self._reading):
                 yield self._block(file, index, batch)
+            self._at = index + 1
         except (pa.ArrowException, EOFError, UnicodeDecodeError) as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
         finally:
@@ -304,7 +305,9 @@ class Source:
         if places:
             good = np.ones(len(X), dtype=bool)
             good[list(places)] = False
-            X, numbers, carried = X[good], numbers[good], carried.filter(pa.array(good))
+            X, numbers = X[good], numbers[good]
+            if carried.num_columns:
+                carried = carried.filter(pa.array(good))
             weights = None if weights is None else weights[good]
         return Block(
             X, weights, carried, file.name, numbers, Position(index, batch.end), tuple(bad)

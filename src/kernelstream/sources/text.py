@@ -195,15 +195,13 @@ def looks_like_number(cell: str) -> bool:
 
 
 def castable(column: pa.Array, type: pa.DataType) -> bool:
-    """Whether every value of a text column can be of a type, and keeps its spelling as an int."""
+    """Whether every cell of a text column can be of a type; "007" is a name, not a number."""
     try:
-        cast = column.cast(type)
+        column.cast(type)
     except pa.ArrowInvalid:
         return False
-    # "007" is a name, not a number
-    return type != pa.int64() or bool(
-        pc.all(pc.equal(cast.cast(pa.string()), column)).as_py() in (True, None)
-    )
+    leading_zero = pc.match_substring_regex(column, "^[+-]?0[0-9]")
+    return type == pa.string() or not pc.any(leading_zero).as_py()
 
 
 class NdjsonReader(Reader):
