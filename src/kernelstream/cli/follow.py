@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -93,14 +94,24 @@ def monitor(
             time_column,
             column_list(keep) or [],
         )
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         if not learn:
-            follow(rows, judge, alarms_only, on_bad_rows, None, math.inf)
+            with terminable():
+                follow(rows, judge, alarms_only, on_bad_rows, None, math.inf)
             return
         target = model if output is None else output
-        with locked(target):
+        with locked(target), terminable():
             every = seconds(save_every)
             follow(rows, judge, alarms_only, on_bad_rows, target, every or math.inf)
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """A polite request to end (SIGTERM) is an interruption like Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def follow(

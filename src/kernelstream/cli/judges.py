@@ -8,11 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 
 import kernelstream
-from kernelstream import storage
 from kernelstream.backends.arrays import to_host
 from kernelstream.blocks import settled, view
 from kernelstream.cli.failures import MODEL, CommandError
-from kernelstream.cli.modelfile import Stored, read
+from kernelstream.cli.modelfile import Stored, kind_of, read
 
 LEAST_REFERENCE = 100  # rows without which a limit would be a guess
 Verdict = dict[str, Any]
@@ -34,13 +33,7 @@ class Judge(Protocol):
 
 def judge_for(path: Path, alpha: float | None, learn: bool, top: int) -> Judge:
     """The judge that a model file holds."""
-    if not path.exists():
-        raise CommandError(MODEL, f"There is no model {path}.")
-    try:
-        kind = storage.load(path).get("estimator")
-    except ValueError as problem:
-        raise CommandError(MODEL, str(problem)) from problem
-    if kind == "KernelMonitor":
+    if kind_of(path) == "KernelMonitor":
         if alpha is not None:
             raise CommandError(
                 2, "A monitor has its own alpha, given at fit --monitor: leave out --alpha."

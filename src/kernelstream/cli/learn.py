@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import signal
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +13,7 @@ import typer
 from kernelstream.cli import options as opt
 from kernelstream.cli import parameters
 from kernelstream.cli.failures import CHANGED, CommandError, reported
-from kernelstream.cli.follow import fit_monitor
+from kernelstream.cli.follow import fit_monitor, terminable
 from kernelstream.cli.modelfile import Stored, history, locked, read
 from kernelstream.cli.run import Run
 from kernelstream.cli.terminal import Screen, facts_table
@@ -163,7 +162,7 @@ def fit(
             names = source.names if source.named else None
             identity = {
                 "command": "fit",
-                "estimator": repr(estimator),
+                **{name: repr(value) for name, value in estimator.get_params(deep=False).items()},
                 "columns": list(source.names),
                 "passes": passes,
                 "dtype": source.dtype,
@@ -258,7 +257,7 @@ def prepare_resume(run: Run) -> bool:
         run.screen.say(f"No checkpoint {run.checkpoint} yet: starting afresh.")
         return False
     done = read(run.output).origin.get("history", [])
-    if done and done[-1].get("identity") == run.identity and done[-1].get("sizes") == sizes(run):
+    if done and is_outcome(done[-1], run):
         return True
     if run.identity["command"] == "update":
         run.screen.say(f"No checkpoint {run.checkpoint} yet: starting afresh.")
@@ -270,6 +269,17 @@ def prepare_resume(run: Run) -> bool:
     )
 
 
+def is_outcome(entry: dict[str, Any], run: Run) -> bool:
+    """Whether the last thing that a model learned is what this run would learn.
+
+    An update in place is not compared by the model it began with: that one is gone.
+    """
+    now = {k: v for k, v in run.identity.items() if k != "model"}
+    before = {k: v for k, v in entry.get("identity", {}).items() if k != "model"}
+    same_files = entry["sources"] == [file.path for file in run.source.files]
+    return now == before and same_files and entry.get("sizes") == sizes(run)
+
+
 def sizes(run: Run) -> list[int]:
     """Bytes of the sources: what a finished model remembers of them."""
     return [file.size for file in run.source.files]
@@ -278,8 +288,8 @@ def sizes(run: Run) -> list[int]:
 def finish(run: Run, before: list[dict[str, Any]], screen: Screen) -> None:
     """Learn to the end, write the model, drop the checkpoint, tell what happened."""
     began = time.perf_counter()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite end is an interruption
-    stored = run.learn()
+    with terminable():
+        stored = run.learn()
     place = run.place
     entry = history(
         [file.path for file in run.source.files],

@@ -70,6 +70,16 @@ def read(path: Path) -> Stored:
     )
 
 
+def kind_of(path: Path) -> str:
+    """Name of the estimator in a model file."""
+    if not path.exists():
+        raise CommandError(MODEL, f"There is no model {path}.")
+    try:
+        return str(storage.load(path).get("estimator"))
+    except ValueError as problem:
+        raise CommandError(MODEL, str(problem)) from problem
+
+
 def named(stored: Stored) -> StreamingKernelPCA:
     """The estimator with the names of its features, for reports and pictures."""
     if stored.names is not None:

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, CommandError, reported
-from kernelstream.cli.modelfile import Stored, locked, read
+from kernelstream.cli.judges import monitor_class
+from kernelstream.cli.modelfile import Stored, kind_of, locked, read
 from kernelstream.cli.terminal import Screen, facts_table
 
 SHOWN = 20  # components in the table
@@ -33,6 +34,9 @@ def info(
     """
     screen = Screen(as_json)
     with reported(as_json):
+        if kind_of(model) == "KernelMonitor":
+            show_monitor(model, screen)
+            return
         stored = read(model)
         facts = facts_of(stored, model)
         certificate = stored.estimator.certificate_
@@ -45,6 +49,31 @@ def info(
                 title="Certificate: batch kernel PCA of all rows seen",
             ),
         )
+
+
+def show_monitor(path: Path, screen: Screen) -> None:
+    """What a monitor watches, and its limits."""
+    monitor = monitor_class().load(path)
+    names = getattr(monitor, "feature_names_in_", None)
+    facts = {
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "kind": "KernelMonitor",
+        "parameters": {name: str(value) for name, value in monitor.get_params(deep=False).items()},
+        "features": int(monitor.n_features_in_),
+        "feature_names": None if names is None else list(map(str, names)),
+        "rows_followed": int(monitor.n_samples_seen_),
+        "limits": {name: str(value) for name, value in monitor.limits_.items()},
+        "events": len(monitor.events_),
+    }
+    shown = [
+        ("monitor", f"KernelMonitor, {path.stat().st_size / 1e6:.1f} MB"),
+        ("features", str(facts["features"])),
+        ("alpha", str(monitor.alpha)),
+        ("rows followed", f"{facts['rows_followed']:,}"),
+        ("events", str(facts["events"])),
+    ]
+    screen.result(facts, facts_table(shown, title=str(path)))
 
 
 def facts_of(stored: Stored, path: Path) -> dict[str, Any]:

@@ -106,4 +106,4 @@ def open_reader(file: File, reading: Reading, stdin: BinaryIO) -> Reader:
 
 def rows_in_batch(n_columns: int) -> int:
     """Rows that make a batch of bounded size."""
-    return int(np.clip(BLOCK_BYTES // (8 * max(n_columns, 1)), 64, 1 << 16))
+    return int(np.clip(BLOCK_BYTES // (8 * max(n_columns, 1)), 64, 8192))
