@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -108,6 +109,8 @@ def demo(
     with reported(as_json):
         from sklearn.datasets import load_digits
 
+        from kernelstream.cli.app import app  # it holds this command, too: not at the top
+
         folder.mkdir(parents=True, exist_ok=True)
         images, digits = load_digits(return_X_y=True)
         order = np.random.default_rng(0).permutation(len(images))
@@ -130,12 +133,11 @@ def demo(
             if not as_json:
                 screen.out.print(f"\n$ kernelstream {shlex.join(words)}", style="bold")
             options = ["--quiet"] if as_json and words[0] != "info" else []
-            done = subprocess.run(
-                [sys.executable, "-m", "kernelstream", *words, *options],
-                stdout=subprocess.DEVNULL if as_json else None,
-            )
-            if done.returncode:
-                raise CommandError(done.returncode, f"'kernelstream {words[0]}' did not succeed.")
+            application = typer.main.get_command(app)
+            with contextlib.redirect_stdout(io.StringIO() if as_json else sys.stdout):
+                code = application.main([*words, *options], standalone_mode=False)
+            if code:
+                raise CommandError(code, f"'kernelstream {words[0]}' did not succeed.")
         if as_json:
             files = [rows, model, scores, page]
             screen.result({"folder": str(folder), "files": [str(path) for path in files]})
