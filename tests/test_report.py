@@ -45,7 +45,7 @@ def embedded(page: str) -> list[dict[str, Any]]:
         if isinstance(value, dict):
             if value.get("name") == "ColumnDataSource":
                 entries = value["attributes"]["data"]["entries"]
-                found.append({name: column for name, column in entries})
+                found.append(dict(entries))
             for inner in value.values():
                 walk(inner)
         elif isinstance(value, list):
@@ -147,14 +147,20 @@ function canvases(node) {
   return found;
 }
 window.addEventListener('load', () => setTimeout(() => {
-  document.body.dataset.probe = JSON.stringify({
+  parent.postMessage(JSON.stringify({
     problems, plots: Bokeh.documents[0].roots().length, canvases: canvases(document).length,
     wide: document.documentElement.scrollWidth, window: window.innerWidth,
     text: Math.min(...[...document.querySelectorAll('p, td, th')].map(
       e => parseFloat(getComputedStyle(e).fontSize))),
-  });
+  }), '*');
 }, 1500));
 </script>"""
+
+
+# Chromium's windows are at least 500 pixels wide: a frame can be as narrow as a phone.
+FRAME = """<!doctype html><body style="margin:0"><script>
+window.addEventListener('message', e => { document.body.dataset.probe = e.data; });
+</script><iframe src="report.html" style="border:0;width:%dpx;height:2400px"></iframe>"""
 
 
 @pytest.mark.slow
@@ -162,8 +168,8 @@ window.addEventListener('load', () => setTimeout(() => {
 @pytest.mark.parametrize("width", [1280, 400])
 def test_in_a_browser(width: int, tmp_path: Path, model: StreamingKernelPCA, X: np.ndarray) -> None:
     page = html(model, X, labels=["a", "b", "c"] * 1000, image_shape=(4, 4))
-    path = tmp_path / "report.html"
-    path.write_text(page.replace("<head>", "<head>" + PROBE, 1))
+    (tmp_path / "report.html").write_text(page.replace("<head>", "<head>" + PROBE, 1))
+    (tmp_path / "frame.html").write_text(FRAME % width)
     command = [
         CHROMIUM,
         "--headless",
@@ -171,10 +177,10 @@ def test_in_a_browser(width: int, tmp_path: Path, model: StreamingKernelPCA, X: 
         "--disable-gpu",
         "--host-resolver-rules=MAP * ~NOTFOUND",  # offline
         f"--user-data-dir={tmp_path / 'profile'}",
-        f"--window-size={width},2400",
+        "--window-size=1400,2400",
         "--virtual-time-budget=10000",
         "--dump-dom",
-        path.as_uri(),
+        (tmp_path / "frame.html").as_uri(),
     ]
     dom = subprocess.run(list(map(str, command)), capture_output=True, timeout=120).stdout.decode()
     found = re.search(r'data-probe="(.*?)"', dom)

@@ -137,7 +137,7 @@ def follow(
                 if alarms_only and not verdict["alarm"]:
                     continue
                 line = {"row": number, "time": stamp, **kept, **verdict}
-            sys.stdout.write(json.dumps(line, default=plain) + "\n")
+            sys.stdout.write(json.dumps(finite(line), default=plain) + "\n")
             sys.stdout.flush()
             if target is not None and time.monotonic() - saved > every:
                 judge.save(target)
@@ -237,6 +237,14 @@ class LiveRows:
             x[i] = value
         kept = {name: cells.get(name) for name in self.keep}
         return x, cells.get(self.time_column) if self.time_column else None, kept
+
+
+def finite(line: dict[str, Any]) -> dict[str, Any]:
+    """The same with null for what JSON cannot say: infinity, not a number."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in line.items()
+    }
 
 
 def number(value: Any) -> float | None:

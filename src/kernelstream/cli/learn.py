@@ -177,6 +177,8 @@ def fit(
                 screen.say(f"Already complete: {output}.")
                 screen.result({"model": str(output), "complete": True})
                 return
+            if not resume and run.checkpoint.exists():
+                screen.say(f"Starting afresh; --resume would have gone on from {run.checkpoint}.")
             finish(run, [], screen)
 
 

@@ -52,7 +52,7 @@ class Watch:
         self.rows = 0
         self.bar = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=12),
             TaskProgressColumn(),
             TimeRemainingColumn(),
             TextColumn("{task.fields[facts]}"),
@@ -78,11 +78,11 @@ class Watch:
         if estimator is not None and now - self.looked > LOOK_EVERY:
             share = float(estimator.explained_variance_ratio_.sum())
             points = len(getattr(estimator, "basis_points_", ()))
-            self.seen = f", {points} points, {share:.1%} of the variance"
+            self.seen = f", {points} points, {share:.1%} variance"
             # A look may cost much with many points: never more than a few per cent of the time.
             self.looked = time.monotonic() + 20 * (time.monotonic() - now)
         rate = self.rows / max(now - self.began, 1e-9)
-        facts = f"{self.rows:,} rows, {rate:,.0f} a second{self.seen}"
+        facts = f"{self.rows:,} rows, {rate:,.0f}/s{self.seen}"
         self.drawn = now
         self.bar.update(self.task, completed=self.source.fraction(), facts=facts)
 
