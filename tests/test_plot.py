@@ -128,21 +128,29 @@ def test_learning_curve_judges_before_it_learns() -> None:
     assert plot.learning_curve(curve, ax=ax, label="again") is ax and len(ax.lines) == 2
 
 
-def test_control_charts_of_records_and_of_lines() -> None:
+def test_control_chart_of_records_and_of_lines() -> None:
     records = [
         SimpleNamespace(smoothed=float(i), limit=5.5, alarm=i > 5, event=1 if i > 6 else None)
         for i in range(1, 10)
     ]
-    ax = drawn(plot.control_charts(records))
+    ax = drawn(plot.control_chart(records))
     assert ax.get_ylabel() == "smoothed index"
     assert ax.lines[2].get_xdata().tolist() == [6, 7, 8, 9]
     lines: list[dict[str, Any]] = [
         {"reconstruction_error": 0.1, "limit": 0.5, "alarm": False},
         {"error": "not a JSON object"},
     ]
-    assert len(drawn(plot.control_charts(lines)).lines[0].get_xdata()) == 1
+    assert len(drawn(plot.control_chart(lines)).lines[0].get_xdata()) == 1
     with pytest.raises(ValueError, match="no records"):
-        plot.control_charts([])
+        plot.control_chart([])
+
+
+def test_the_charts_of_a_monitor_are_here_too() -> None:
+    charts = pytest.importorskip("kernelstream.monitor.charts")
+    for name in ("control_charts", "contribution_bars", "contribution_map", "score_plot"):
+        assert getattr(plot, name) is getattr(charts, name)
+    with pytest.raises(AttributeError, match="no attribute 'pie'"):
+        plot.pie  # noqa: B018
 
 
 def test_the_core_and_its_plot_import_without_extras() -> None:

@@ -10,16 +10,34 @@
 'component'
 """
 
+from importlib import import_module
+from typing import Any
+
 from kernelstream.plot.models import basis, contours, embedding, scree
-from kernelstream.plot.streams import LearningCurve, control_charts, follow, learning_curve
+from kernelstream.plot.streams import LearningCurve, control_chart, follow, learning_curve
 
 __all__ = [
     "LearningCurve",
     "basis",
     "contours",
-    "control_charts",
+    "control_chart",
     "embedding",
     "follow",
     "learning_curve",
     "scree",
 ]
+
+# Those of a KernelMonitor and its records; they live beside it.
+_OF_MONITORS = (
+    "adaptation_chart",
+    "contribution_bars",
+    "contribution_map",
+    "control_charts",
+    "score_plot",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_MONITORS:
+        raise AttributeError(f"module 'kernelstream.plot' has no attribute {name!r}")
+    return getattr(import_module("kernelstream.monitor.charts"), name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,7 @@ def embedding(
     model: StreamingKernelPCA,
     X: Any,
     *,
-    color: Sequence[Any] | None = None,
+    color: Any = None,
     components: tuple[int, int] = (0, 1),
     ax: Any = None,
     **style: Any,

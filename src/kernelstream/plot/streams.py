@@ -97,7 +97,7 @@ def learning_curve(curve: LearningCurve, *, ax: Any = None, label: str | None = 
     return plainly(ax, title, xlabel="rows learned", ylabel="mean error")
 
 
-def control_charts(records: Sequence[Any], *, ax: Any = None) -> Any:
+def control_chart(records: Sequence[Any], *, ax: Any = None) -> Any:
     """The index of a monitored stream with its limit; alarms are marked, events shaded.
 
     Parameters
@@ -114,7 +114,7 @@ def control_charts(records: Sequence[Any], *, ax: Any = None) -> Any:
     --------
     >>> lines = [{"t2": 2.0, "reconstruction_error": e, "limit": 0.5, "alarm": e > 0.5}
     ...          for e in (0.1, 0.2, 0.9)]
-    >>> control_charts(lines).get_ylabel()
+    >>> control_chart(lines).get_ylabel()
     'reconstruction error'
     """
     ax = axes(ax)
