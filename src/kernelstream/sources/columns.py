@@ -58,7 +58,8 @@ def choose(
             f"{where} has no column of numbers to learn; its columns: {listed(names)}."
         )
     if keep is None:
-        carried = [n for n in names if n not in features]
+        learned = set(features)
+        carried = [n for n in names if n not in learned]
     else:
         carried = matching(keep, names, where)
     return Chosen(tuple(features), weight, tuple(carried), tuple(left_out))
@@ -77,7 +78,8 @@ def matching(patterns: Sequence[str], names: list[str], where: str) -> list[str]
 
 def require(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
     """Raise unless all columns are there."""
-    missing = [n for n in wanted if n not in names]
+    known = set(names)
+    missing = [n for n in wanted if n not in known]
     if missing:
         raise SourceError(
             f"{where} has no column {', '.join(map(repr, missing))}; its columns: {listed(names)}."
@@ -106,9 +108,10 @@ def matrix(batch: Batch, features: Sequence[str], dtype: str) -> tuple[np.ndarra
             X = np.ascontiguousarray(batch.matrix, dtype=dtype)
     else:
         X = np.empty((len(batch.numbers), len(features)), dtype=dtype)
-        for j, name in enumerate(features):
-            with np.errstate(over="ignore"):
-                X[:, j] = as_numbers(batch.table.column(name), name)
+        place = {name: i for i, name in enumerate(batch.table.schema.names)}
+        with np.errstate(over="ignore"):
+            for j, name in enumerate(features):
+                X[:, j] = as_numbers(batch.table.column(place[name]), name)
     if np.isfinite(X).all():
         return X, []
     bad = []

@@ -116,8 +116,8 @@ class Source:
     array : str, optional
         Name of the array in ``.npz`` archives.
     delimiter, header
-        Of CSV files; by default a comma (a tab for ``.tsv``) and a header where the first line is
-        not all numbers.
+        Of CSV files; by default what the first line has of ``, ; tab |``, in this order, and a
+        header where the first line is not all numbers.
     dtype : "auto", "float32" or "float64"
         ``"auto"`` is float32 where that loses nothing.
     carried_as_text : bool

@@ -28,10 +28,9 @@ class CsvReader(Reader):
 
     def __init__(self, file: File, opened: Opened, reading: Reading):
         self.file, self.opened = file, opened
-        tabs = ".tsv" in file.path.lower()
-        self.delimiter = reading.delimiter or ("\t" if tabs else ",")
         line = self._first_line()
         text = line.decode("utf-8-sig").strip("\r\n")
+        self.delimiter = reading.delimiter or next((c for c in ",;\t|" if c in text), ",")
         first = next(csv.reader([text], delimiter=self.delimiter), [])
         has_header = not all(map(looks_like_number, first))
         if reading.header is not None:
@@ -46,7 +45,7 @@ class CsvReader(Reader):
         self.block_size = max(1 << 20, 32 * len(line))
         self.stored = self._open(b"" if has_header else line)
         self.head = next(self.stored, None)
-        self.fields = {name: self._holds_numbers(name) for name in self.names}
+        self.fields = {name: self._holds_numbers(i) for i, name in enumerate(self.names)}
 
     def _first_line(self) -> bytes:
         """The first line that is not empty; quotes may hold line ends."""
@@ -81,24 +80,27 @@ class CsvReader(Reader):
         self.broken.append(Broken(row.number, None, reason, row.text))
         return "skip"
 
-    def _holds_numbers(self, name: str) -> bool:
+    def _holds_numbers(self, place: int) -> bool:
         if self.head is None:
             return True
-        cells = self.head.column(name).slice(0, LOOKED_AT).drop_null().to_pylist()
+        cells = self.head.column(place).slice(0, LOOKED_AT).drop_null().to_pylist()
         return 2 * sum(map(looks_like_number, cells)) >= len(cells)
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
         """Text columns with the numbers of their rows; rows of the wrong length are broken."""
         done = 0
         types: dict[str, pa.DataType] = {}
-        carried = [n for n in wanted if n not in reading.features]
+        features = set(reading.features)
+        carried = [n for n in wanted if n not in features]
+        index = {name: i for i, name in enumerate(self.names)}
+        places = [index[name] for name in wanted]
         while self.head is not None:
             batch, self.head = self.head, None
             numbers, end = self._numbers(done, batch.num_rows)
             broken = []
             while self.broken and self.broken[0].row <= end:
                 broken.append(self.broken.popleft())
-            chosen = batch.select(wanted)
+            chosen = batch.select(places)
             if not reading.carried_as_text:
                 chosen = self._typed(chosen, carried, types, numbers)
             keep = numbers > skip
