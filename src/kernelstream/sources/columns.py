@@ -108,10 +108,10 @@ def matrix(batch: Batch, features: Sequence[str], dtype: str) -> tuple[np.ndarra
             X = np.ascontiguousarray(batch.matrix, dtype=dtype)
     else:
         X = np.empty((len(batch.numbers), len(features)), dtype=dtype)
-        place = {name: i for i, name in enumerate(batch.table.schema.names)}
+        index = {name: i for i, name in enumerate(batch.table.schema.names)}
         with np.errstate(over="ignore"):
             for j, name in enumerate(features):
-                X[:, j] = as_numbers(batch.table.column(place[name]), name)
+                X[:, j] = as_numbers(batch.table.column(index[name]), name)
     if np.isfinite(X).all():
         return X, []
     bad = []
