@@ -12,8 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from kernelstream import load
+from kernelstream.cli.app import app
 from kernelstream.cli.failures import BUSY, CHANGED, INTERRUPTED, WRITE
 
 N_ROWS = 60_000
@@ -28,6 +30,13 @@ def start(*words: object, **options: object) -> subprocess.Popen[bytes]:
         stderr=subprocess.PIPE,
         **options,  # type: ignore[call-overload]
     )
+
+
+def here(*words: object, code: int = 0) -> str:
+    """The same in this process, which costs no start."""
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == code, done.output
+    return " ".join(done.output.split())
 
 
 def finish(*words: object, code: int = 0, **options: object) -> str:
@@ -49,6 +58,26 @@ def rows(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+def ended_before(
+    process: subprocess.Popen[bytes], seconds: float, watched: Path, writes: int | None
+) -> bool:
+    """Wait so long, or for so many checkpoints to be begun; whether the process ended by itself."""
+    end = time.monotonic() + seconds
+    begun: set[str] = set()
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            return True
+        begun |= {name for name in os.listdir(watched) if is_half_written(name)}
+        if writes is not None and len(begun) >= writes:
+            return False
+        time.sleep(0.0005)
+    return False
+
+
+def is_half_written(name: str) -> bool:
+    return ".checkpoint." in name and name.endswith(".part")
+
+
 def killed_and_resumed(rows: Path, kills: int, seed: int) -> int:
     """Kill so often, at random moments, and compare the end; returns kills during a write."""
     folder = rows.parent
@@ -59,20 +88,21 @@ def killed_and_resumed(rows: Path, kills: int, seed: int) -> int:
     duration = time.monotonic() - began
     rng = np.random.default_rng(seed)
     resume = [*fit, "-o", output, "--rejects", folder / "killed.ndjson", "--resume"]
-    done = half_written = completed = 0
+    done = half_written = 0
     while done < kills:
         process = start(*resume)
-        try:
-            process.wait(rng.uniform(0.2, 1.0) * duration)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            done += 1
+        # Every other time not at a random moment, but while a checkpoint is being written.
+        writes = int(rng.integers(1, 6)) if done % 2 else None
+        patience = 10 * duration if writes else rng.uniform(0.2, 1.0) * duration
+        if ended_before(process, patience, folder, writes):
+            process.communicate()
+            assert process.returncode == 0 and output.read_bytes() == whole.read_bytes()
+            output.unlink()  # and once more from the start
+            continue
+        process.send_signal(signal.SIGKILL)
         process.communicate()
-        half_written += len(list(folder.glob(".killed*.part"))) > 0
-        if process.returncode == 0:
-            assert output.read_bytes() == whole.read_bytes()
-            completed += 1
-            output.unlink()
+        done += 1
+        half_written += any(map(is_half_written, os.listdir(folder)))
     finish(*resume)
     assert output.read_bytes() == whole.read_bytes()
     assert (folder / "killed.ndjson").read_bytes() == (folder / "whole.ndjson").read_bytes()
@@ -87,7 +117,7 @@ def test_three_kills(rows: Path) -> None:
 
 @pytest.mark.slow
 def test_thirty_kills(rows: Path) -> None:
-    killed_and_resumed(rows, kills=30, seed=2)
+    assert killed_and_resumed(rows, kills=30, seed=2) > 0  # some hit a checkpoint half written
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
@@ -108,7 +138,7 @@ def test_an_interrupted_fit_leaves_a_checkpoint(rows: Path) -> None:
     process = start(*fit)
     checkpoint = rows.parent / "m.safetensors.checkpoint"
     wait_for(checkpoint, process)
-    busy = finish(*fit, code=BUSY)
+    busy = here(*fit, code=BUSY)
     assert "Another process is writing" in busy
     time.sleep(0.5)  # the first file is learned by now
     process.send_signal(signal.SIGINT)
@@ -118,16 +148,16 @@ def test_an_interrupted_fit_leaves_a_checkpoint(rows: Path) -> None:
     assert not output.exists() and checkpoint.exists()
     assert load(checkpoint).n_samples_seen_ == 35_000
 
-    fewer = finish("fit", first, "-o", output, *FIT, "--resume", code=CHANGED)
+    fewer = here("fit", first, "-o", output, *FIT, "--resume", code=CHANGED)
     assert "The sources are not those of the checkpoint" in fewer
     text = ",".join(["0.5"] * 6) + "\n"
     last.unlink()
     last.write_text(text)
-    assert "changed since the checkpoint" in finish(*fit, "--resume", code=CHANGED)
-    other = finish(*fit, "--gamma", "0.5", "--resume", code=CHANGED)
+    assert "changed since the checkpoint" in here(*fit, "--resume", code=CHANGED)
+    other = here(*fit, "--gamma", "0.5", "--resume", code=CHANGED)
     assert "was made with kernel=" in other
     assert checkpoint.exists()
-    finish(*fit)
+    here(*fit)
     assert output.exists() and not checkpoint.exists()
 
 
@@ -135,7 +165,7 @@ def test_a_model_that_does_not_fit_on_the_disk(rows: Path) -> None:
     """A limit on the size of files stands in for a full disk: the system refuses the write."""
     output = rows.parent / "m.safetensors"
     fit = ["fit", rows / "a.npy", "-o", output, "--components", "2", "--limit", "2000"]
-    finish(*fit, "--basis", "5")
+    here(*fit, "--basis", "5")
     before = output.read_bytes()
 
     def small_files() -> None:
