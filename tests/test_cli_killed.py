@@ -63,19 +63,21 @@ def ended_before(
 ) -> bool:
     """Wait so long, or for so many checkpoints to be begun; whether the process ended by itself."""
     end = time.monotonic() + seconds
+    before = half_written_files(watched)
     begun: set[str] = set()
     while time.monotonic() < end:
         if process.poll() is not None:
             return True
-        begun |= {name for name in os.listdir(watched) if is_half_written(name)}
+        begun |= half_written_files(watched) - before
         if writes is not None and len(begun) >= writes:
             return False
         time.sleep(0.0005)
     return False
 
 
-def is_half_written(name: str) -> bool:
-    return ".checkpoint." in name and name.endswith(".part")
+def half_written_files(folder: Path) -> set[str]:
+    names = os.listdir(folder)
+    return {name for name in names if ".checkpoint." in name and name.endswith(".part")}
 
 
 def killed_and_resumed(rows: Path, kills: int, seed: int) -> int:
@@ -90,6 +92,7 @@ def killed_and_resumed(rows: Path, kills: int, seed: int) -> int:
     resume = [*fit, "-o", output, "--rejects", folder / "killed.ndjson", "--resume"]
     done = half_written = 0
     while done < kills:
+        left = half_written_files(folder)  # by the kill before
         process = start(*resume)
         # Every other time not at a random moment, but while a checkpoint is being written.
         writes = int(rng.integers(1, 6)) if done % 2 else None
@@ -102,7 +105,7 @@ def killed_and_resumed(rows: Path, kills: int, seed: int) -> int:
         process.send_signal(signal.SIGKILL)
         process.communicate()
         done += 1
-        half_written += any(map(is_half_written, os.listdir(folder)))
+        half_written += bool(half_written_files(folder) - left)
     finish(*resume)
     assert output.read_bytes() == whole.read_bytes()
     assert (folder / "killed.ndjson").read_bytes() == (folder / "whole.ndjson").read_bytes()

@@ -45,7 +45,7 @@ def info(
             facts_table(summary(facts), title=str(model)),
             component_table(facts, components),
             facts_table(
-                [row for row in certificate.rows() if not row[0].startswith("eigenvalue")],
+                [row for row in certificate.rows() if row[0] and not row[0].startswith("eigen")],
                 title="Certificate: batch kernel PCA of all rows seen",
             ),
         )

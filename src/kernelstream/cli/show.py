@@ -120,10 +120,10 @@ def demo(
         np.savetxt(rows, table, delimiter=",", header=",".join(names), comments="", fmt="%g")
         model, page = folder / "digits.safetensors", folder / "report.html"
         scores = folder / "errors.csv"
-        fit = ["fit", rows, "-o", model, "--exclude", "digit", "--basis", "100"]
+        fit = ["fit", rows, "-o", model, "--exclude", "digit", "--basis", "300"]
         look = ["report", model, rows, "-o", page, "--color", "digit", "--image-shape", "8x8"]
         steps = [
-            [*fit, "--components", "20"],
+            [*fit, "--certify", "tight"],
             ["info", model, "--components", "5"],
             ["score", model, rows, "-o", scores, "--keep", "digit"],
             look,
@@ -131,7 +131,9 @@ def demo(
         for step in steps:
             words = [str(word) for word in step]
             if not as_json:
-                screen.out.print(f"\n$ kernelstream {shlex.join(words)}", style="bold")
+                screen.out.print(
+                    f"\n$ kernelstream {shlex.join(words)}", style="bold", soft_wrap=True
+                )
             options = ["--quiet"] if as_json and words[0] != "info" else []
             application = typer.main.get_command(app)
             with contextlib.redirect_stdout(io.StringIO() if as_json else sys.stdout):

@@ -23,7 +23,7 @@ from kernelstream.report.thumbnails import data_uri, grey_levels
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
 MOST_COMPONENTS = 40
 MOST_KINDS = 20
-MOST_THUMBNAILS = 800  # in the hover of the embedding: the page stays small
+THUMBNAIL = 32  # pixels across in the hover of the embedding: the page stays small
 
 
 def blank(**options: Any) -> Any:
@@ -106,8 +106,10 @@ def embedding(
     if labels is not None:
         data["label"] = [str(label) for label in labels]
         tips.insert(1, ("colour", "@label"))
-    if image_shape is not None and len(rows) <= MOST_THUMBNAILS:
-        data["image"] = [data_uri(i.reshape(image_shape)) for i in grey_levels(rows.astype(float))]
+    if image_shape is not None:
+        step = -(-max(image_shape) // THUMBNAIL)
+        images = grey_levels(rows.astype(float)).reshape(-1, *image_shape)[:, ::step, ::step]
+        data["image"] = [data_uri(image) for image in images]
         lines = "".join(f"<div>{name}: {text}</div>" for name, text in tips)
         tooltips = f'<img src="@image{{safe}}" width="72" style="image-rendering:pixelated">{lines}'
     marks = [draw(plot, data)] if labels is None else drawn_by_label(plot, data, labels)
