@@ -58,7 +58,7 @@ $(TORCH_STAMP): $(STAMP)
 	@touch $@
 
 test-torch: $(TORCH_STAMP) ## install PyTorch, test the array namespaces with it
-	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/test_arrays.py
+	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/test_arrays.py tests/test_devices.py
 
 bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH is a folder with mnist.npz
 	$(BIN)/python -m benchmarks.peers $(if $(DATA),--data $(DATA))

@@ -7,17 +7,33 @@ the rows. A query folds the waiting rows on the side and forgets that it did.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, largest_entry, take_rows, to_host
+from kernelstream.backends.arrays import (
+    Array,
+    as_dense,
+    largest_entry,
+    namespace_of,
+    take_rows,
+    to_float64,
+    to_host,
+)
+from kernelstream.backends.devices import ahead, memory_explained, preferred_rows
 from kernelstream.backends.draws import generator
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
-from kernelstream.model import Model, Rows, Standard, Waiting
+from kernelstream.model import Model, Parts, Rows, Standard, Waiting
 from kernelstream.stream import begin, blank, fold, keep_signs, rebase
 from kernelstream.view import View, look
+
+# Variance below this share of the energy is lost in the factor of the basis, whose rank ends at
+# 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
+HIDDEN_SHARE = 1e-9
+MOST_COMPARED = 64  # rows that are compared to find that out
 
 
 def advance(model: Model, X: Array, weights: np.ndarray | None, frozen: bool = False) -> Model:
@@ -52,9 +68,13 @@ def kept(model: Model, rows: Rows) -> Model:
     Energies are looked at now: a row that the kernel cannot take is refused while the caller knows
     it, and not together with the innocent rows that complete its block.
     """
-    known = model.parts.kernel.fixed and (model.standard is not None or not model.standardise)
-    if known and len(rows):
-        finite(model.parts.kernel.diag(model.prepared(rows.X)), model.parts.kernel)
+    kernel = model.parts.kernel
+    scaled = model.standard is not None or not model.standardise
+    if len(rows) and scaled and not kernel.unit_norm:
+        X = model.scaled(rows.X)
+        # A width that is still to be chosen does not matter for whether an energy overflows.
+        kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
+        finite(kernel.diag(X), kernel)
     return replace(model, waiting=model.waiting.append(rows.X, rows.weights))
 
 
@@ -78,10 +98,14 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
     if model.standardise:
         model = replace(model, standard=measure(known))
     kernel = model.parts.kernel
-    require_visible(model.prepared(known.X))
+    require_visible(model.scaled(known.X))
     if not kernel.fixed:
-        kernel = kernel.fix(model.prepared(known.X), known.weights)
+        kernel = kernel.fix(model.scaled(known.X), known.weights)
     parts = replace(model.parts, kernel=kernel)
+    if all_rows is not None:
+        hidden = hidden_variance(parts, model.scaled(known.X))
+        if hidden is not None:
+            raise ValueError(hidden)
     return replace(model, parts=parts, state=begin(parts, model.prepared(first.X), first.weights))
 
 
@@ -93,6 +117,34 @@ def require_visible(X: Array) -> None:
             f"The largest number in the first rows is {largest:.3g}, whose square underflows "
             f"{X.dtype}: scale the data (to unit variance, say)."
         )
+
+
+def hidden_variance(parts: Parts, X: Array) -> str | None:
+    """Say so in words when rounding would hide all that makes the rows differ.
+
+    Energies far above the variance (a linear kernel on rows far from the origin, a Gaussian much
+    wider than the data) leave it below the rank floor of the basis: the answer would be zero.
+    """
+    if not parts.center:
+        return None
+    X = to_float64(as_dense(take_rows(X, evenly_spaced(int(X.shape[0]), MOST_COMPARED))))
+    if not bool(namespace_of(X).any(X[:1, :] != X)):
+        return None  # equal rows have no variance, and zero is the right answer
+    K = to_host(finite(parts.kernel.gram(X), parts.kernel))
+    energy = float(np.trace(K)) / len(K)
+    share = 1.0 - float(K.mean()) / energy if energy > 0 else 1.0
+    if share > HIDDEN_SHARE:
+        return None
+    return (
+        f"With the kernel {parts.kernel} the variance of these rows is {max(share, 0.0):.1g} of "
+        "their energy in feature space, so little that rounding would hide it. Subtract their mean "
+        "and scale them (scale='standard' does both), or choose other kernel parameters."
+    )
+
+
+def evenly_spaced(n: int, most: int) -> np.ndarray:
+    """At most ``most`` of the indices below n, spread over all of them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
 def measure(rows: Rows) -> Standard:
@@ -114,9 +166,20 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     """Fold rows block by block; the last block may be short."""
     state = model.state
     assert state is not None
-    for start in range(0, len(rows), model.batch_size):
-        block = rows[start : start + model.batch_size].canonical()
-        state = fold(model.parts, state, model.prepared(block.X), block.weights, frozen)
+    if state.n_rows == 0 and len(rows) and not frozen:
+        first = rows[: model.batch_size]
+        hidden = hidden_variance(model.parts, model.scaled(first.X))
+        if hidden is not None:
+            # A stream may start at rest and move later: no reason to refuse it.
+            warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
+    size = model.batch_size
+    if frozen and model.parts.tracker.any_blocks:  # the basis decides nothing: as a device likes
+        size = preferred_rows(rows.X, model.device, model.parts.basis.size, size)
+    blocks = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
+    ready = ahead(blocks, lambda block: (model.prepared(block.X), block.weights), model.device)
+    with memory_explained(size):
+        for X, weights in ready:
+            state = fold(model.parts, state, X, weights, frozen)
     return replace(model, state=state)
 
 
@@ -170,7 +233,7 @@ def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
     order = np.arange(n)
     if model.parts.basis.order_free:
         order = generator(model.parts.seed, "order").permutation(n)
-    model = started(model, picked(rows, order[: start_rows(model)]), rows)
+    model = unsigned(started(model, picked(rows, order[: start_rows(model)]), rows))
     if not wants_second_pass(model):
         return signed_anew(folded(model, rows))
     for start in range(0, n, model.batch_size):
@@ -188,7 +251,8 @@ def second_pass(model: Model) -> Model:
     model = settled(model)
     assert model.state is not None
     basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
-    return replace(model, state=blank(model.parts, basis, model.state.moments.total))
+    empty = blank(model.parts, basis, model.state.moments.total)
+    return unsigned(replace(model, state=empty))
 
 
 def end_second_pass(model: Model) -> Model:
@@ -203,6 +267,12 @@ def picked(rows: Rows, index: np.ndarray) -> Rows:
     """Some of the rows, in a given order."""
     weights = None if rows.weights is None else rows.weights[index]
     return Rows(take_rows(rows.X, index), weights)
+
+
+def unsigned(model: Model) -> Model:
+    """The model that takes no references for signs: they will come from all rows at once."""
+    assert model.state is not None
+    return replace(model, state=replace(model.state, next_signs=sys.maxsize))
 
 
 def signed_anew(model: Model) -> Model:

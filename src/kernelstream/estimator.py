@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import numbers
 import os
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from array_api_compat import is_torch_array
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -17,7 +21,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_random_state, validate_data
+from sklearn.utils.validation import assert_all_finite, check_random_state, validate_data
 
 from kernelstream import bases, kernels, preimages, storage, trackers
 from kernelstream.backends.arrays import (
@@ -34,6 +38,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.backends.devices import checked_device, placed, preferred_rows
 from kernelstream.blocks import advance, caught_up, learn_all, settled, view, view_of_blocks
 from kernelstream.certificate import Certificate, certify
 from kernelstream.export import to_sklearn
@@ -41,6 +46,7 @@ from kernelstream.merge import merged
 from kernelstream.model import Model, Parts
 from kernelstream.view import View
 
+NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
 QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
 
 logger = logging.getLogger("kernelstream")
@@ -83,8 +89,10 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         How much work the error certificate may cost.
     batch_size : int or "auto"
         Rows in an internal block. Rows of an unfinished block wait; queries see them.
-    device : None
-        Where to compute; None is where the data is.
+    device : None, str or torch.device
+        Where to compute. None is where the data is: PyTorch and CuPy arrays stay on their device,
+        with all that is learned from them. ``"cuda"`` sends NumPy rows to the GPU block by block
+        (the copy of a block runs while the last one is worked on) and gives NumPy arrays back.
     random_state : int, RandomState or None
         Seed of everything that is drawn.
     verbose : bool
@@ -225,7 +233,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if not self._is_fitted():
             return self.partial_fit(np.asarray(x)[None, :] if np.ndim(x) == 1 else x)
         with self._all_or_nothing():
-            self._model = advance(self._model, summable(self._one(x)), None)
+            self._model = advance(self._model, self._one(x, learning=True), None)
         return self
 
     # -- queries
@@ -289,10 +297,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             found = found if standard is None else standard.undo(found)
             return cast(found, block.dtype)
 
-        pieces = range(0, scores.shape[0], QUERY_ROWS)
-        return concatenate_rows(
-            [solve(scores[i : min(i + QUERY_ROWS, scores.shape[0]), :]) for i in pieces]
-        )
+        return self._in_pieces(solve, scores)
 
     def reconstruction_error(self, X: Any) -> Array:
         """Squared distance in feature space between each row and its projection on the model.
@@ -333,19 +338,21 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         params = self.get_params(deep=False)
         if not isinstance(params["random_state"], numbers.Integral):
             params["random_state"] = None  # the seed that was drawn is part of the model
+        if "device" in params:
+            params["device"] = None  # the machine that reads the file may have others
         names = getattr(self, "feature_names_in_", None)
         return {
             "estimator": type(self).__name__,
             "parameters": tuple(params.items()),
             "feature_names": None if names is None else tuple(map(str, names)),
-            "model": self._model,
+            "model": replace(self._model, device=None),
             "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
         }
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that was saved by :meth:`save`."""
-        model = load(path)
+    def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
+        """Read a model that was saved by :meth:`save`; ``device`` as in :func:`load`."""
+        model = load(path, device)
         if not isinstance(model, cls):
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
         return model
@@ -524,10 +531,16 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(f"center must be True or False; got {self.center!r}.")
         checked_choice("scale", self.scale, (None, "standard"))
         checked_choice("certify", self.certify, ("auto", "tight", False))
-        checked_choice("device", self.device, (None,))
+        device = None if is_foreign(X) else checked_device(self.device)
         batch_size = self.batch_size
         if batch_size == "auto":
             batch_size = min(basis.preferred_batch, 256 if tracker.sequential else 1024)
+            if tracker.any_blocks:
+                most = basis.preferred_on_device
+                batch_size = min(
+                    preferred_rows(X, device, basis.size, batch_size),
+                    sys.maxsize if most is None else max(most, batch_size),
+                )
         elif isinstance(batch_size, bool) or not (
             isinstance(batch_size, numbers.Integral) and int(batch_size) >= 1
         ):
@@ -544,14 +557,15 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             n_features=int(X.shape[1]),
             dtype=str(X.dtype).rsplit(".", 1)[-1],
             standardise=self.scale == "standard",
+            device=device,
         )
 
     def _learnable(self, X: Any, weights: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
         """Rows to learn, in the type of the stream, and their weights; zero weights dropped."""
-        X = self._validated(X, reset)
+        X = self._validated(X, reset, check_finite=False)
         if not reset:
             X = cast(X, getattr(namespace_of(X), self._model.dtype))
-        X = summable(X)
+        X = summable(X)  # of a number that is not finite, no square is: one look for both
         if weights is None:
             return X, None
         host = checked_weights(weights, int(X.shape[0]))
@@ -566,12 +580,18 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         standard = self._standard() if prepared else None
         return X if standard is None else standard.apply(X)
 
-    def _validated(self, X: Any, reset: bool) -> Array:
+    def _validated(self, X: Any, reset: bool, check_finite: bool = True) -> Array:
         if is_foreign(X):
-            X = self._validated_foreign(X, reset)
+            X = self._validated_foreign(X, reset, check_finite)
         else:
-            dtypes = [np.float64, np.float32]
-            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtypes)
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=check_finite,
+            )
         return X if reset else self._of_our_kind(X)
 
     def _of_our_kind(self, X: Array) -> Array:
@@ -581,14 +601,15 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return X
         held = model.waiting.rows[0] if model.state is None else model.state.moments.total
         ours, given = namespace_of(held), namespace_of(X)
-        if ours is not given:
+        sent = model.device is not None and (not is_foreign(X) or is_torch_array(X))
+        if ours is not given and not sent:
             raise ValueError(
                 f"The model was learned from rows of {ours.__name__} and was given an array of "
                 f"{given.__name__}: convert it first."
             )
         return X
 
-    def _validated_foreign(self, X: Array, reset: bool) -> Array:
+    def _validated_foreign(self, X: Array, reset: bool, check_finite: bool) -> Array:
         """The checks of scikit-learn for arrays of other namespaces, which it would convert."""
         xp = namespace_of(X)
         if X.ndim != 2 or X.shape[0] < 1 or X.shape[1] < 1:
@@ -597,8 +618,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError("Complex data not supported: give real numbers.")
         if X.dtype not in (xp.float32, xp.float64):
             X = to_float64(X)
-        if not all_finite(X):
-            raise ValueError("Input X contains NaN or infinity; give finite numbers.")
+        if check_finite and not all_finite(X):
+            raise ValueError(NOT_FINITE)
         if reset:
             self.n_features_in_ = int(X.shape[1])
         elif X.shape[1] != self.n_features_in_:
@@ -608,19 +629,23 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         return X
 
-    def _one(self, x: Any) -> Array:
+    def _one(self, x: Any, learning: bool = False) -> Array:
         """One row as a block of one, in the type of the stream."""
         if is_sparse(x) or is_foreign(x):
             row = self._validated(x if x.ndim == 2 else x[None, :], reset=False)
-            return cast(row, getattr(namespace_of(row), self._model.dtype))
+            row = cast(row, getattr(namespace_of(row), self._model.dtype))
+            return summable(row) if learning else row
         row = np.array(real_numbers(x), dtype=self._model.dtype, ndmin=2)  # a copy: it may wait
         if row.shape != (1, self.n_features_in_):
             raise ValueError(
                 f"Expected one row of {self.n_features_in_} features, got an array of shape "
                 f"{np.shape(x)}."
             )
-        if not all_finite(row):
-            raise ValueError("The row contains NaN or infinity; give finite numbers.")
+        # one product instead of the passes that a block gets: rows come by the million
+        if not math.isfinite(4.0 * float(row[0] @ row[0])):
+            if not all_finite(row):
+                raise ValueError("The row contains NaN or infinity; give finite numbers.")
+            row = summable(row) if learning else row
         return self._of_our_kind(row)
 
     def _scores(self, X: Any, seen: View) -> Array:
@@ -640,9 +665,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _in_pieces(self, function: Any, X: Array) -> Array:
         """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
-        starts = range(0, X.shape[0], QUERY_ROWS)
+        device, n = self._model.device, int(X.shape[0])
+        size = preferred_rows(X, device, 1, QUERY_ROWS)
+        starts = range(0, n, size)
         with np.errstate(over="ignore", invalid="ignore"):
-            pieces = [function(X[i : min(i + QUERY_ROWS, X.shape[0]), :]) for i in starts]
+            pieces = [function(placed(X[i : min(i + size, n), :], device)) for i in starts]
+            if device is not None and not is_foreign(X):
+                pieces = [to_host(piece) for piece in pieces]
         result = cast(concatenate_rows(pieces), X.dtype)
         if not all_finite(result):
             raise ValueError(
@@ -705,9 +734,13 @@ def summable(X: Array) -> Array:
     A row may wait for its block to be complete: what no kernel could take must be refused now,
     while the caller knows it, and not when the block is folded.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         fine = all_finite(4.0 * row_norms_squared(X))
     if not fine:
+        if not is_foreign(X):
+            assert_all_finite(X, input_name="X")
+        elif not all_finite(X):
+            raise ValueError(NOT_FINITE)
         raise ValueError(
             f"X has rows so large that their squared norm overflows {X.dtype}: scale the data"
             " (to unit variance, say), or leave these rows out."
@@ -729,13 +762,16 @@ def descendants(cls: type[StreamingKernelPCA]) -> list[type[StreamingKernelPCA]]
     return found
 
 
-def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
+def load(path: str | os.PathLike[str], device: Any = None) -> StreamingKernelPCA:
     """Read a model from a file, without executing anything in it.
 
     Parameters
     ----------
     path : path-like
         A file written by ``model.save(path)``.
+    device : None, str or torch.device
+        Where the model goes on, whatever device it was saved on: None is NumPy on the host,
+        ``"cuda"`` a GPU.
 
     Returns
     -------
@@ -752,10 +788,12 @@ def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
     >>> load(path).transform(X).shape
     (100, 2)
     """
-    return from_content(storage.load(path), path)
+    return from_content(storage.load(path), path, device)
 
 
-def from_content(content: dict[str, Any], path: str | os.PathLike[str]) -> StreamingKernelPCA:
+def from_content(
+    content: dict[str, Any], path: str | os.PathLike[str], device: Any = None
+) -> StreamingKernelPCA:
     """The estimator in the content of a model file; ``path`` is for the error message."""
     family: list[type[StreamingKernelPCA]] = [StreamingKernelPCA, *descendants(StreamingKernelPCA)]
     known = {c.__name__: c for c in family}
@@ -766,7 +804,8 @@ def from_content(content: dict[str, Any], path: str | os.PathLike[str]) -> Strea
         estimator.n_features_in_ = model.n_features
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise ValueError(f"Cannot load {path}: it holds no estimator ({problem!r}).") from problem
-    estimator._model = model
+    estimator.device = device
+    estimator._model = model.on(checked_device(device))
     for name in estimator._also_saved:
         if attributes.get(name) is not None:
             setattr(estimator, name, attributes[name])

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, concatenate_rows, is_sparse, like, to_float64
+from kernelstream.backends.arrays import (
+    Array,
+    concatenate_rows,
+    is_foreign,
+    is_sparse,
+    like,
+    to_float64,
+    to_host,
+)
+from kernelstream.backends.devices import placed
 from kernelstream.bases import Basis
 from kernelstream.kernels import Kernel
 from kernelstream.ledger import Ledger
@@ -74,9 +84,14 @@ class Waiting:
 
     rows: tuple[Array, ...] = ()
     weights: tuple[np.ndarray | None, ...] = ()
+    count: int = -1  # rows in all, counted when not given
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            object.__setattr__(self, "count", sum(int(block.shape[0]) for block in self.rows))
 
     def __len__(self) -> int:
-        return sum(int(block.shape[0]) for block in self.rows)
+        return self.count
 
     def join(self, X: Array | None = None, weights: np.ndarray | None = None) -> Rows:
         """The waiting rows followed by ``X``, in one piece."""
@@ -104,6 +119,7 @@ class Waiting:
         return Waiting(
             (*self.rows, copy),
             (*self.weights, None if weights is None else np.array(weights, dtype=float)),
+            self.count + int(X.shape[0]),
         )
 
 
@@ -154,6 +170,8 @@ class Model(Cached):
         What was learned; None until enough rows have come to begin.
     waiting : Waiting
         Rows whose block is not complete.
+    device : str or None
+        Where rows of the host are sent to be computed with; None: they stay where they are.
     """
 
     parts: Parts
@@ -164,14 +182,44 @@ class Model(Cached):
     standard: Standard | None = None
     state: State | None = None
     waiting: Waiting = field(default_factory=Waiting)
+    device: str | None = None
 
     @property
     def n_rows(self) -> int:
         """Rows seen, folded or waiting."""
         return len(self.waiting) + (0 if self.state is None else self.state.n_rows)
 
+    def on(self, device: str | None) -> Model:
+        """The model on a device of PyTorch, or (None) on the host; rows that wait stay there."""
+        return dataclasses.replace(self, state=moved(self.state, device), device=device)
+
     def prepared(self, X: Array) -> Array:
-        """Rows as the kernel sees them; in float64 where a proof is wanted."""
+        """Rows as the kernel sees them, where it sees them."""
+        return placed(self.scaled(X), self.device)
+
+    def scaled(self, X: Array) -> Array:
+        """Rows in the units of the kernel; in float64 where a proof is wanted."""
         if self.parts.certify == "tight":
             X = to_float64(X)
         return X if self.standard is None else self.standard.apply(X)
+
+
+def moved(value: Any, device: str | None) -> Any:
+    """A value with its arrays on a device of PyTorch, or (None) on the host.
+
+    What the annotations call ``Array`` moves, what they call ``np.ndarray`` lives on the host.
+    """
+    if isinstance(value, tuple):
+        return tuple(moved(item, device) for item in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(
+            value,
+            **{
+                f.name: moved(getattr(value, f.name), device)
+                for f in dataclasses.fields(value)
+                if f.init and "np.ndarray" not in str(f.type)
+            },
+        )
+    if isinstance(value, np.ndarray) or is_foreign(value):
+        return to_host(value) if device is None else placed(to_host(value), device)
+    return value

@@ -20,11 +20,11 @@ import numpy as np
 from kernelstream.accounting import after_change, blank_ledger, enter
 from kernelstream.backends.arrays import Array, cast, like, namespace_of, to_float64, weighted_sum
 from kernelstream.bases import Clock, Projection
-from kernelstream.bases.base import finite, residual_energy
+from kernelstream.bases.base import residual_energy
 from kernelstream.model import Parts, State
 from kernelstream.trackers import Moments
 from kernelstream.trackers.base import padded
-from kernelstream.view import components
+from kernelstream.view import reference
 
 
 def begin(parts: Parts, X: Array, weights: np.ndarray | None) -> State:
@@ -52,7 +52,19 @@ def fold(
     parts: Parts, state: State, X: Array, weights: np.ndarray | None, frozen: bool = False
 ) -> State:
     """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
-    tracker, before = parts.tracker, state.moments
+    start, n = 0, int(X.shape[0])
+    while start < n:  # once, unless a growing basis must be revised on the way
+        w = None if weights is None else weights[start:]
+        state, n_read = fold_rows(parts, state, X[start:, :], w, frozen)
+        start += n_read
+    return keep_signs(parts, state)
+
+
+def fold_rows(
+    parts: Parts, state: State, X: Array, weights: np.ndarray | None, frozen: bool
+) -> tuple[State, int]:
+    """Learn rows as far as the basis can read them without a revision; also how many these are."""
+    tracker, given, before = parts.tracker, state, state.moments
     clock, faded = forget(tracker.forgetting, X.shape[0], weights, parts.seed, state.n_rows)
     state = decay(parts, state, clock.decay)
 
@@ -61,6 +73,10 @@ def fold(
         block = express(parts, state.basis, X)
     else:
         basis, block = parts.basis.project(parts.kernel, state.basis, X, faded, clock)
+        n_read = int(block.Z.shape[0])
+        if n_read < X.shape[0]:
+            w = None if weights is None else weights[:n_read]
+            return fold_rows(parts, given, X[:n_read, :], w, frozen)
         state = replace(state, basis=basis)
     if tracker.needs_points:
         points = parts.basis.own_coordinates(parts.kernel, state.basis)
@@ -99,14 +115,14 @@ def fold(
     change = None if frozen else parts.basis.revise(parts.kernel, state.basis, clock)
     if change is not None:
         state = rebase(parts, state, *change)
-    return keep_signs(parts, state)
+    return state, int(X.shape[0])
 
 
 def express(parts: Parts, basis: Any, X: Array) -> Projection:
     """A block in the coordinates of a basis that does not change."""
-    Z = finite(parts.basis.coordinates(parts.kernel, basis, X), parts.kernel)
-    energy = finite(parts.kernel.diag(cast(X, Z.dtype)), parts.kernel)
-    return Projection(Z, energy, residual_energy(energy, Z))
+    Z = parts.basis.coordinates(parts.kernel, basis, X)
+    energy = parts.kernel.diag(cast(X, Z.dtype))
+    return Projection(Z, energy, residual_energy(parts.kernel, energy, Z))
 
 
 def forget(
@@ -181,5 +197,8 @@ def keep_signs(parts: Parts, state: State) -> State:
         return state
     beta = parts.tracker.forgetting
     memory = math.inf if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
-    _, vectors, _ = components(parts, state)
-    return replace(state, signs=vectors, next_signs=state.n_rows + int(min(state.n_rows, memory)))
+    return replace(
+        state,
+        signs=reference(parts, state),
+        next_signs=state.n_rows + int(min(state.n_rows, memory)),
+    )

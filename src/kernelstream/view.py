@@ -12,6 +12,7 @@ from kernelstream.backends.arrays import (
     Array,
     canonical_signs,
     cast,
+    like,
     namespace_of,
     row_norms_squared,
     to_float64,
@@ -167,8 +168,39 @@ def components(
         return values, vectors, mean
     if isinstance(parts.n_components, int):
         values, vectors = values[: parts.n_components], vectors[:, : parts.n_components]
-    shown = scores_of_points(parts, state, vectors, mean)
-    return values, vectors * signs(vectors, shown, state.signs)[None, :], mean
+    return values, signed(parts, state, vectors, mean), mean
+
+
+def reference(parts: Parts, state: State) -> Array:
+    """Present components with their signs, a few more than are shown: what later ones are held to.
+
+    Where there is a reference already and the basis is much larger than it, a few steps of subspace
+    iteration turn it along: a sign needs no more, and an eigenvalue problem costs as much as some
+    blocks of rows.
+    """
+    r = parts.n_components if isinstance(parts.n_components, int) else None
+    kept = None if r is None else r + r // 4 + 8
+    rank = parts.basis.rank(state.basis)
+    if state.signs is None or kept is None or 4 * kept > rank:
+        _, vectors, mean = parts.tracker.components(state.tracker, state.moments, parts.center)
+        if kept is not None and kept < vectors.shape[1]:
+            vectors = vectors[:, :kept]
+    else:
+        start = padded(state.signs, (rank, int(state.signs.shape[1])))
+        vectors, mean = parts.tracker.followed(state.tracker, state.moments, parts.center, start)
+    return signed(parts, state, vectors, mean)
+
+
+def signed(parts: Parts, state: State, vectors: Array, mean: Array) -> Array:
+    """Columns with the sign of the reference component they are nearest to.
+
+    Where there is none near, the largest score of a basis point becomes positive.
+    """
+    flip = agreement(vectors, state.signs)
+    if bool(np.any(to_host(flip) == 0)):
+        shown = scores_of_points(parts, state, vectors, mean)
+        flip = namespace_of(flip).where(flip == 0, canonical_signs(shown), flip)
+    return vectors * flip[None, :]
 
 
 def scores_of_points(parts: Parts, state: State, vectors: Array, mean: Array) -> Array:
@@ -184,17 +216,14 @@ def scores_of_points(parts: Parts, state: State, vectors: Array, mean: Array) ->
     return parts.kernel.block(points, points) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
 
 
-def signs(vectors: Array, shown: Array, reference: Array | None) -> Array:
-    """Signs that make each component agree with the reference component it is nearest to.
-
-    Where there is none, the largest of the scores ``shown`` becomes positive.
-    """
+def agreement(vectors: Array, reference: Array | None) -> Array:
+    """+1 or −1 where a column is near a reference component or its opposite, else 0."""
     xp = namespace_of(vectors)
-    flip = canonical_signs(shown)
+    undecided = like(np.zeros(int(vectors.shape[1])), vectors)
     if reference is None or reference.shape[1] == 0 or vectors.shape[1] == 0:
-        return flip
+        return undecided
     reference = padded(reference, (int(vectors.shape[0]), int(reference.shape[1])))
     cosines = xp.matrix_transpose(reference) @ vectors
-    largest, smallest = xp.max(cosines, axis=0), xp.min(cosines, axis=0)
-    flip = xp.where(largest > KEEPS_SIGN, xp.ones_like(flip), flip)
-    return xp.where(-smallest > KEEPS_SIGN, -xp.ones_like(flip), flip)
+    ones = xp.ones_like(undecided)
+    flip = xp.where(xp.max(cosines, axis=0) > KEEPS_SIGN, ones, undecided)
+    return xp.where(xp.min(cosines, axis=0) < -KEEPS_SIGN, -ones, flip)

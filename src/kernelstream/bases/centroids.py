@@ -36,7 +36,6 @@ from kernelstream.bases.base import (
     Span,
     distinct_rows,
     factorise,
-    finite,
     residual_energy,
     same_points,
     transition,
@@ -121,6 +120,7 @@ class Centroids(Basis):
     """
 
     order_free = True
+    preferred_on_device = 8192  # the points are revised at block ends: not too rarely
 
     def __init__(self, n_points: int = 256, tolerance: float | None = None):
         self.n_points = n_points
@@ -133,6 +133,11 @@ class Centroids(Basis):
             check_number("Centroids", "tolerance", self.tolerance, above=0, below=1)
 
     # -- sizes that follow from the number of points
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return self.n_points
 
     @property
     def _first_points(self) -> int:
@@ -179,7 +184,7 @@ class Centroids(Basis):
         Z = span.coordinates(kernel, X)
         energy = kernel.diag(X)
         unit = float(np.average(to_host(energy).astype(float), weights=w)) or 1.0
-        missed = to_host(residual_energy(energy, Z)).astype(float) / unit
+        missed = to_host(residual_energy(kernel, energy, Z)).astype(float) / unit
         residual = float(np.average(missed, weights=w))
         n = X.shape[0]
         reference = 1.15 * residual  # in-sample residuals are too small
@@ -220,9 +225,9 @@ class Centroids(Basis):
     ) -> tuple[CentroidsState, Projection]:
         """Express a block, add its rows to their cells, and watch the residual."""
         labels, K = assign(kernel, X, state.span.points)
-        Z = finite(K, kernel) @ state.span.projector
-        energy = finite(kernel.diag(X), kernel)
-        missed = residual_energy(energy, Z)
+        Z = K @ state.span.projector
+        energy = kernel.diag(X)
+        missed = residual_energy(kernel, energy, Z)
         m = state.span.points.shape[0]
         n = X.shape[0]
         sums = sum_by_label(X, labels, m, weights)
