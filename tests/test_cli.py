@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -450,3 +451,40 @@ def test_bench(data: Path) -> None:
     assert names == ["kernelstream, 20 points", "Nystroem(20) + IncrementalPCA"]
     assert 0.5 < facts["results"][0]["captured"] < 1.1
     assert outcome("bench", "x.parquet", "--points", "20", "--components", 3)["features"] == 3
+
+
+# --- the pages
+
+ROOT = Path(__file__).parent.parent
+SESSIONS = [
+    pytest.param(session, id=f"{page.name} {number}")
+    for page in (ROOT / "README.md", ROOT / "docs" / "command-line.md")
+    for number, session in enumerate(
+        re.findall(r"```console\n(.*?)```", page.read_text(), flags=re.DOTALL), 1
+    )
+]
+
+
+def comparable(text: str) -> list[str]:
+    """Lines without what differs from machine to machine: seconds and the last digits."""
+    text = re.sub(r"\d+\.\d s\b", "# s", text)
+    text = re.sub(r"\d+\.\d MB\b", "# MB", text)
+    text = re.sub(r"(\d+\.\d{2})\d+", r"\1", text)
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_sessions_on_the_pages_are_true(
+    session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    run("demo", "-o", tmp_path, "--json")
+    monkeypatch.chdir(tmp_path)
+    for name in ("digits.safetensors", "errors.csv", "report.html"):
+        Path(name).unlink()
+    for step in session.removeprefix("$ ").split("\n$ "):
+        command, _, expected = step.partition("\n")
+        words = shlex.split(command)
+        assert words[0] == "kernelstream"
+        shown = CliRunner().invoke(app, words[1:]).output
+        assert comparable(shown) == comparable(expected)

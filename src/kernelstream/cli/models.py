@@ -15,6 +15,7 @@ from kernelstream.cli.failures import DATA, CommandError, reported
 from kernelstream.cli.judges import monitor_class
 from kernelstream.cli.modelfile import Stored, kind_of, locked, read
 from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.plot.drawing import short_numbers
 
 SHOWN = 20  # components in the table
 
@@ -128,7 +129,7 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("model", f"{facts['kind']}, {facts['bytes'] / 1e6:.1f} MB"),
         ("rows seen", f"{facts['rows_seen']:,}"),
         ("features", f"{facts['features']}{shown} ({facts['dtype']})"),
-        ("kernel", facts["kernel"]),
+        ("kernel", short_numbers(facts["kernel"])),
         ("basis", f"{facts['points']} points, {facts['basis']}"),
         ("tracker", facts["tracker"]),
     ]

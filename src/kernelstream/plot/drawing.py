@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
@@ -27,3 +28,14 @@ def plainly(ax: Any, title: str | None = None, **labels: str) -> Any:
     if title is not None:
         ax.set_title(title, loc="left")
     return ax
+
+
+def short_numbers(text: str) -> str:
+    """Numbers with many digits, rounded for reading.
+
+    Examples
+    --------
+    >>> short_numbers("RBF(gamma=0.05282707387536111)")
+    'RBF(gamma=0.05283)'
+    """
+    return re.sub(r"\d+\.\d{5,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -13,6 +12,7 @@ from bokeh.resources import Resources
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.plot.drawing import short_numbers
 from kernelstream.report.figures import colours_of_kinds, embedding, errors, scree
 from kernelstream.report.observe import Observed, observe
 from kernelstream.report.thumbnails import data_uri, grey_levels
@@ -134,7 +134,7 @@ def head(model: StreamingKernelPCA, title: str) -> str:
         f"<h1>{escape(title)}</h1>"
         f"<p>{model.n_components_} components, learned from {model.n_samples_seen_:,} rows of "
         f"{model.n_features_in_:,} features and kept in {points:,} points, explain {share:.1%} of "
-        f"the variance in the feature space of {escape(short(str(model.kernel_)))}.</p>"
+        f"the variance in the feature space of {escape(short_numbers(str(model.kernel_)))}.</p>"
         f"<div class=facts>{cells}</div>"
     )
 
@@ -186,11 +186,6 @@ def legend(observed: Observed | None) -> str:
         for kind, colour in (colours or {}).items()
     )
     return f"<div class=legend>{entries}</div>" if entries else ""
-
-
-def short(text: str) -> str:
-    """Numbers with many digits, rounded for reading."""
-    return re.sub(r"\d+\.\d{5,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
 
 
 def thumbnails(model: StreamingKernelPCA, shape: tuple[int, int]) -> str:
