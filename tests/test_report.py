@@ -19,6 +19,7 @@ from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.app import app
 from kernelstream.report import html, observe
 from kernelstream.report.observe import BINS, SAMPLE_ROWS
+from kernelstream.report.thumbnails import grey_levels
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -89,6 +90,12 @@ def test_images_become_thumbnails(model: StreamingKernelPCA, X: np.ndarray) -> N
     assert "<span><i" in page
     with pytest.raises(ValueError, match="has 6 pixels, and a row has 16"):
         html(model, image_shape=(2, 3))
+
+
+def test_ink_is_dark_and_light_is_bright() -> None:
+    ink, photograph = np.array([[0.0, 0.0, 0.0, 9.0]]), np.array([[0.0, 4.0, 5.0, 9.0]])
+    assert grey_levels(ink).tolist() == [[255, 255, 255, 0]]
+    assert grey_levels(photograph)[0, 0] == 0 and grey_levels(photograph)[0, 3] == 255
 
 
 def test_labels_that_are_numbers_and_labels_that_are_too_many(

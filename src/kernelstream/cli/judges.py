@@ -102,9 +102,9 @@ class ChartJudge:
         self.stored, self.alpha, self.learn, self.top = stored, alpha, learn, top
         self.names = stored.names
         self.n_features = stored.estimator.n_features_in_
-        self.takes_limits()
+        self._take_limits()
 
-    def takes_limits(self) -> None:
+    def _take_limits(self) -> None:
         """Limits and deviations, from the sample that the model keeps."""
         estimator = self.stored.estimator
         state: Any = settled(estimator._model).state

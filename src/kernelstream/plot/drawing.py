@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
+
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
 
 
@@ -39,3 +41,15 @@ def short_numbers(text: str) -> str:
     'RBF(gamma=0.05283)'
     """
     return re.sub(r"\d+\.\d{5,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
+
+
+def is_ink(images: np.ndarray) -> bool:
+    """Whether images are ink on paper (most of each is empty), rather than photographs.
+
+    Examples
+    --------
+    >>> is_ink(np.array([0.0, 0.0, 0.0, 1.0])), is_ink(np.array([0.1, 0.4, 0.5, 1.0]))
+    (True, False)
+    """
+    low, high = float(np.min(images)), float(np.max(images))
+    return bool(np.median(images) <= low + 0.1 * (high - low))

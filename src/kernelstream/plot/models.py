@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, plainly
+from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, is_ink, plainly
 
 MOST_KINDS = 20
 
@@ -256,7 +256,8 @@ def basis(
             raise ValueError(
                 f"image_shape {image_shape} does not fit rows of {points.shape[1]} values."
             )
-        ax.imshow(_mosaic(points[:n_points], image_shape), cmap="gray_r", interpolation="nearest")
+        picture = _mosaic(points[:n_points], image_shape)
+        ax.imshow(picture, cmap="gray_r" if is_ink(points) else "gray", interpolation="nearest")
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         ax.set_title(title, loc="left")

@@ -8,11 +8,14 @@ import zlib
 
 import numpy as np
 
+from kernelstream.plot.drawing import is_ink
+
 
 def grey_levels(rows: np.ndarray) -> np.ndarray:
-    """Rows as bytes: one scale for all, so that they can be compared; large values are dark."""
+    """Rows as bytes: one scale for all, so that they can be compared; ink is dark, light bright."""
     low, high = float(rows.min()), float(rows.max())
-    return (255 - 255 * (rows - low) / max(high - low, 1e-300)).astype(np.uint8)
+    levels = 255 * (rows - low) / max(high - low, 1e-300)
+    return (255 - levels if is_ink(rows) else levels).astype(np.uint8)
 
 
 def data_uri(image: np.ndarray) -> str:
