@@ -38,8 +38,8 @@ HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
 
 
-def advance(model: Model, X: Array, weights: np.ndarray | None) -> Model:
-    """Learn rows: whole blocks are folded, the rest waits.
+def advance(model: Model, X: Array, weights: np.ndarray | None, frozen: bool = False) -> Model:
+    """Learn rows: whole blocks are folded, the rest waits. With ``frozen`` the basis stays.
 
     Blocks are counted from the start of the stream, so the model is the same, bit for bit,
     however the rows are cut into calls.
@@ -57,10 +57,11 @@ def advance(model: Model, X: Array, weights: np.ndarray | None) -> Model:
         return kept(model, new)
     if len(model.waiting):
         head = new[:fill]
-        model = replace(folded(model, model.waiting.join(head.X, head.weights)), waiting=Waiting())
+        complete = model.waiting.join(head.X, head.weights)
+        model = replace(folded(model, complete, frozen), waiting=Waiting())
         new = new[fill:]
     whole = len(new) - len(new) % size
-    return kept(folded(model, new[:whole]), new[whole:])
+    return kept(folded(model, new[:whole], frozen), new[whole:])
 
 
 def kept(model: Model, rows: Rows) -> Model:
@@ -237,15 +238,33 @@ def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
     if model.parts.basis.order_free:
         order = generator(model.parts.seed, "order").permutation(n)
     model = unsigned(started(model, picked(rows, order[: start_rows(model)]), rows))
-    if model.parts.tracker.sequential or not model.parts.basis.settles_late:
+    if not wants_second_pass(model):
         return signed_anew(folded(model, rows))
     for start in range(0, n, model.batch_size):
         model = folded(model, picked(rows, order[start : start + model.batch_size]))
+    return signed_anew(folded(second_pass(model), rows, frozen=True))
+
+
+def wants_second_pass(model: Model) -> bool:
+    """Whether statistics gathered in the finished basis would differ from those of one pass."""
+    return model.parts.basis.settles_late and not model.parts.tracker.sequential
+
+
+def second_pass(model: Model) -> Model:
+    """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
     model = settled(model)
     assert model.state is not None
     basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
     empty = blank(model.parts, basis, model.state.moments.total)
-    return signed_anew(folded(unsigned(replace(model, state=empty)), rows, frozen=True))
+    return unsigned(replace(model, state=empty))
+
+
+def end_second_pass(model: Model) -> Model:
+    """The model after the last row of a second pass, as ``learn_all`` leaves it."""
+    rows = model.waiting
+    if len(rows):
+        model = replace(folded(model, rows.join(), frozen=True), waiting=Waiting())
+    return signed_anew(model)
 
 
 def picked(rows: Rows, index: np.ndarray) -> Rows:

@@ -333,6 +333,10 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         A loaded model goes on learning bit for bit as this one would.
         """
+        storage.save(path, self._content())
+
+    def _content(self) -> dict[str, Any]:
+        """What a model file holds."""
         self._view_exists()
         params = self.get_params(deep=False)
         if not isinstance(params["random_state"], numbers.Integral):
@@ -340,14 +344,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if "device" in params:
             params["device"] = None  # the machine that reads the file may have others
         names = getattr(self, "feature_names_in_", None)
-        content = {
+        return {
             "estimator": type(self).__name__,
             "parameters": tuple(params.items()),
             "feature_names": None if names is None else tuple(map(str, names)),
             "model": replace(self._model, device=None),
             "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
         }
-        storage.save(path, content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
@@ -800,7 +803,13 @@ def load(path: str | os.PathLike[str], device: Any = None) -> StreamingKernelPCA
     >>> load(path).transform(X).shape
     (100, 2)
     """
-    content = storage.load(path)
+    return from_content(storage.load(path), path, device)
+
+
+def from_content(
+    content: dict[str, Any], path: str | os.PathLike[str], device: Any = None
+) -> StreamingKernelPCA:
+    """The estimator in the content of a model file; ``path`` is for the error message."""
     family: list[type[StreamingKernelPCA]] = [StreamingKernelPCA, *descendants(StreamingKernelPCA)]
     known = {c.__name__: c for c in family}
     try:
