@@ -10,13 +10,16 @@ from kernelstream.methods import (
     KernelHebbianPCA,
     OnlineKernelPCA,
 )
+from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 
 __all__ = [
     "AdaptiveKernelPCA",
     "IncrementalKernelPCA",
     "KernelHebbianPCA",
     "OnlineKernelPCA",
+    "StreamingKernelClassifier",
     "StreamingKernelPCA",
+    "StreamingKernelRidge",
     "bases",
     "kernels",
     "load",

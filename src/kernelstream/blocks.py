@@ -20,26 +20,26 @@ from kernelstream.stream import begin, blank, fold, keep_signs, rebase
 from kernelstream.view import View, look
 
 
-def advance(model: Model, X: Array, weights: np.ndarray | None) -> Model:
+def advance(
+    model: Model, X: Array, weights: np.ndarray | None, targets: Array | None = None
+) -> Model:
     """Learn rows: whole blocks are folded, the rest waits.
 
     Blocks are counted from the start of the stream, so the model is the same, bit for bit,
     however the rows are cut into calls.
     """
+    new = Rows(X, weights, targets)
     if model.state is None:
         missing = start_rows(model) - len(model.waiting)
-        if X.shape[0] < missing:
-            return kept(model, Rows(X, weights))
-        first = Rows(X, weights)[: max(missing, 0)]
-        model = started(model, model.waiting.join(first.X, first.weights))
+        if len(new) < missing:
+            return kept(model, new)
+        model = started(model, model.waiting.join(new[: max(missing, 0)]))
     size = model.batch_size
     fill = -len(model.waiting) % size if len(model.waiting) else 0
-    new = Rows(X, weights)
     if len(new) < fill:
         return kept(model, new)
     if len(model.waiting):
-        head = new[:fill]
-        model = replace(folded(model, model.waiting.join(head.X, head.weights)), waiting=Waiting())
+        model = replace(folded(model, model.waiting.join(new[:fill])), waiting=Waiting())
         new = new[fill:]
     whole = len(new) - len(new) % size
     return kept(folded(model, new[:whole]), new[whole:])
@@ -54,7 +54,7 @@ def kept(model: Model, rows: Rows) -> Model:
     known = model.parts.kernel.fixed and (model.standard is not None or not model.standardise)
     if known and len(rows):
         finite(model.parts.kernel.diag(model.prepared(rows.X)), model.parts.kernel)
-    return replace(model, waiting=model.waiting.append(rows.X, rows.weights))
+    return replace(model, waiting=model.waiting.append(rows))
 
 
 def start_rows(model: Model) -> int:
@@ -115,7 +115,9 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     assert state is not None
     for start in range(0, len(rows), model.batch_size):
         block = rows[start : start + model.batch_size].canonical()
-        state = fold(model.parts, state, model.prepared(block.X), block.weights, frozen)
+        targets = block.X if model.parts.regress_inputs else block.targets
+        X = model.prepared(block.X)
+        state = fold(model.parts, state, X, block.weights, frozen, targets)
     return replace(model, state=state)
 
 
@@ -158,13 +160,15 @@ def view_of_blocks(model: Model) -> View:
     return state.__dict__["view"]
 
 
-def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
+def learn_all(
+    model: Model, X: Array, weights: np.ndarray | None, targets: Array | None = None
+) -> Model:
     """Learn rows that are all at hand: one pass for the basis, one for the statistics.
 
     The second pass sees every row in the final basis, so nothing is stale. Sequential rules and
     bases that lose nothing need one pass only.
     """
-    rows = Rows(X, weights)
+    rows = Rows(X, weights, targets)
     n = len(rows)
     order = np.arange(n)
     if model.parts.basis.order_free:
@@ -172,19 +176,23 @@ def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
     model = started(model, picked(rows, order[: start_rows(model)]), rows)
     if model.parts.tracker.sequential or not model.parts.basis.settles_late:
         return signed_anew(folded(model, rows))
+    # The first pass only looks for points: it learns no targets.
+    scout = replace(model, parts=replace(model.parts, regress_inputs=False))
     for start in range(0, n, model.batch_size):
-        model = folded(model, picked(rows, order[start : start + model.batch_size]))
-    model = settled(model)
-    assert model.state is not None
-    basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
-    empty = blank(model.parts, basis, model.state.moments.total)
-    return signed_anew(folded(replace(model, state=empty), rows, frozen=True))
+        found = picked(Rows(X, weights), order[start : start + model.batch_size])
+        scout = folded(scout, found)
+    scout = settled(scout)
+    assert scout.state is not None
+    basis = model.parts.basis.refreshed(model.parts.kernel, scout.state.basis)
+    empty = blank(model.parts, basis, scout.state.moments.total)
+    return signed_anew(folded(replace(scout, parts=model.parts, state=empty), rows, frozen=True))
 
 
 def picked(rows: Rows, index: np.ndarray) -> Rows:
     """Some of the rows, in a given order."""
     weights = None if rows.weights is None else rows.weights[index]
-    return Rows(take_rows(rows.X, index), weights)
+    targets = None if rows.targets is None else take_rows(rows.targets, index)
+    return Rows(take_rows(rows.X, index), weights, targets)
 
 
 def signed_anew(model: Model) -> Model:

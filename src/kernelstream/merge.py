@@ -16,6 +16,7 @@ from kernelstream.model import Model, Parts, State
 from kernelstream.part import Part
 from kernelstream.stream import rebase
 from kernelstream.trackers import Moments
+from kernelstream.trackers.cross import CrossMoments
 
 
 def merged(a: Model, b: Model) -> Model:
@@ -42,6 +43,22 @@ def added(parts: Parts, one: State, two: State, basis: object) -> State:
         ledger=one.ledger.merge(two.ledger),
         signs=one.signs,
         next_signs=n_rows,
+        targets=of_both(one, two),
+    )
+
+
+def of_both(one: State, two: State) -> CrossMoments | None:
+    """Moments with the targets of both, about the origin of the first."""
+    if one.targets is None or two.targets is None:
+        return one.targets or two.targets
+    if one.targets.origin.shape != two.targets.origin.shape:
+        raise ValueError(
+            f"Cannot merge regressions on {one.targets.origin.shape[0]} and "
+            f"{two.targets.origin.shape[0]} target columns."
+        )
+    moments = two.moments
+    return one.targets.merge(
+        two.targets.about(one.targets.origin, moments.weight, moments.total)
     )
 
 
@@ -61,7 +78,7 @@ def require_mergeable(a: Model, b: Model) -> None:
             "A width taken from the data differs from stream to stream: give the same number to "
             "both."
         )
-    for what in ("tracker", "center", "n_components", "certify"):
+    for what in ("tracker", "center", "n_components", "certify", "regress_inputs"):
         if not same(getattr(a.parts, what), getattr(b.parts, what)):
             raise ValueError(
                 f"Cannot merge models with different {what}: {getattr(a.parts, what)} and "

@@ -12,6 +12,7 @@ from kernelstream.bases import Basis
 from kernelstream.kernels import Kernel
 from kernelstream.ledger import Ledger
 from kernelstream.trackers import Moments, Tracker
+from kernelstream.trackers.cross import CrossMoments
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,15 @@ class Parts:
     n_components: int | float | None
     seed: int
     certify: str | bool = "auto"
+    regress_inputs: bool = False  # whether the rows themselves are targets of a regression
 
 
 class Cached:
     """A value that may carry a computed view of itself, which is no part of the value."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("view", "caught_up")}
+        computed = ("view", "caught_up", "solution")
+        return {k: v for k, v in self.__dict__.items() if k not in computed}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,7 @@ class State(Cached):
     ledger: Ledger
     signs: Array | None  # components of an earlier block end, for their signs
     next_signs: int  # rows at which `signs` is taken anew
+    targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
 
 
 @dataclass(frozen=True)
@@ -74,52 +78,67 @@ class Waiting:
 
     rows: tuple[Array, ...] = ()
     weights: tuple[np.ndarray | None, ...] = ()
+    targets: tuple[Array, ...] = ()  # one a block of rows, or none at all
 
     def __len__(self) -> int:
         return sum(int(block.shape[0]) for block in self.rows)
 
-    def join(self, X: Array | None = None, weights: np.ndarray | None = None) -> Rows:
-        """The waiting rows followed by ``X``, in one piece."""
-        blocks = [*self.rows, *([] if X is None else [X])]
-        parts = [*self.weights, *([] if X is None else [weights])]
+    def join(self, more: Rows | None = None) -> Rows:
+        """The waiting rows followed by ``more``, in one piece."""
+        blocks = [*self.rows, *([] if more is None else [more.X])]
+        parts = [*self.weights, *([] if more is None else [more.weights])]
+        given = [*self.targets, *([] if more is None or more.targets is None else [more.targets])]
+        targets = concatenate_rows(given) if given else None
         if all(w is None for w in parts):
-            return Rows(concatenate_rows(blocks), None)
+            return Rows(concatenate_rows(blocks), None, targets)
         filled = [
             np.ones(b.shape[0]) if w is None else w for b, w in zip(blocks, parts, strict=True)
         ]
-        return Rows(concatenate_rows(blocks), np.concatenate(filled))
+        return Rows(concatenate_rows(blocks), np.concatenate(filled), targets)
 
     def packed(self) -> Waiting:
         """The same rows in one piece: how they came in is no part of the model."""
         if not self.rows:
             return self
         rows = self.join().canonical()
-        return Waiting((rows.X,), (rows.weights,))
+        targets = () if rows.targets is None else (rows.targets,)
+        return Waiting((rows.X,), (rows.weights,), targets)
 
-    def append(self, X: Array, weights: np.ndarray | None) -> Waiting:
+    def append(self, rows: Rows) -> Waiting:
         """Keep copies of more rows."""
-        if X.shape[0] == 0:
+        if len(rows) == 0:
             return self
-        copy = X.copy() if is_sparse(X) or isinstance(X, np.ndarray) else like(X, X) + 0.0
+        weights = None if rows.weights is None else np.array(rows.weights, dtype=float)
         return Waiting(
-            (*self.rows, copy),
-            (*self.weights, None if weights is None else np.array(weights, dtype=float)),
+            (*self.rows, copied(rows.X)),
+            (*self.weights, weights),
+            self.targets if rows.targets is None else (*self.targets, copied(rows.targets)),
         )
+
+
+def copied(X: Array) -> Array:
+    """A copy that the caller's writing does not reach."""
+    return X.copy() if is_sparse(X) or isinstance(X, np.ndarray) else like(X, X) + 0.0
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows with their weights (None: all 1)."""
+    """Rows with their weights (None: all 1) and, for a regression, their targets."""
 
     X: Array
     weights: np.ndarray | None
+    targets: Array | None = None  # (n, t)
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
     def __getitem__(self, where: slice) -> Rows:
         start, stop, _ = where.indices(len(self))
-        return Rows(self.X[start:stop, :], None if self.weights is None else self.weights[where])
+        return Rows(
+            self.X[start:stop, :],
+            None if self.weights is None else self.weights[where],
+            None if self.targets is None else self.targets[start:stop, :],
+        )
 
     def canonical(self) -> Rows:
         """The same rows in C order, and no weights where all are 1.
@@ -127,9 +146,12 @@ class Rows:
         Products round differently on transposed memory and with ones multiplied in: the model must
         not depend, bit for bit, on how the caller holds its rows.
         """
-        X = np.ascontiguousarray(self.X) if isinstance(self.X, np.ndarray) else self.X
+        X, targets = (
+            np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a
+            for a in (self.X, self.targets)
+        )
         plain = self.weights is None or bool(np.all(self.weights == 1.0))
-        return Rows(X, None if plain else self.weights)
+        return Rows(X, None if plain else self.weights, targets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,7 @@ from kernelstream.part import Part
 from kernelstream.trackers import Moments
 from kernelstream.trackers.averaged import AveragedState
 from kernelstream.trackers.covariance import CovarianceState
+from kernelstream.trackers.cross import CrossMoments
 from kernelstream.trackers.hebbian import HebbianState
 from kernelstream.trackers.incremental_svd import IncrementalSVDState
 from kernelstream.trackers.lms import LMSState
@@ -79,6 +80,7 @@ STATES: dict[str, type] = {
         FourierState,
         ReducedSetState,
         CovarianceState,
+        CrossMoments,
         HebbianState,
         AveragedState,
         IncrementalSVDState,

@@ -24,6 +24,7 @@ from kernelstream.bases.base import finite, residual_energy
 from kernelstream.model import Parts, State
 from kernelstream.trackers import Moments
 from kernelstream.trackers.base import padded
+from kernelstream.trackers.cross import CrossMoments
 from kernelstream.view import components
 
 
@@ -49,7 +50,12 @@ def blank(parts: Parts, basis: Any, reference: Array) -> State:
 
 
 def fold(
-    parts: Parts, state: State, X: Array, weights: np.ndarray | None, frozen: bool = False
+    parts: Parts,
+    state: State,
+    X: Array,
+    weights: np.ndarray | None,
+    frozen: bool = False,
+    targets: Array | None = None,
 ) -> State:
     """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
     tracker, before = parts.tracker, state.moments
@@ -87,6 +93,7 @@ def fold(
             padded(state.moments.total, (rank,))
             + weighted_sum(block.Z, None if faded is None else like(faded, block.Z)),
         ),
+        targets=regressed(state, block.Z, targets, faded),
     )
     # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
     if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
@@ -100,6 +107,16 @@ def fold(
     if change is not None:
         state = rebase(parts, state, *change)
     return keep_signs(parts, state)
+
+
+def regressed(
+    state: State, Z: Array, targets: Array | None, weights: np.ndarray | None
+) -> CrossMoments | None:
+    """Beside the tracker: the moments of coordinates with targets, where rows have some."""
+    if targets is None:
+        return state.targets
+    known = state.targets or CrossMoments.begin(int(Z.shape[1]), targets)
+    return known.update(Z, targets, None if weights is None else like(weights, Z))
 
 
 def express(parts: Parts, basis: Any, X: Array) -> Projection:
@@ -130,6 +147,7 @@ def decay(parts: Parts, state: State, factor: float) -> State:
         moments=Moments(state.moments.weight * factor, state.moments.total * factor),
         tracker=parts.tracker.decay(state.tracker, factor),
         ledger=state.ledger.decay(factor),
+        targets=None if state.targets is None else state.targets.decay(factor),
     )
 
 
@@ -158,7 +176,7 @@ def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: fl
 
 
 def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
-    """Change the basis: one matrix carries mean, tracker, ledger and signs along."""
+    """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along."""
     tracker, loss = parts.tracker.rebase(state.tracker, T)
     signs = state.signs
     return replace(
@@ -168,6 +186,7 @@ def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
         moments=Moments(state.moments.weight, T @ state.moments.total),
         ledger=after_change(parts, state, parts.basis.span(basis), T, loss),
         signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
+        targets=None if state.targets is None else state.targets.rebase(T),
     )
 
 
