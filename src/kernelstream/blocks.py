@@ -51,8 +51,7 @@ def kept(model: Model, rows: Rows) -> Model:
     Energies are looked at now: a row that the kernel cannot take is refused while the caller knows
     it, and not together with the innocent rows that complete its block.
     """
-    known = model.parts.kernel.fixed and (model.standard is not None or not model.standardise)
-    if known and len(rows):
+    if model.parts.kernel.fixed and model.prepares and len(rows):
         finite(model.parts.kernel.diag(model.prepared(rows.X)), model.parts.kernel)
     return replace(model, waiting=model.waiting.append(rows))
 
@@ -64,6 +63,7 @@ def start_rows(model: Model) -> int:
         model.parts.basis.start_rows(),
         0 if model.parts.kernel.fixed else 500,
         500 if model.standardise else 0,
+        0 if model.reduction is None else model.reduction.start_rows(model.n_features),
     )
 
 
@@ -76,6 +76,8 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
     known = first if all_rows is None else all_rows
     if model.standardise:
         model = replace(model, standard=measure(known))
+    elif model.reduction is not None:
+        model = replace(model, standard=model.reduction.measure(to_host(known.X), known.weights))
     kernel = model.parts.kernel
     require_visible(model.prepared(known.X))
     if not kernel.fixed:

@@ -46,7 +46,71 @@ QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memor
 logger = logging.getLogger("kernelstream")
 
 
-class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class OnStream(BaseEstimator):
+    """An estimator that holds a stream: fitted or not, changed wholly or not at all, a file."""
+
+    _model: Model
+
+    #: Fitted attributes that are not in the model, but belong into its file.
+    _also_saved: tuple[str, ...] = ()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file: data only, checksummed, wholly or not at all.
+
+        A loaded model goes on learning bit for bit as this one would.
+        """
+        self._view_exists()
+        params = self.get_params(deep=False)
+        if not isinstance(params["random_state"], numbers.Integral):
+            params["random_state"] = None  # the seed that was drawn is part of the model
+        names = getattr(self, "feature_names_in_", None)
+        content = {
+            "estimator": type(self).__name__,
+            "parameters": tuple(params.items()),
+            "feature_names": None if names is None else tuple(map(str, names)),
+            "model": self._model,
+            "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
+        }
+        storage.save(path, content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that was saved by :meth:`save`."""
+        model = load(path)
+        if not isinstance(model, cls):
+            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
+        return model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_fitted()
+
+    def _is_fitted(self) -> bool:
+        return getattr(self, "_model", None) is not None
+
+    def _view_exists(self) -> None:
+        if not self._is_fitted():
+            raise NotFittedError(
+                f"This {type(self).__name__} has not seen any rows yet: call fit, partial_fit or "
+                "learn_one first."
+            )
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo everything when an error is raised.
+
+        Overflow is no warning here: values that are not finite are found and become an error.
+        """
+        before = dict(self.__dict__)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+
+class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnStream):
     """Kernel PCA in one pass and bounded memory.
 
     ``fit`` passes twice over rows that are at hand; ``partial_fit`` and ``learn_one`` learn from a
@@ -154,9 +218,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
-
-    #: Fitted attributes that are not in the model, but belong into its file.
-    _also_saved: tuple[str, ...] = ()
 
     # -- learning
 
@@ -320,33 +381,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # -- files and neighbours
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file: data only, checksummed, wholly or not at all.
-
-        A loaded model goes on learning bit for bit as this one would.
-        """
-        self._view_exists()
-        params = self.get_params(deep=False)
-        if not isinstance(params["random_state"], numbers.Integral):
-            params["random_state"] = None  # the seed that was drawn is part of the model
-        names = getattr(self, "feature_names_in_", None)
-        content = {
-            "estimator": type(self).__name__,
-            "parameters": tuple(params.items()),
-            "feature_names": None if names is None else tuple(map(str, names)),
-            "model": self._model,
-            "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
-        }
-        storage.save(path, content)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that was saved by :meth:`save`."""
-        model = load(path)
-        if not isinstance(model, cls):
-            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
-        return model
-
     def merge(self, other: StreamingKernelPCA) -> Self:
         """A new model of the rows that both have seen.
 
@@ -462,24 +496,11 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # -- inside
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._is_fitted()
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.scale is None  # centring would fill the matrix
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _is_fitted(self) -> bool:
-        return getattr(self, "_model", None) is not None
-
-    def _view_exists(self) -> None:
-        if not self._is_fitted():
-            raise NotFittedError(
-                f"This {type(self).__name__} has not seen any rows yet: call fit, partial_fit or "
-                "learn_one first."
-            )
 
     def _view(self) -> View:
         self._view_exists()
@@ -490,21 +511,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         model = self._model
         known = model.standard is not None or not model.standardise
         return model.standard if known else settled(model).standard
-
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo everything when an error is raised.
-
-        Overflow is no warning here: values that are not finite are found and become an error.
-        """
-        before = dict(self.__dict__)
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
         """The two parts that make a method; the papers' estimators choose their own."""
@@ -718,15 +724,15 @@ def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 
-def descendants(cls: type[StreamingKernelPCA]) -> list[type[StreamingKernelPCA]]:
+def descendants(cls: type[OnStream]) -> list[type[OnStream]]:
     """All estimators that are built on this one."""
-    found: list[type[StreamingKernelPCA]] = []
+    found: list[type[OnStream]] = []
     for child in cls.__subclasses__():
         found += [child, *descendants(child)]
     return found
 
 
-def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
+def load(path: str | os.PathLike[str]) -> Any:
     """Read a model from a file, without executing anything in it.
 
     Parameters
@@ -736,7 +742,7 @@ def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
 
     Returns
     -------
-    StreamingKernelPCA
+    StreamingKernelPCA, or whichever estimator was saved
         The model; ``partial_fit`` goes on exactly where it stopped.
 
     Examples
@@ -750,8 +756,7 @@ def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
     (100, 2)
     """
     content = storage.load(path)
-    family: list[type[StreamingKernelPCA]] = [StreamingKernelPCA, *descendants(StreamingKernelPCA)]
-    known = {c.__name__: c for c in family}
+    known: dict[str, Any] = {c.__name__: c for c in descendants(OnStream)}
     try:
         estimator = known[content["estimator"]](**dict(content["parameters"]))
         model, names = content["model"], content["feature_names"]

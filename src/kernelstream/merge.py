@@ -88,17 +88,10 @@ def require_mergeable(a: Model, b: Model) -> None:
         raise ValueError(
             f"Cannot merge models with different bases: {a.parts.basis} and {b.parts.basis}."
         )
-    if (a.standard is None) != (b.standard is None) or (
-        a.standard is not None
-        and b.standard is not None
-        and not (
-            np.array_equal(a.standard.mean, b.standard.mean)
-            and np.array_equal(a.standard.deviation, b.standard.deviation)
-        )
-    ):
+    if not same_numbers(a.standard, b.standard):
         raise ValueError(
-            "Cannot merge models that standardise with different numbers: scale the data before, "
-            "with one scaler for both, and use scale=None."
+            "Cannot merge models that prepare rows with different numbers, measured at the start "
+            "of each stream: scale the data before, with one scaler for both, and use scale=None."
         )
 
 
@@ -110,3 +103,10 @@ def same(x: object, y: object) -> bool:
     if hasattr(x, "shape") and hasattr(y, "shape"):
         return bool(np.array_equal(np.asarray(x), np.asarray(y)))
     return type(x) is type(y) and x == y
+
+
+def same_numbers(x: object, y: object) -> bool:
+    """Whether two measurements of the start of a stream are equal in kind and in all numbers."""
+    return type(x) is type(y) and (
+        x is None or all(same(ours, vars(y)[name]) for name, ours in vars(x).items())
+    )

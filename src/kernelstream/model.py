@@ -13,6 +13,7 @@ from kernelstream.kernels import Kernel
 from kernelstream.ledger import Ledger
 from kernelstream.trackers import Moments, Tracker
 from kernelstream.trackers.cross import CrossMoments
+from kernelstream.wiener import LinearMap, Wiener
 
 
 @dataclass(frozen=True)
@@ -170,12 +171,14 @@ class Model(Cached):
         Type of the rows, "float32" or "float64".
     standardise : bool
         Whether rows are standardised with the start of the stream.
-    standard : Standard or None
+    standard : Standard, LinearMap or None
         The numbers for that, once known.
     state : State or None
         What was learned; None until enough rows have come to begin.
     waiting : Waiting
         Rows whose block is not complete.
+    reduction : Part or None
+        What makes a linear map of the start of the stream, in the place of standardising.
     """
 
     parts: Parts
@@ -183,9 +186,15 @@ class Model(Cached):
     n_features: int
     dtype: str
     standardise: bool = False
-    standard: Standard | None = None
+    standard: Standard | LinearMap | None = None
     state: State | None = None
     waiting: Waiting = field(default_factory=Waiting)
+    reduction: Wiener | None = None
+
+    @property
+    def prepares(self) -> bool:
+        """Whether rows are as the kernel sees them, or how they become so is known."""
+        return self.standard is not None or not (self.standardise or self.reduction)
 
     @property
     def n_rows(self) -> int:

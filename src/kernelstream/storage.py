@@ -46,6 +46,7 @@ from kernelstream.trackers.incremental_svd import IncrementalSVDState
 from kernelstream.trackers.lms import LMSState
 from kernelstream.trackers.rls import RLSState
 from kernelstream.trackers.weighted import WeightedState
+from kernelstream.wiener import LinearMap, Wiener
 
 FORMAT = "kernelstream"
 VERSION = 1
@@ -70,6 +71,7 @@ STATES: dict[str, type] = {
         Moments,
         Ledger,
         Standard,
+        LinearMap,
         Waiting,
         Span,
         Reservoir,
@@ -104,7 +106,7 @@ PARTS: dict[str, type[Part]] = {
     name: part
     for module in (kernels, bases, trackers, schedules, preimages)
     for name, part in _parts_of(module).items()
-}
+} | {"wiener.Wiener": Wiener}
 
 
 def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:

@@ -102,6 +102,10 @@ class Centroids(Basis):
         Share of the variance in feature space that may be missed, for example 0.05. The basis then
         starts with 32 points and grows, up to ``n_points``, until the estimated missed share is
         below; the certificate says what is certain.
+    follows : bool
+        False keeps the points that the first rows gave. No moment is then ever carried into
+        another basis, which a regression with a weak ridge would notice; a stream that moves
+        leaves such points behind.
 
     Notes
     -----
@@ -122,15 +126,27 @@ class Centroids(Basis):
 
     order_free = True
 
-    def __init__(self, n_points: int = 256, tolerance: float | None = None):
+    def __init__(
+        self, n_points: int = 256, tolerance: float | None = None, follows: bool = True
+    ):
         self.n_points = n_points
         self.tolerance = tolerance
+        self.follows = follows
+
+    @property
+    def settles_late(self) -> bool:  # type: ignore[override]
+        """Points that stay where the first rows put them need no second pass."""
+        return bool(self.follows)
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_count("Centroids", "n_points", self.n_points, none_allowed=False)
         if self.tolerance is not None:
             check_number("Centroids", "tolerance", self.tolerance, above=0, below=1)
+        if not isinstance(self.follows, bool | np.bool_):
+            raise ValueError(f"Centroids: follows must be True or False, got {self.follows!r}.")
+        if self.tolerance is not None and not self.follows:
+            raise ValueError("Centroids: a basis that grows to a tolerance has to follow the rows.")
 
     # -- sizes that follow from the number of points
 
@@ -252,6 +268,8 @@ class Centroids(Basis):
         self, kernel: Kernel, state: CentroidsState, clock: Clock
     ) -> tuple[CentroidsState, Array] | None:
         """Refresh the points now and then, move or add some when the stream asks for it."""
+        if not self.follows:
+            return None
         wanted = self._wanted(state)
         if wanted:
             return self._grow(kernel, state, clock, wanted)
@@ -283,7 +301,7 @@ class Centroids(Basis):
         time to fill it.
         """
         came = state.n - state.refreshed_at
-        if came <= QUERY_SHARE * state.n or not self._can_gain(state):
+        if not self.follows or came <= QUERY_SHARE * state.n or not self._can_gain(state):
             return None
         return self._refresh(kernel, state, clock, 0.0)
 
