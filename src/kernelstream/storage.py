@@ -109,6 +109,15 @@ PARTS: dict[str, type[Part]] = {
 } | {"wiener.Wiener": Wiener}
 
 
+def also_known(*classes: type) -> None:
+    """Let files hold parts and states that are defined further out (those of images)."""
+    for found in classes:
+        if issubclass(found, Part):
+            PARTS[".".join((*found.__module__.split(".")[1:], found.__name__))] = found
+        else:
+            STATES[found.__name__] = found
+
+
 def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     """Write a tree of values to ``path``, wholly or not at all."""
     write_atomically(Path(path), to_bytes(content))

@@ -1,5 +1,6 @@
 """Images: denoising, super-resolution, reconstruction of patches."""
 
 from kernelstream.images.denoise import Denoiser
+from kernelstream.images.superresolution import SuperResolver
 
-__all__ = ["Denoiser"]
+__all__ = ["Denoiser", "SuperResolver"]
