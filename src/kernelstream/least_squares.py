@@ -19,6 +19,10 @@ from kernelstream.trackers.cross import CrossMoments
 NOTHING = 1e-13
 # Strengths that cross-validation looks at, as shares of the largest variance of a direction.
 WEAKEST, STRONGEST, STEPS = 1e-12, 1e2, 113
+# Degrees of freedom that must be left, as a share of the rows: below, the criterion is a quotient
+# of two roundings. Strengths whose criterion is this near to the best are as good as it.
+FREEDOM_LEFT, AS_GOOD = 1e-4, 1e-3
+UNEXPLAINED = 1e-10  # share of the variance of the targets below which a residual is rounding
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class NormalEquations:
 
         Golub, Heath and Wahba (1979), with n = W, the weight of all rows: leave-one-out with the
         leverage of each row replaced by their mean, which is all that moments know. Infinite where
-        the degrees of freedom ``df = Σ λ/(λ + α/W)`` (and one for the mean) reach n.
+        the degrees of freedom ``df = Σ λ/(λ + α/W)`` (and one for the mean) all but reach n.
         """
         n = self.weight
         lam = to_host(self.values)[:, None]
@@ -89,14 +93,13 @@ class NormalEquations:
         unit = np.where(varies, variance, 1.0)
         energy = np.sum(to_host(self.moments) ** 2 * (varies / unit), axis=1)[:, None]
         explained = np.sum(energy * (lam + 2.0 * shift) / some**2, axis=0)
-        # moments of finite precision may explain more than there is
-        left = np.maximum(np.sum(varies) - explained, np.finfo(float).eps * max(np.sum(varies), 1))
+        left = np.maximum(np.sum(varies) - explained, UNEXPLAINED * max(np.sum(varies), 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             value = n * n * left / (n - freedom) ** 2
-        return np.where(freedom < n, value, np.inf)
+        return np.where(n - freedom > FREEDOM_LEFT * n, value, np.inf)
 
     def best_strength(self) -> float:
-        """The strength α of least generalised cross-validation; the larger one of two alike."""
+        """The largest strength whose generalised cross-validation is as good as the best."""
         largest = float(self.values[0]) if self.values.shape[0] else 0.0
         if largest <= 0.0:
             return 0.0
@@ -104,7 +107,7 @@ class NormalEquations:
         found = self.generalised_cross_validation(grid)
         if not np.any(np.isfinite(found)):
             return float(grid[-1])
-        return float(grid[len(grid) - 1 - int(np.argmin(found[::-1]))])
+        return float(grid[np.flatnonzero(found <= (1.0 + AS_GOOD) * found.min())[-1]])
 
 
 @dataclass(frozen=True)

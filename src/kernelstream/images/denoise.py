@@ -89,7 +89,7 @@ class Denoiser(TransformerMixin, ImageModel):
         method: str = "stein",
         width: float | None = None,
         alpha: float = 1e-4,
-        n_directions: int = 80,
+        n_directions: int = 120,
         n_components: int = 90,
         preimage: Any = "auto",
         random_state: Any = None,

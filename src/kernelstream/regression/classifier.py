@@ -90,6 +90,17 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     _also_saved = ("classes_",)
 
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, sorted."""
+        if "_labels" not in self.__dict__:
+            raise AttributeError(f"This {type(self).__name__} has not seen any labels yet.")
+        return self._labels
+
+    @classes_.setter
+    def classes_(self, labels: Any) -> None:
+        self._labels = np.asarray(labels)  # a file holds names as a tuple
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and labels that are all at hand.
 
@@ -111,7 +122,8 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
             self.classes_ = np.unique(labels)
             if len(self.classes_) < 2:
                 raise ValueError(
-                    f"y has one class, {self.classes_[0]!r}: a classifier needs at least two."
+                    f"y has {len(self.classes_)} class, {self.classes_}: a classifier needs at "
+                    "least two."
                 )
             self._learn(X, indicators(labels, self.classes_), sample_weight, anew=True)
         self._report()

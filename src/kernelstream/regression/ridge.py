@@ -196,8 +196,4 @@ def columns(estimator: Any, y: Any) -> tuple[np.ndarray, bool]:
         )
     y = to_host(y) if is_foreign(y) else y
     targets = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=estimator)
-    if targets.ndim > 2:
-        raise ValueError(
-            f"y has {targets.ndim} dimensions: expected (n,) or (n, t), one target a row."
-        )
     return (targets[:, None], True) if targets.ndim == 1 else (targets, False)
