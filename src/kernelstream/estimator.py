@@ -39,6 +39,7 @@ from kernelstream.certificate import Certificate, certify
 from kernelstream.export import to_sklearn
 from kernelstream.merge import merged
 from kernelstream.model import Model, Parts
+from kernelstream.preimages.back import WayBack
 from kernelstream.view import View
 
 QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
@@ -321,17 +322,21 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
         row = row if standard is None else standard.apply(row)
         return self._in_pieces(seen.scores, row)[0, :]
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
         """Inputs whose images are near the given scores.
 
         Parameters
         ----------
         X : array of shape (n, r)
             Scores.
+        return_report : bool
+            Whether to return how each row was found in the place of the bare inputs.
 
         Returns
         -------
-        array of shape (n, d)
+        array of shape (n, d), or preimages.Report
+            The report has the inputs ``X``, the squared ``distance`` that remains in feature
+            space, and for each row whether the search ``converged`` and its number of steps.
         """
         seen = self._view()
         method = preimages.resolve(self.preimage, seen.kernel)
@@ -341,19 +346,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
                 f"{seen.basis} has explicit features instead of points, and inverse_transform "
                 "needs points; use a basis of points, for example bases.Centroids."
             )
-        factor, points, standard = seen.span.factor, seen.span.points, self._standard()
-
-        def solve(block: Array) -> Array:
-            xp = namespace_of(block)
-            held = to_float64(block) @ xp.matrix_transpose(seen.lift) + seen.mean[None, :]
-            found, _ = method.solve(seen.kernel, points, held @ xp.matrix_transpose(factor))
-            found = found if standard is None else standard.undo(found)
-            return cast(found, block.dtype)
-
+        back = WayBack(seen, method, self._standard())
         pieces = range(0, scores.shape[0], QUERY_ROWS)
-        return concatenate_rows(
-            [solve(scores[i : min(i + QUERY_ROWS, scores.shape[0]), :]) for i in pieces]
+        found = preimages.Report.joined(
+            [back.report(scores[i : min(i + QUERY_ROWS, scores.shape[0]), :]) for i in pieces]
         )
+        return found if return_report else found.X
 
     def reconstruction_error(self, X: Any) -> Array:
         """Squared distance in feature space between each row and its projection on the model.
@@ -520,7 +518,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
         """Check the parameters and put the chain together."""
         kernel = kernels.resolve(self.kernel, self.gamma)
         basis, tracker = self._basis_and_tracker()
-        preimages.resolve(self.preimage, kernel)
+        method = preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)
         tracker.suits(basis, n_components)
         if not isinstance(self.center, bool | np.bool_):
@@ -540,7 +538,17 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if isinstance(self.random_state, numbers.Integral):
             seed = int(self.random_state)
-        parts = Parts(kernel, basis, tracker, bool(self.center), n_components, seed, self.certify)
+        learns_inputs = isinstance(method, preimages.Ridge) and method.source == "rows"
+        parts = Parts(
+            kernel=kernel,
+            basis=basis,
+            tracker=tracker,
+            center=bool(self.center),
+            n_components=n_components,
+            seed=seed,
+            certify=self.certify,
+            regress_inputs=learns_inputs and isinstance(tracker, trackers.Covariance),
+        )
         return Model(
             parts=parts,
             batch_size=int(batch_size),

@@ -19,6 +19,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.bases import Basis, Span
 from kernelstream.kernels import Kernel
+from kernelstream.least_squares import NormalEquations
 from kernelstream.model import Parts, State
 from kernelstream.trackers.base import padded
 
@@ -40,6 +41,7 @@ class View:
     mean: Array  # (q,)
     total_variance: float
     weight: float
+    inputs: NormalEquations | None = None  # of the regression of the rows on their coordinates
 
     @cached_property
     def dual_coef(self) -> Array:
@@ -110,7 +112,15 @@ def look(parts: Parts, state: State) -> View:
         mean=mean,
         total_variance=total_variance,
         weight=weight,
+        inputs=regression_of_inputs(parts, state),
     )
+
+
+def regression_of_inputs(parts: Parts, state: State) -> NormalEquations | None:
+    """The way back to the rows that was learned with the model, where one was asked for."""
+    if not parts.regress_inputs or state.targets is None:
+        return None
+    return NormalEquations.of(state.moments, state.tracker.scatter, state.targets, parts.center)
 
 
 def sample_correction(parts: Parts, state: State) -> tuple[Array, Array] | None:

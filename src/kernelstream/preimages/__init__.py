@@ -5,14 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 from kernelstream import kernels
-from kernelstream.preimages.base import Preimage
+from kernelstream.preimages.base import Preimage, Report
+from kernelstream.preimages.conformal import Conformal
 from kernelstream.preimages.fixed_point import FixedPoint
+from kernelstream.preimages.gradient import Gradient
 from kernelstream.preimages.linear import Linear
+from kernelstream.preimages.neighbours import Neighbours
 from kernelstream.preimages.ridge import Ridge
 
-__all__ = ["FixedPoint", "Linear", "Preimage", "Ridge", "resolve"]
+__all__ = [
+    "Conformal",
+    "FixedPoint",
+    "Gradient",
+    "Linear",
+    "Neighbours",
+    "Preimage",
+    "Report",
+    "Ridge",
+    "resolve",
+]
 
-_BY_NAME = {"fixed_point": FixedPoint, "linear": Linear, "ridge": Ridge}
+_BY_NAME: dict[str, type[Preimage]] = {
+    "fixed_point": FixedPoint,
+    "linear": Linear,
+    "ridge": Ridge,
+    "gradient": Gradient,
+    "neighbours": Neighbours,
+    "conformal": Conformal,
+}
 
 
 def resolve(spec: Any, kernel: Any) -> Preimage:
@@ -21,8 +41,9 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     Parameters
     ----------
     spec : str or Preimage
-        ``"auto"`` (exact for the linear kernel, fixed point for RBF, ridge for every other), a
-        name (``"fixed_point"``, ``"linear"``, ``"ridge"``) or an object.
+        ``"auto"`` (exact for the linear kernel, fixed point for RBF, ridge from the basis points
+        for every other), a name (``"fixed_point"``, ``"gradient"``, ``"neighbours"``,
+        ``"conformal"``, ``"linear"``, ``"ridge"``) or an object.
     kernel : Kernel
         The kernel it has to work with.
 
@@ -32,11 +53,11 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     >>> preimages.resolve("auto", kernels.RBF(gamma=1.0))
     FixedPoint()
     >>> preimages.resolve("auto", kernels.Polynomial(degree=2))
-    Ridge()
+    Ridge(source='points')
     """
     if isinstance(spec, Preimage):
         method = spec
-    elif spec == "auto":
+    elif isinstance(spec, str) and spec == "auto":
         method = _automatic(kernel)
     elif isinstance(spec, str) and spec in _BY_NAME:
         method = _BY_NAME[spec]()
@@ -53,4 +74,4 @@ def _automatic(kernel: Any) -> Preimage:
         return Linear()
     if isinstance(kernel, kernels.RBF):
         return FixedPoint()
-    return Ridge()
+    return Ridge(source="points")

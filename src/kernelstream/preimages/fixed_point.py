@@ -16,7 +16,8 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_host,
 )
-from kernelstream.preimages.base import Preimage
+from kernelstream.checks import check_count
+from kernelstream.preimages.base import Preimage, Report
 
 
 class FixedPoint(Preimage):
@@ -32,7 +33,7 @@ class FixedPoint(Preimage):
     points uphill but may be too long when some ``γ_k`` are negative. Here a step that does not
     raise ``f`` is taken back and halved, so the answer is never further from ``P`` than the start,
     which is the basis point with the largest ``⟨P, φ(d_j)⟩``. A row whose ``Σ w_k`` vanishes or
-    turns negative keeps the point it has.
+    turns negative is stuck: it is tried again from the next basis point.
 
     Parameters
     ----------
@@ -41,6 +42,9 @@ class FixedPoint(Preimage):
     tol : float, default=1e-6
         A row is finished when it moves by less than ``tol`` times the root mean square distance of
         the basis points from their mean.
+    n_starts : int, default=3
+        Most basis points that a row without a direction uphill is started from; the best end is
+        kept.
 
     Notes
     -----
@@ -66,9 +70,12 @@ class FixedPoint(Preimage):
     # Σ w below this share of Σ |w| is rounding: the weighted mean has no meaning there.
     _EPSILON = 1e-12
 
-    def __init__(self, max_iter: int = 100, tol: float = 1e-6):
+    searches = True
+
+    def __init__(self, max_iter: int = 100, tol: float = 1e-6, n_starts: int = 3):
         self.max_iter = max_iter
         self.tol = tol
+        self.n_starts = n_starts
 
     def check(self) -> None:
         """Steps are counted, the tolerance is not negative."""
@@ -76,6 +83,7 @@ class FixedPoint(Preimage):
             raise ValueError(f"max_iter={self.max_iter!r}; expected a whole number, 0 or more.")
         if not (isinstance(self.tol, numbers.Real) and float(self.tol) >= 0):
             raise ValueError(f"tol={self.tol!r}; expected a number that is not negative.")
+        check_count("FixedPoint", "n_starts", self.n_starts, none_allowed=False)
 
     def check_kernel(self, kernel: Any) -> None:
         """Only kernels of the distance whose slope is known."""
@@ -87,25 +95,57 @@ class FixedPoint(Preimage):
                 "use preimages.Ridge(), which works with every kernel."
             )
 
-    def _solve(self, kernel: Any, D: Array, G: Array) -> tuple[Array, Array]:
+    def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:
         xp = namespace_of(D)
         # These kernels do not see a shift; centred points keep the digits of their distances.
         mean = xp.mean(D, axis=0)
         D = D - mean
-        spread = float(xp.mean(row_norms_squared(D))) ** 0.5
         K = kernel.gram(D)
         GK = G @ K
         energy = xp.sum(GK * G, axis=1)  # |P|²
+        order = np.argsort(-to_host(GK), axis=1, kind="stable")  # nearest basis points first
+        if start is None:  # rows of the Gram matrix: exactly 1 at the point itself
+            x, k = take_rows(D, order[:, 0]), take_rows(K, order[:, 0])
+        else:
+            x = start - mean
+            k = kernel.block(x, D)
+        x, f, converged, n_iter = self._climb(kernel, D, G, x, k)
+        for attempt in range(1, min(self.n_starts, int(D.shape[0]))):
+            stuck = np.flatnonzero(~converged & (n_iter < self.max_iter))
+            if stuck.size == 0:
+                break
+            # without a direction uphill: once more from the next basis point
+            place = order[stuck, attempt]
+            x_new, f_new, came, steps = self._climb(
+                kernel, D, take_rows(G, stuck), take_rows(D, place), take_rows(K, place)
+            )
+            better = to_host(f_new > take_rows(f, stuck))
+            won = stuck[better]
+            x = _put(x, won, take_rows(x_new, np.flatnonzero(better)))
+            f = _put(f[:, None], won, take_rows(f_new, np.flatnonzero(better))[:, None])[:, 0]
+            converged[won], n_iter[won] = came[better], steps[better]
+        distance = 1 - 2 * f + energy
+        distance = xp.where(distance > 0, distance, 0 * distance)
+        return Report(x + mean, distance, converged, n_iter)
 
-        start = to_host(xp.argmax(GK, axis=1))
+    def _climb(
+        self, kernel: Any, D: Array, G: Array, x: Array, k: Array
+    ) -> tuple[Array, Array, np.ndarray, np.ndarray]:
+        """The iteration from the places x, where k(x, D) = k.
+
+        Returns where it ends, f there, whether it came to rest, and the steps.
+        """
+        xp = namespace_of(D)
+        n = int(G.shape[0])
+        spread = float(xp.mean(row_norms_squared(D))) ** 0.5
+        converged, n_iter = np.zeros(n, dtype=bool), np.full(n, self.max_iter, dtype=np.intp)
         # The rows still under way: place, image of the place, f, share of the full step to try.
-        rows = np.arange(G.shape[0])
-        x, k = take_rows(D, start), take_rows(K, start)
+        rows = np.arange(n)
         f = xp.sum(G * k, axis=1)
         step = xp.ones_like(f)
         finished = []
-        for _ in range(self.max_iter):
-            w = G * _slope(kernel, k, x, D, spread)
+        for iteration in range(self.max_iter):
+            w = G * slope(kernel, k, x, D)
             total = xp.sum(w, axis=1)
             uphill = total > self._EPSILON * xp.sum(xp.abs(w), axis=1)
             total = xp.where(uphill, total, xp.ones_like(total))
@@ -123,32 +163,47 @@ class FixedPoint(Preimage):
             if not np.all(going):
                 done, on = np.flatnonzero(~going), np.flatnonzero(going)
                 finished.append((rows[done], take_rows(x, done), take_rows(f, done)))
+                converged[rows[done]] = to_host(uphill)[done]
+                n_iter[rows[done]] = iteration
                 rows = rows[on]
                 x, k, f, step, G = (take_rows(a, on) for a in (x, k, f, step, G))
             if rows.size == 0:
                 break
         finished.append((rows, x, f))
-
         order = np.argsort(np.concatenate([rows for rows, _, _ in finished]))
-        X = take_rows(concatenate_rows([x for _, x, _ in finished]), order) + mean
+        x = take_rows(concatenate_rows([x for _, x, _ in finished]), order)
         f = take_rows(concatenate_rows([f for _, _, f in finished]), order)
-        distance = 1 - 2 * f + energy
-        return X, xp.where(distance > 0, distance, 0 * distance)
+        return x, f, converged, n_iter
 
 
-def _slope(kernel: Any, k: Array, x: Array, D: Array, spread: float) -> Array:
-    """``−κ'(|x − d|²)`` up to a constant factor (n, m), given ``k = κ(|x − d|²)``."""
-    if isinstance(kernel, kernels.RBF) or getattr(kernel, "nu", None) == np.inf:
-        return k
+def _put(x: Array, index: np.ndarray, rows: Array) -> Array:
+    """A copy of ``x`` with other rows in the places ``index``."""
+    if index.size == 0:
+        return x
+    place = np.full(int(x.shape[0]), -1)
+    place[index] = np.arange(index.size)
+    chosen = np.where(place >= 0, int(x.shape[0]) + place, np.arange(int(x.shape[0])))
+    return take_rows(concatenate_rows([x, rows]), chosen)
+
+
+def slope(kernel: Any, k: Array, x: Array, D: Array) -> Array:
+    """``−κ'(|x − d|²)`` (n, m), given ``k = κ(|x − d|²)``."""
+    if isinstance(kernel, kernels.RBF):
+        return kernel.gamma * k
+    if getattr(kernel, "nu", None) == np.inf:
+        return k * (0.5 / kernel.length_scale**2)
     if getattr(kernel, "nu", None) not in (None, 0.5):
         # With r = |x − d| and a = √(2ν) r/ℓ, (d/da)(a^ν K_ν(a)) = −a^ν K_{ν−1}(a): the slope with
-        # respect to r² is a Matérn kernel of order ν − 1 in the same a.
+        # respect to r² is ν/(2(ν−1)ℓ²) times a Matérn kernel of order ν − 1 in the same a.
         nu, ell = kernel.nu, kernel.length_scale
-        return kernels.Matern(nu=nu - 1, length_scale=ell * ((nu - 1) / nu) ** 0.5).block(x, D)
+        lower = kernels.Matern(nu=nu - 1, length_scale=ell * ((nu - 1) / nu) ** 0.5)
+        return lower.block(x, D) * (nu / (2 * (nu - 1) * ell**2))
     # κ = exp(−c r), −κ' = c κ / 2r. It has a cusp at the points themselves, and the weight of a
     # point met exactly is left out as in Weiszfeld's method: the other points pull, and the test
     # of the step decides whether to leave.
     xp = namespace_of(k)
+    spread = float(xp.mean(row_norms_squared(D - xp.mean(D, axis=0)))) ** 0.5
     c = kernel.gamma if isinstance(kernel, kernels.Exponential) else 1 / kernel.length_scale
     r = -xp.log(xp.where(k > 0, k, xp.ones_like(k))) / c
-    return xp.where(r > 1e-6 * spread, k / xp.where(r > 0, r, xp.ones_like(k)), 0 * k)
+    near = xp.where(r > 0, r, xp.ones_like(k))
+    return xp.where(r > 1e-6 * spread, 0.5 * c * k / near, 0 * k)
