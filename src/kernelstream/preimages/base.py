@@ -9,7 +9,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from kernelstream.backends.arrays import Array, cast, namespace_of, to_float64
+from kernelstream.backends.arrays import Array, cast, namespace_of, take_rows, to_float64, to_host
 from kernelstream.part import Part
 
 
@@ -39,6 +39,19 @@ class Report:
         """The report of a method that computes its answer in one go."""
         n = int(X.shape[0])
         return cls(X, distance, np.ones(n, dtype=bool), np.zeros(n, dtype=np.intp))
+
+    def improved(self, index: np.ndarray, other: Report) -> Report:
+        """The same with the rows ``index`` replaced where the other report is nearer."""
+        better = np.flatnonzero(to_host(other.distance < take_rows(self.distance, index)))
+        place = np.arange(len(self.converged))
+        place[index[better]] = len(place) + better
+        both = Report.joined([self, other])
+        return Report(
+            take_rows(both.X, place),
+            take_rows(both.distance, place),
+            both.converged[place],
+            both.n_iter[place],
+        )
 
     @classmethod
     def joined(cls, parts: list[Report]) -> Report:

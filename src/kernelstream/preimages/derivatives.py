@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from kernelstream import kernels
 from kernelstream.backends.arrays import Array, namespace_of, product, row_norms_squared
 from kernelstream.kernels.composite import Constant
-from kernelstream.preimages.fixed_point import slope
 
 # At most this many numbers are held at once by the one kernel whose gradient is no product.
 LARGEST_BLOCK = 4_000_000
@@ -82,6 +83,29 @@ def gradient_of_diagonal(kernel: Any, X: Array) -> Array:
     if isinstance(kernel, kernels.Polynomial | kernels.Sigmoid):
         return 2.0 * _of_product(kernel, row_norms_squared(X))[:, None] * X
     return 0 * X
+
+
+def slope(kernel: Any, k: Array, x: Array, D: Array) -> Array:
+    """``−κ'(|x − d|²)`` (n, m), given ``k = κ(|x − d|²)``."""
+    if isinstance(kernel, kernels.RBF):
+        return kernel.gamma * k
+    if getattr(kernel, "nu", None) == np.inf:
+        return k * (0.5 / kernel.length_scale**2)
+    if getattr(kernel, "nu", None) not in (None, 0.5):
+        # With r = |x − d| and a = √(2ν) r/ℓ, (d/da)(a^ν K_ν(a)) = −a^ν K_{ν−1}(a): the slope with
+        # respect to r² is ν/(2(ν−1)ℓ²) times a Matérn kernel of order ν − 1 in the same a.
+        nu, ell = kernel.nu, kernel.length_scale
+        lower = kernels.Matern(nu=nu - 1, length_scale=ell * ((nu - 1) / nu) ** 0.5)
+        return lower.block(x, D) * (nu / (2 * (nu - 1) * ell**2))
+    # κ = exp(−c r), −κ' = c κ / 2r. It has a cusp at the points themselves, and the weight of a
+    # point met exactly is left out as in Weiszfeld's method: the other points pull, and the test
+    # of the step decides whether to leave.
+    xp = namespace_of(k)
+    spread = float(xp.mean(row_norms_squared(D - xp.mean(D, axis=0)))) ** 0.5
+    c = kernel.gamma if isinstance(kernel, kernels.Exponential) else 1 / kernel.length_scale
+    r = -xp.log(xp.where(k > 0, k, xp.ones_like(k))) / c
+    near = xp.where(r > 0, r, xp.ones_like(k))
+    return xp.where(r > 1e-6 * spread, 0.5 * c * k / near, 0 * k)
 
 
 def _of_product(kernel: Any, dot: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.checks import check_count
 from kernelstream.preimages.base import Preimage, Report
+from kernelstream.preimages.derivatives import slope
+from kernelstream.preimages.gradient import Gradient
 
 
 class FixedPoint(Preimage):
@@ -33,7 +36,7 @@ class FixedPoint(Preimage):
     points uphill but may be too long when some ``γ_k`` are negative. Here a step that does not
     raise ``f`` is taken back and halved, so the answer is never further from ``P`` than the start,
     which is the basis point with the largest ``⟨P, φ(d_j)⟩``. A row whose ``Σ w_k`` vanishes or
-    turns negative is stuck: it is tried again from the next basis point.
+    turns negative is stuck: it is searched for by steepest descent, from several basis points.
 
     Parameters
     ----------
@@ -43,8 +46,8 @@ class FixedPoint(Preimage):
         A row is finished when it moves by less than ``tol`` times the root mean square distance of
         the basis points from their mean.
     n_starts : int, default=3
-        Most basis points that a row without a direction uphill is started from; the best end is
-        kept.
+        Basis points from which a row that is stuck is started once more, by :class:`Gradient`;
+        the best end is kept.
 
     Notes
     -----
@@ -110,23 +113,15 @@ class FixedPoint(Preimage):
             x = start - mean
             k = kernel.block(x, D)
         x, f, converged, n_iter = self._climb(kernel, D, G, x, k)
-        for attempt in range(1, min(self.n_starts, int(D.shape[0]))):
-            stuck = np.flatnonzero(~converged & (n_iter < self.max_iter))
-            if stuck.size == 0:
-                break
-            # without a direction uphill: once more from the next basis point
-            place = order[stuck, attempt]
-            x_new, f_new, came, steps = self._climb(
-                kernel, D, take_rows(G, stuck), take_rows(D, place), take_rows(K, place)
-            )
-            better = to_host(f_new > take_rows(f, stuck))
-            won = stuck[better]
-            x = _put(x, won, take_rows(x_new, np.flatnonzero(better)))
-            f = _put(f[:, None], won, take_rows(f_new, np.flatnonzero(better))[:, None])[:, 0]
-            converged[won], n_iter[won] = came[better], steps[better]
         distance = 1 - 2 * f + energy
         distance = xp.where(distance > 0, distance, 0 * distance)
-        return Report(x + mean, distance, converged, n_iter)
+        found = Report(x, distance, converged, n_iter)
+        stuck = np.flatnonzero(~converged & (n_iter < self.max_iter))
+        if stuck.size:
+            descent = Gradient(self.max_iter, self.tol, n_starts=self.n_starts)
+            other = descent.report(kernel, D, take_rows(G, stuck))
+            found = found.improved(stuck, other)
+        return replace(found, X=found.X + mean)
 
     def _climb(
         self, kernel: Any, D: Array, G: Array, x: Array, k: Array
@@ -174,36 +169,3 @@ class FixedPoint(Preimage):
         x = take_rows(concatenate_rows([x for _, x, _ in finished]), order)
         f = take_rows(concatenate_rows([f for _, _, f in finished]), order)
         return x, f, converged, n_iter
-
-
-def _put(x: Array, index: np.ndarray, rows: Array) -> Array:
-    """A copy of ``x`` with other rows in the places ``index``."""
-    if index.size == 0:
-        return x
-    place = np.full(int(x.shape[0]), -1)
-    place[index] = np.arange(index.size)
-    chosen = np.where(place >= 0, int(x.shape[0]) + place, np.arange(int(x.shape[0])))
-    return take_rows(concatenate_rows([x, rows]), chosen)
-
-
-def slope(kernel: Any, k: Array, x: Array, D: Array) -> Array:
-    """``−κ'(|x − d|²)`` (n, m), given ``k = κ(|x − d|²)``."""
-    if isinstance(kernel, kernels.RBF):
-        return kernel.gamma * k
-    if getattr(kernel, "nu", None) == np.inf:
-        return k * (0.5 / kernel.length_scale**2)
-    if getattr(kernel, "nu", None) not in (None, 0.5):
-        # With r = |x − d| and a = √(2ν) r/ℓ, (d/da)(a^ν K_ν(a)) = −a^ν K_{ν−1}(a): the slope with
-        # respect to r² is ν/(2(ν−1)ℓ²) times a Matérn kernel of order ν − 1 in the same a.
-        nu, ell = kernel.nu, kernel.length_scale
-        lower = kernels.Matern(nu=nu - 1, length_scale=ell * ((nu - 1) / nu) ** 0.5)
-        return lower.block(x, D) * (nu / (2 * (nu - 1) * ell**2))
-    # κ = exp(−c r), −κ' = c κ / 2r. It has a cusp at the points themselves, and the weight of a
-    # point met exactly is left out as in Weiszfeld's method: the other points pull, and the test
-    # of the step decides whether to leave.
-    xp = namespace_of(k)
-    spread = float(xp.mean(row_norms_squared(D - xp.mean(D, axis=0)))) ** 0.5
-    c = kernel.gamma if isinstance(kernel, kernels.Exponential) else 1 / kernel.length_scale
-    r = -xp.log(xp.where(k > 0, k, xp.ones_like(k))) / c
-    near = xp.where(r > 0, r, xp.ones_like(k))
-    return xp.where(r > 1e-6 * spread, 0.5 * c * k / near, 0 * k)

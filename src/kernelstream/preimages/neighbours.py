@@ -21,7 +21,7 @@ from kernelstream.kernels.stationary import Euclidean
 from kernelstream.preimages.base import Preimage, Report, remaining
 
 LARGEST_BLOCK = 4_000_000  # numbers of gathered neighbours that are held at once
-RANK_FLOOR = 1e-9  # directions of the neighbours below this share of the largest are rounding
+RANK_FLOOR = 1e-3  # of the largest variance: directions below say more about noise than about place
 
 
 class Neighbours(Preimage):
