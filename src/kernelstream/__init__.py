@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from kernelstream import bases, kernels, metrics, preimages, schedules, trackers
+from kernelstream import bases, images, kernels, metrics, preimages, schedules, trackers
 from kernelstream.estimator import StreamingKernelPCA, load
 from kernelstream.methods import (
     AdaptiveKernelPCA,
@@ -21,6 +21,7 @@ __all__ = [
     "StreamingKernelPCA",
     "StreamingKernelRidge",
     "bases",
+    "images",
     "kernels",
     "load",
     "metrics",

@@ -104,3 +104,17 @@ def as_floats(pixels: np.ndarray) -> np.ndarray:
     if pixels.dtype in (np.float32, np.float64):
         return pixels
     return pixels.astype(np.float64)
+
+
+def checked_image(image: Any, colour: bool = True) -> np.ndarray:
+    """One image of finite numbers, grey or, where that is allowed, in colour."""
+    image = real_numbers(image)
+    fits = image.ndim == 2 or (colour and image.ndim == 3 and image.shape[2] == 3)
+    if not fits or 0 in image.shape:
+        raise ValueError(
+            f"Expected one image of shape (height, width){' or (height, width, 3)' * colour}, got "
+            f"an array of shape {image.shape}."
+        )
+    if not np.all(np.isfinite(image)):
+        raise ValueError("The image contains NaN or infinity; give finite numbers.")
+    return image

@@ -156,7 +156,7 @@ class Denoiser(TransformerMixin, ImageModel):
             if getattr(self, name) is not None:
                 check_number("Denoiser", name, getattr(self, name))
         gamma = "median" if self.width is None else 0.5 / float(self.width) ** 2
-        kernel, basis = kernels.RBF(gamma=gamma), bases.resolve(self.basis)
+        kernel, basis = kernels.RBF(gamma=gamma), self._points()
         size, dtype = rows.shape[1], str(rows.dtype)
         if self.method == "project":
             preimages.resolve(self.preimage, kernel)
@@ -168,6 +168,13 @@ class Denoiser(TransformerMixin, ImageModel):
         reduction = Wiener(self.n_directions, left)
         reduction.check()
         return self._stream(kernel, basis, size, dtype, reduction=reduction, regress_inputs=True)
+
+    def _points(self) -> bases.Basis:
+        """The basis; a number is centroids that stay, because the ridge is weak (see Centroids)."""
+        is_count = isinstance(self.basis, numbers.Integral) and not isinstance(self.basis, bool)
+        if is_count and self.method == "stein":
+            return bases.resolve(bases.Centroids(int(self.basis), follows=False))
+        return bases.resolve(self.basis)
 
     # -- queries
 

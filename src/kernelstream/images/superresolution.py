@@ -12,8 +12,7 @@ from kernelstream import kernels
 from kernelstream.backends.draws import generator
 from kernelstream.blocks import advance, settled, start_rows, started
 from kernelstream.checks import check_count, check_number
-from kernelstream.estimator import real_numbers
-from kernelstream.images.base import ImageModel, as_floats
+from kernelstream.images.base import ImageModel, as_floats, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import as_bytes, resized
 from kernelstream.images.patches import overlapped, turned, windows
@@ -262,19 +261,6 @@ def counts(rows: int, columns: int, scale: int) -> np.ndarray:
         np.minimum(np.arange(n), 1) + 1 + np.minimum(np.arange(n)[::-1], 1) for n in (rows, columns)
     )
     return np.kron(np.outer(down, across), np.ones((scale, scale))).astype(np.float32)
-
-
-def checked_image(image: Any) -> np.ndarray:
-    """A grey or colour image of finite numbers."""
-    image = real_numbers(image)
-    if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] != 3):
-        raise ValueError(
-            "Expected one image of shape (height, width) or (height, width, 3), got an array of "
-            f"shape {image.shape}."
-        )
-    if not np.all(np.isfinite(image)):
-        raise ValueError("The image contains NaN or infinity; give finite numbers.")
-    return image
 
 
 def luma(image: np.ndarray) -> np.ndarray:
