@@ -72,7 +72,9 @@ def gradient_step(k, x, points, gamma, step, non_negative, h=1e-6):
     """``x − step·∇J/2`` (times x, cut at zero, if it may not be negative), ∇J by differences."""
 
     def objective(place):
-        return k(place, place) - 2 * sum(g * k(place, d) for g, d in zip(gamma, points, strict=True))
+        return k(place, place) - 2 * sum(
+            g * k(place, d) for g, d in zip(gamma, points, strict=True)
+        )
 
     gradient = np.array(
         [(objective(x + h * e) - objective(x - h * e)) / (2 * h) for e in np.eye(len(x))]
@@ -88,9 +90,7 @@ def neighbours(k, invert, points, gamma, count):
         for i in range(len(points))
         for j in range(len(points))
     )
-    overlaps = [
-        sum(gamma[i] * k(points[i], p) for i in range(len(points))) for p in points
-    ]
+    overlaps = [sum(gamma[i] * k(points[i], p) for i in range(len(points))) for p in points]
     feature = np.array([energy - 2 * o + 1 for o in overlaps])
     squared = np.array([invert(1 - f / 2) for f in feature])
     near = np.argsort(squared, kind="stable")[:count]

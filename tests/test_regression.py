@@ -28,6 +28,7 @@ from kernelstream.blocks import settled
 from kernelstream.least_squares import NormalEquations
 from tests import naive_regression
 
+
 @parametrize_with_checks(
     [
         StreamingKernelRidge(),
@@ -102,9 +103,7 @@ def test_generalised_cross_validation_is_that_of_the_hat_matrix(intercept):
     ]
     unit = np.mean(Y**2, axis=0) if not intercept else Y.var(axis=0)
     assert np.all(unit > 0)
-    np.testing.assert_allclose(
-        equations.generalised_cross_validation(alphas), expected, rtol=1e-6
-    )
+    np.testing.assert_allclose(equations.generalised_cross_validation(alphas), expected, rtol=1e-6)
     # the strength that is taken is the best of all looked at
     best = equations.generalised_cross_validation(np.array([model.alpha_]))[0]
     others = equations.generalised_cross_validation(model.alpha_ * np.geomspace(0.1, 10, 9))
@@ -235,8 +234,8 @@ def test_merged_models_are_the_model_of_all_rows(basis):
         "centroids": bases.Centroids(30),
     }
     model = StreamingKernelRidge(0.1, gamma=0.4, basis=parts[basis], random_state=0)
-    both = clone(model).partial_fit(X[:500], Y[:500]).merge(
-        clone(model).partial_fit(X[500:], Y[500:])
+    both = (
+        clone(model).partial_fit(X[:500], Y[:500]).merge(clone(model).partial_fit(X[500:], Y[500:]))
     )
     whole = clone(model).partial_fit(X, Y)
     assert both.n_samples_seen_ == 1200

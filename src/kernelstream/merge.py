@@ -57,9 +57,7 @@ def of_both(one: State, two: State) -> CrossMoments | None:
             f"{two.targets.origin.shape[0]} target columns."
         )
     moments = two.moments
-    return one.targets.merge(
-        two.targets.about(one.targets.origin, moments.weight, moments.total)
-    )
+    return one.targets.merge(two.targets.about(one.targets.origin, moments.weight, moments.total))
 
 
 def require_mergeable(a: Model, b: Model) -> None:

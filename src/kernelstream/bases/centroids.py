@@ -126,9 +126,7 @@ class Centroids(Basis):
 
     order_free = True
 
-    def __init__(
-        self, n_points: int = 256, tolerance: float | None = None, follows: bool = True
-    ):
+    def __init__(self, n_points: int = 256, tolerance: float | None = None, follows: bool = True):
         self.n_points = n_points
         self.tolerance = tolerance
         self.follows = follows

@@ -44,6 +44,4 @@ class WayBack:
             energy = xp.sum(held * held, axis=1)  # coordinates are orthonormal
             distance = remaining(seen.kernel, rows, points, coefficients, energy)
             found = Report.without_search(X, distance)
-        return replace(
-            found, X=cast(X, scores.dtype), distance=cast(found.distance, scores.dtype)
-        )
+        return replace(found, X=cast(X, scores.dtype), distance=cast(found.distance, scores.dtype))

@@ -148,9 +148,7 @@ class Preimage(Part):
             zeros = xp.zeros((n, d), dtype=points.dtype, device=device)
             return Report.without_search(zeros, xp.sum(zeros, axis=1))
         dtype = points.dtype if xp.isdtype(points.dtype, "real floating") else xp.float64
-        found = self._solve(
-            kernel.fix(points), to_float64(points), to_float64(coefficients), start
-        )
+        found = self._solve(kernel.fix(points), to_float64(points), to_float64(coefficients), start)
         return replace(found, X=cast(found.X, dtype), distance=cast(found.distance, dtype))
 
     @abstractmethod

@@ -90,4 +90,3 @@ class CrossMoments:
             self.total + other.total,
             self.square + other.square,
         )
-
