@@ -48,8 +48,8 @@ def test_expected_clipped_pixels(variance):
     found = noise.expected_clipped(clean, variance)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     np.testing.assert_allclose(noise.undo_clipping(found, variance), clean, atol=1e-6)
-    assert noise.undo_clipping(np.float32([-1, 2]), variance).tolist() == [0, 1]
-    assert noise.undo_clipping(np.float32([0.4]), variance).dtype == np.float32
+    assert noise.undo_clipping(np.array([-1, 2], dtype=np.float32), variance).tolist() == [0, 1]
+    assert noise.undo_clipping(np.array([0.4], dtype=np.float32), variance).dtype == np.float32
 
 
 def test_variance_left_on_a_black_pixel():
@@ -66,7 +66,7 @@ def test_denoiser_is_the_formula(mode):
     rows = noisy.reshape(-1, 64)[:1024]
     model = Denoiser(0.09, basis=12, width=1.5, n_directions=20, alpha=1e-3, random_state=0)
     found = getattr(model, mode)(rows).transform(rows[:5])
-    whole = settled(model._model)
+    whole: Any = settled(model._model)
     standard, span = whole.standard, whole.state.basis.span
     expected = naive_images.stein_ridge(
         rows, rows[:5], span.points, standard.matrix, standard.mean, 0.09, 0.5 / 1.5**2, 1e-3
@@ -79,7 +79,7 @@ def test_moments_of_the_noise_are_those_of_the_noise():
     clean = np.tile(load_digits().images / 16.0, (8, 1, 1))
     noisy = clean + np.random.default_rng(0).normal(scale=0.3, size=clean.shape)
     model = Denoiser(0.09, basis=30, width=1.5, random_state=0).fit(noisy)
-    whole = settled(model._model)
+    whole: Any = settled(model._model)
     a = whole.standard.apply(noisy.reshape(-1, 64))
     Z = whole.parts.basis.coordinates(whole.parts.kernel, whole.state.basis, a)
     truth = Z.T @ (noisy - clean).reshape(-1, 64) / len(Z)

@@ -49,8 +49,13 @@ def data(n: int = 300, d: int = 2, t: int = 2, seed: int = 0) -> tuple[np.ndarra
     return X, Y + 0.1 * rng.normal(size=(n, t))
 
 
+def learned(model: Any) -> Any:
+    """What a query looks at."""
+    return settled(model._model).state
+
+
 def coordinates(model: Any, X: np.ndarray) -> np.ndarray:
-    whole = settled(model._model)
+    whole: Any = settled(model._model)
     return whole.parts.basis.coordinates(whole.parts.kernel, whole.state.basis, X)
 
 
@@ -75,7 +80,7 @@ def test_everything_is_kernel_ridge(weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_moments_are_the_regression_on_kept_rows(intercept, weighted):
     X, Y = data(400)
-    Y = Y + [100.0, 0.0]  # far from zero: the origin has to come out again
+    Y = Y + np.array([100.0, 0.0])  # far from zero: the origin has to come out again
     w = np.random.default_rng(1).uniform(0.2, 3.0, size=400) if weighted else None
     model = StreamingKernelRidge(
         0.05, gamma=0.5, basis=bases.Landmarks(X[:12]), fit_intercept=intercept
@@ -94,7 +99,7 @@ def test_generalised_cross_validation_is_that_of_the_hat_matrix(intercept):
     model = StreamingKernelRidge(
         gamma=0.5, basis=bases.Landmarks(X[:20]), fit_intercept=intercept
     ).fit(X, Y)
-    state = settled(model._model).state
+    state = learned(model)
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, intercept)
     Z = coordinates(model, X)
     alphas = np.array([1e-6, 1e-3, 0.1, 10.0])
@@ -207,7 +212,7 @@ def test_moments_follow_every_change_of_basis():
     X, Y = data(300)
     model = StreamingKernelRidge(0.1, gamma=0.4, basis=bases.Distance(nu=0.1), batch_size=32)
     model.partial_fit(X, Y)
-    state = settled(model._model).state
+    state = learned(model)
     assert state.targets.cross.shape == (state.tracker.scatter.shape[0], 2)
     # carried moments and scatter belong together: residuals of the regression are those of rows
     # expressed as they were when folded, so the regression explains what it says it does
@@ -228,7 +233,7 @@ def test_one_pass_is_nearly_as_good_as_two():
 @pytest.mark.parametrize("basis", ["landmarks", "centroids"])
 def test_merged_models_are_the_model_of_all_rows(basis):
     X, Y = data(1200)
-    Y = Y + [50.0, 0.0]
+    Y = Y + np.array([50.0, 0.0])
     parts: dict[str, Any] = {
         "landmarks": bases.Landmarks(X[5:40]),
         "centroids": bases.Centroids(30),
@@ -375,11 +380,11 @@ def test_labels_that_were_not_announced():
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         model.partial_fit(X, y)
     model.partial_fit(X, np.where(y == "cedar", "ash", y), classes=["ash", "birch"])
-    with pytest.raises(ValueError, match="not announced.*cedar"):
+    with pytest.raises(ValueError, match=r"not announced.*cedar"):
         model.partial_fit(X, y)
     with pytest.raises(ValueError, match="differ from those of the first call"):
         model.partial_fit(X, y, classes=["ash", "cedar"])
-    with pytest.raises(ValueError, match="1 class.*needs at least two"):
+    with pytest.raises(ValueError, match=r"1 class.*needs at least two"):
         StreamingKernelClassifier().fit(X, np.zeros(len(X), dtype=int))
 
 

@@ -93,7 +93,8 @@ class NormalEquations:
         unit = np.where(varies, variance, 1.0)
         energy = np.sum(to_host(self.moments) ** 2 * (varies / unit), axis=1)[:, None]
         explained = np.sum(energy * (lam + 2.0 * shift) / some**2, axis=0)
-        left = np.maximum(np.sum(varies) - explained, UNEXPLAINED * max(np.sum(varies), 1))
+        there = float(np.sum(varies))
+        left = np.maximum(there - explained, UNEXPLAINED * max(there, 1.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             value = n * n * left / (n - freedom) ** 2
         return np.where(n - freedom > FREEDOM_LEFT * n, value, np.inf)

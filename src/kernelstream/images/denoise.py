@@ -244,7 +244,7 @@ class Denoiser(TransformerMixin, ImageModel):
 
 
 def noise_moments(model: Model, standard: LinearMap) -> np.ndarray:
-    """E[z nᵀ] (q, d), the part of the cross moments that is due to the noise n, by Stein's identity.
+    """E[z nᵀ] (q, d), the part of the cross moments that the noise n made, by Stein's identity.
 
     For normal noise ``E[n g(x)] = v E[∇g(x)]``. With ``k_j = exp(−γ|a − d_j|²)``, a = P(x − mean),
     ``E[k_j nᵀ] = 2γv (E[k_j] d_jᵀ − E[k_j aᵀ]) Pᵀ``; and z = Fᵀk with FᵀKF = I, so that

@@ -28,7 +28,7 @@ class PatchFeaturesState:
 class PatchFeatures(Basis):
     """Kernel features of square patches whose mean was taken out, and the patches themselves.
 
-    With the contrast ``c = √(|x|² + floor²)`` and the direction ``u = w∘x/c`` (w a Gaussian window),
+    With the contrast ``c = √(|x|² + floor²)`` and the direction ``u = w∘x/c`` (w a window),
 
         ``φ_j(x) = c [exp(−|u − d_j|²/2σ²) − exp(−|u + d_j|²/2σ²)]``
 

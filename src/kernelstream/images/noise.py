@@ -1,4 +1,4 @@
-"""What clipping does to noisy pixels: their expectation, its inverse, and the noise that is left."""
+"""What clipping does to noisy pixels: their mean, its inverse, and the noise that is left."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         self._report()
         return self
 
-    def partial_fit(
+    def partial_fit(  # type: ignore[override]
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
         """Go on learning from the next rows of a stream; what is rejected changes nothing.
@@ -204,7 +204,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     def merge(self, other: StreamingKernelPCA) -> Self:
         """A new model of the rows that both have seen; both have to know the same classes."""
-        theirs = getattr(other, "classes_", None)
+        theirs = getattr(other, "classes_", ())
         if not np.array_equal(self.classes_, theirs):
             raise ValueError(
                 f"Cannot merge classifiers of the classes {self.classes_} and {theirs}: give the "
