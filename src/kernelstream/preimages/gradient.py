@@ -22,8 +22,8 @@ class Gradient(Preimage):
 
     ``J(x) = k(x, x) − 2 Σ_k γ_k k(x, d_k)`` is the squared distance up to a constant. Each row has
     its own step, from the last two gradients (Barzilai and Borwein 1988), shortened until J falls.
-    With ``non_negative`` the step is ``x ← x ∘ (1 − η ∇J)``, short enough to keep every entry at zero or
-    above, as Honeine (2012) does for images.
+    With ``non_negative`` the step is ``x ← x ∘ (1 − η ∇J)``, cut at zero, as Honeine (2012) does
+    for images.
 
     Parameters
     ----------
