@@ -538,7 +538,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if isinstance(self.random_state, numbers.Integral):
             seed = int(self.random_state)
-        learns_inputs = isinstance(method, preimages.Ridge) and method.source == "rows"
         parts = Parts(
             kernel=kernel,
             basis=basis,
@@ -547,7 +546,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
             n_components=n_components,
             seed=seed,
             certify=self.certify,
-            regress_inputs=learns_inputs and isinstance(tracker, trackers.Covariance),
+            regress_inputs=(
+                preimages.learns_from_rows(method) and isinstance(tracker, trackers.Covariance)
+            ),
         )
         return Model(
             parts=parts,

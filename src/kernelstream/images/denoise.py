@@ -159,8 +159,15 @@ class Denoiser(TransformerMixin, ImageModel):
         kernel, basis = kernels.RBF(gamma=gamma), self._points()
         size, dtype = rows.shape[1], str(rows.dtype)
         if self.method == "project":
-            preimages.resolve(self.preimage, kernel)
-            return self._stream(kernel, basis, size, dtype, n_components=int(self.n_components))
+            method = preimages.resolve(self.preimage, kernel)
+            return self._stream(
+                kernel,
+                basis,
+                size,
+                dtype,
+                n_components=int(self.n_components),
+                regress_inputs=preimages.learns_from_rows(method),
+            )
         if not basis.has_points:
             raise ValueError(f"Denoiser needs a basis of points, and {basis} has none.")
         given = self.noise_variance

@@ -185,10 +185,15 @@ class PatchReconstructor(ImageModel):
         for name in ("step", "patches_per_image"):
             check_count("PatchReconstructor", name, getattr(self, name))
         kernel = kernels.resolve(self.kernel, self.gamma)
-        preimages.resolve(self.preimage, kernel)
-        basis = bases.resolve(self.basis)
-        size = int(self.side) ** 2
-        return self._stream(kernel, basis, size, "float64", n_components=int(self.n_components))
+        method = preimages.resolve(self.preimage, kernel)
+        return self._stream(
+            kernel,
+            bases.resolve(self.basis),
+            int(self.side) ** 2,
+            "float64",
+            n_components=int(self.n_components),
+            regress_inputs=preimages.learns_from_rows(method),
+        )
 
     def _patches(self, model: Model, image: Any, number: int) -> np.ndarray:
         """Windows at random places of an image, as rows."""

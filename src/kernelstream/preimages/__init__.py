@@ -22,6 +22,7 @@ __all__ = [
     "Preimage",
     "Report",
     "Ridge",
+    "learns_from_rows",
     "resolve",
 ]
 
@@ -67,6 +68,11 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     method.check()
     method.check_kernel(kernel)
     return method
+
+
+def learns_from_rows(method: Preimage) -> bool:
+    """Whether a model has to accumulate the moments of its rows for this method."""
+    return isinstance(method, Ridge) and method.source == "rows"
 
 
 def _automatic(kernel: Any) -> Preimage:
