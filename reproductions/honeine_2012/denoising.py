@@ -98,4 +98,3 @@ def noisy_pairs(images: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarr
     clean = images[rng.permutation(len(images))].astype(np.float32) / 255
     noise = rng.normal(scale=np.sqrt(VARIANCE), size=clean.shape).astype(np.float32)
     return clean, np.clip(clean + noise, 0, 1)
-

@@ -171,4 +171,4 @@ def strips(rows: dict[str, np.ndarray], path: Path) -> None:
         axis.imshow(np.hstack(list(images[:SHOWN])), cmap="gray", vmin=0, vmax=1)
         axis.set_title(name, loc="left", fontsize=8)
         axis.set_axis_off()
-    drawing.save(figure, path)
+    drawing.save(figure, path, dpi=90)

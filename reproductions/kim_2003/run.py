@@ -403,8 +403,7 @@ def claims_on_photographs(found: dict[str, Any]) -> list[dict[str, Any]]:
             "–",
             ", ".join(f"{each['gain']:+.2f} ({each['least']:+.2f})" for each in gains.values()),
             None,
-            f"the image of figure 5: {psnr['resolver']:.2f} dB, bicubic {psnr['bicubic']:.2f}; "
-            "every image gains",
+            f"the image of figure 5: {psnr['resolver']:.2f} dB, bicubic {psnr['bicubic']:.2f}",
         ),
     ]
 
