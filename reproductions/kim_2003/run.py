@@ -1,9 +1,10 @@
 """Kim, Franz, Schölkopf: the kernel Hebbian algorithm. Figures 1 to 5.
 
 Figure 1: three components of a parabola with noise, degree-2 polynomial kernel, by batch kernel PCA
-and by the kernel Hebbian algorithm (KHA). Figures 2 and 3: faces of low resolution. Figure 4: 40 components of 14×14 patches of natural
-images with a Gaussian kernel, which approach those of linear PCA as the kernel grows wide. Figure
-5: a natural image of low resolution.
+and by the kernel Hebbian algorithm (KHA). Figures 2 and 3: faces of low resolution (faces.py).
+Figure 4: 40 components of 14×14 patches of natural images with a Gaussian kernel, which approach
+those of linear PCA as the kernel grows wide. Figure 5: a natural image of low resolution
+(photographs.py).
 """
 
 from __future__ import annotations
@@ -332,8 +333,9 @@ def claims_on_faces(found: dict[str, Any]) -> list[dict[str, Any]]:
             f"Figure 2: PCA is slightly better than KHA in squared error, {found['r']} components "
             "(summed over 3,600 pixels; mean of 100 faces, here of several splits)",
             "8.48 (PCA), 9.20 (KHA)",
-            f"PCA {spread('pca')}; batch kernel PCA, the limit of KHA, {spread('kpca')}; KHA itself "
-            f"after 100 passes {sse['kha']:.2f} where batch has {found['sse']['kpca'][0]:.2f}",
+            f"PCA {spread('pca')}; batch kernel PCA, the limit of KHA, {spread('kpca')}; KHA "
+            f"itself after 100 passes {sse['kha']:.2f}, batch on the same split "
+            f"{found['sse']['kpca'][0]:.2f}",
             sse["pca"] < sse["kpca"] < 1.2 * sse["pca"],
             "σ = 45 in [0, 1] pixels: with the paper's σ = 1 there the kernel matrix would be the "
             "identity",
@@ -341,8 +343,8 @@ def claims_on_faces(found: dict[str, Any]) -> list[dict[str, Any]]:
         claim(
             "Not in the paper: bicubic interpolation of the 20×20 face",
             "–",
-            f"{spread('bicubic')}, {psnr['bicubic']:.2f} dB (repeated pixels {psnr['repeated']:.2f}, "
-            f"PCA {psnr['pca']:.2f}, kernel PCA {psnr['kpca']:.2f} dB)",
+            f"{spread('bicubic')}, {psnr['bicubic']:.2f} dB (repeated pixels "
+            f"{psnr['repeated']:.2f}, PCA {psnr['pca']:.2f}, kernel PCA {psnr['kpca']:.2f} dB)",
             None,
             "more face-like does not mean nearer to the face: bicubic has less error than both",
         ),

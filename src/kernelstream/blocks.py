@@ -117,8 +117,10 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     assert state is not None
     for start in range(0, len(rows), model.batch_size):
         block = rows[start : start + model.batch_size].canonical()
-        targets = block.X if model.parts.regress_inputs else block.targets
         X = model.prepared(block.X)
+        # Rows that were mapped to fewer dimensions are wanted back as they came.
+        inputs = X if model.reduction is None else block.X
+        targets = inputs if model.parts.regress_inputs else block.targets
         state = fold(model.parts, state, X, block.weights, frozen, targets)
     return replace(model, state=state)
 

@@ -21,6 +21,7 @@ from kernelstream.backends.arrays import (
     cast,
     concatenate_rows,
     like,
+    namespace_of,
     sum_by_label,
     take_rows,
     to_float64,
@@ -313,6 +314,18 @@ class Centroids(Basis):
         Z, C = to_float64(state.span.coordinates(kernel, rows)), to_float64(old)
         scatter = weighted_gram(Z, None) - weighted_gram(C, None)
         return scatter, weighted_sum(Z, None) - weighted_sum(C, None), float(len(state.reservoir))
+
+    def cross_correction(
+        self, kernel: Kernel, state: CentroidsState, origin: Array
+    ) -> Array | float:
+        """What the sampled rows say about cross moments that were gathered in older bases."""
+        if len(state.reservoir) == 0:
+            return 0.0
+        rows, old = state.reservoir.sample()
+        step = to_float64(state.span.coordinates(kernel, rows)) - to_float64(old)
+        xp = namespace_of(step)
+        cross = xp.matrix_transpose(step) @ (to_float64(as_dense(rows)) - origin[None, :])
+        return cross / len(state.reservoir)
 
     def refreshed(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
         """Return the state whose reservoir was folded in the present basis."""

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 from kernelstream.backends.arrays import Array, cast, namespace_of, to_float64
-from kernelstream.least_squares import Prediction
 from kernelstream.preimages.base import Preimage, Report, remaining
 from kernelstream.preimages.ridge import Ridge
 from kernelstream.view import View
@@ -22,11 +21,14 @@ class WayBack:
     standard: Any
 
     @cached_property
-    def learned(self) -> Prediction | None:
-        """The map that was learned from the rows with the model, where there is one."""
-        if isinstance(self.method, Ridge) and self.view.inputs is not None:
-            return self.method.from_moments(self.view.inputs)
-        return None
+    def learned(self) -> Array | None:
+        """The map from scores to inputs that was learned with the model, where there is one."""
+        seen = self.view
+        if not isinstance(self.method, Ridge) or seen.inputs is None:
+            return None
+        return self.method.from_moments(
+            seen.inputs.covariance, seen.variances, seen.total_variance, seen.weight
+        )
 
     def report(self, scores: Array) -> Report:
         """Inputs for a block of scores, in their type."""
@@ -34,14 +36,14 @@ class WayBack:
         assert seen.span is not None
         held = to_float64(scores) @ xp.matrix_transpose(seen.lift) + seen.mean[None, :]
         coefficients = held @ xp.matrix_transpose(seen.span.factor)
-        if self.learned is None:
+        if self.learned is None or seen.inputs is None:
             found = self.method.report(seen.kernel, seen.span.points, coefficients)
-            X = found.X if self.standard is None else self.standard.undo(found.X)
         else:
-            X = self.learned.of_coordinates(held)
-            rows = X if self.standard is None else self.standard.apply(X)
-            points = to_float64(seen.span.points)
+            X = to_float64(scores) @ self.learned + seen.inputs.mean[None, :]
             energy = xp.sum(held * held, axis=1)  # coordinates are orthonormal
-            distance = remaining(seen.kernel, rows, points, coefficients, energy)
-            found = Report.without_search(X, distance)
+            points = to_float64(seen.span.points)
+            found = Report.without_search(
+                X, remaining(seen.kernel, X, points, coefficients, energy)
+            )
+        X = found.X if self.standard is None else self.standard.undo(found.X)
         return replace(found, X=cast(X, scores.dtype), distance=cast(found.distance, scores.dtype))

@@ -6,7 +6,6 @@ import numbers
 from typing import Any
 
 from kernelstream.backends.arrays import Array, namespace_of, symmetric_eigen
-from kernelstream.least_squares import NormalEquations, Prediction
 from kernelstream.preimages.base import Preimage, Report, remaining
 
 
@@ -75,10 +74,17 @@ class Ridge(Preimage):
         if self.source not in ("rows", "points"):
             raise ValueError(f"source={self.source!r}; expected 'rows' or 'points'.")
 
-    def from_moments(self, equations: NormalEquations) -> Prediction:
-        """The affine map from coordinates to inputs that the moments of all rows give."""
-        total = float(namespace_of(equations.values).sum(equations.values))
-        return Prediction.of(equations, self.alpha * total)
+    def from_moments(self, covariance: Array, variances: Array, total: float, n: float) -> Array:
+        """The linear map from scores to inputs, (r, d), that the moments of n rows give.
+
+        Scores are uncorrelated, so each has its own coefficient: its covariance with the input
+        over its variance and the ridge.
+        """
+        xp = namespace_of(variances)
+        some = variances > 0
+        ridge = self.alpha * total / max(n, 1.0)
+        shrink = xp.where(some, 1 / (xp.where(some, variances, xp.ones_like(variances)) + ridge), 0)
+        return xp.astype(shrink, covariance.dtype)[:, None] * covariance
 
     def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:
         xp = namespace_of(D)

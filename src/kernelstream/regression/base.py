@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from kernelstream import bases, trackers
@@ -24,6 +25,10 @@ class OnePassRidge(StreamingKernelPCA):
     It is the chain of :class:`StreamingKernelPCA` with the exact covariance: beside the scatter of
     the coordinates it keeps their cross moments with the targets, which a change of basis carries
     along (``Σ w (Tz) yᵀ = T Σ w z yᵀ``) and which add when two models are merged.
+
+    Centroids that are asked for by number or name stay where the first rows (in ``fit``: all rows)
+    put them, unless old rows are forgotten: a weak ridge divides by variances so small that
+    moments which were carried through a move of the points spoil them.
     """
 
     n_components: Any = None
@@ -41,8 +46,16 @@ class OnePassRidge(StreamingKernelPCA):
         return self.fit_intercept
 
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
-        tracker = trackers.Covariance(forgetting=self.forgetting)
-        return bases.resolve(self.basis), trackers.resolve(tracker)
+        tracker = trackers.resolve(trackers.Covariance(forgetting=self.forgetting))
+        basis = bases.resolve(self.basis)
+        if self._stays(basis):
+            basis = bases.resolve(clone(basis).set_params(follows=False))
+        return basis, tracker
+
+    def _stays(self, basis: bases.Basis) -> bool:
+        """Whether the library chooses how centroids behave, and keeps them where they are."""
+        chosen_here = not isinstance(self.basis, bases.Basis)
+        return chosen_here and isinstance(basis, bases.Centroids) and self.forgetting == 1.0
 
     def _new_model(self, X: Array) -> Model:
         checked_alpha(self.alpha)
@@ -65,11 +78,21 @@ class OnePassRidge(StreamingKernelPCA):
             self._same_columns(targets)
         Y = to_float64(like(np.ascontiguousarray(targets), X))
         if anew:
-            self._model = learn_all(self._new_model(X), X, weights, Y)
+            self._model = self._learned_from_all(X, weights, Y)
         else:
             model = self._new_model(X) if first else self._model
             self._model = advance(model, X, weights, Y)
         return self
+
+    def _learned_from_all(self, X: Array, weights: np.ndarray | None, Y: Array) -> Model:
+        """Two passes: points may follow the rows in the first, and stay from then on."""
+        model = self._new_model(X)
+        basis = model.parts.basis
+        if self._stays(basis):
+            free = clone(basis).set_params(follows=True)
+            model = replace(model, parts=replace(model.parts, basis=free))
+        found = learn_all(model, X, weights, Y)
+        return replace(found, parts=replace(found.parts, basis=basis))
 
     def _same_columns(self, targets: np.ndarray) -> None:
         state, waiting = self._model.state, self._model.waiting
