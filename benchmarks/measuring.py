@@ -22,6 +22,14 @@ def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
+def brief_or_once(work: Callable[[], Any], brief: float = 2.0) -> tuple[float, Any]:
+    """For curves: the shorter of two runs where a run takes less than ``brief``, else one run."""
+    seconds, result = seconds_of(work)
+    if seconds < brief:
+        seconds = min(seconds, seconds_of(work)[0])
+    return seconds, result
+
+
 def interleaved(
     works: dict[str, Callable[[], Any]], repeats: int
 ) -> tuple[dict[str, list[float]], dict[str, Any]]:

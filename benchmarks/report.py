@@ -51,7 +51,7 @@ def title(facts: dict[str, Any]) -> str:
     threads = max((pool["num_threads"] for pool in facts["threads"]["pools"]), default=1)
     return (
         f"{facts['date'][:10]}, {machine['processor']}, {machine['cores']} cores, "
-        f"{threads} BLAS threads, best of {facts['repeats']}"
+        f"BLAS threads: {threads}, best of {facts['repeats']}"
     )
 
 

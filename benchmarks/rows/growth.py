@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.measuring import Outcome, exponent, seconds_of
+from functools import partial
+
+from benchmarks.measuring import Outcome, brief_or_once, exponent
 from benchmarks.rows.batch import AgainstKernelPCA
 from benchmarks.run import Run
 from benchmarks.search import Search
@@ -21,7 +23,7 @@ def time_against_rows(run: Run) -> list[Outcome]:
 
     Streaming systems get the size at which they capture the target of KernelPCA's variance on the
     largest set that KernelPCA can take; then every number of rows is timed with that size, twice
-    where it takes less than two seconds, once elsewhere.
+    where it is short, once elsewhere.
     """
     sizes = run.sizes
     X = run.images.stream
@@ -46,10 +48,7 @@ def time_against_rows(run: Run) -> list[Outcome]:
     for system, size, numbers in plan:
         seconds = []
         for n in numbers:
-            spent, _ = seconds_of(lambda: system.learn(X[:n], size, problem))  # noqa: B023
-            if spent < 2.0:
-                again, _ = seconds_of(lambda: system.learn(X[:n], size, problem))  # noqa: B023
-                spent = min(spent, again)
+            spent, _ = brief_or_once(partial(system.learn, X[:n], size, problem))
             seconds.append(spent)
         found = exponent(numbers, seconds)
         run.say(f"{system.name}: time grows like n^{found:.2f}, {seconds[-1]:.2f} s at {n:,} rows")
