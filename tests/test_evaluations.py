@@ -22,7 +22,7 @@ class Counting(kernels.RBF):
     """An RBF kernel that counts the pairs (row, point) it is evaluated on.
 
     Kernel blocks and the distances that k-means shares with the kernel count once, whether
-    ``block`` is built on ``squared_distances`` or not.
+    ``block`` is built on ``scaled_distances`` or not.
     """
 
     pairs = 0
@@ -31,8 +31,8 @@ class Counting(kernels.RBF):
     def block(self, X: Any, Y: Any) -> Any:
         return self._counted(super().block, X, Y)
 
-    def squared_distances(self, X: Any, Y: Any) -> Any:
-        return self._counted(super().squared_distances, X, Y)
+    def scaled_distances(self, X: Any, Y: Any) -> Any:
+        return self._counted(super().scaled_distances, X, Y)
 
     @classmethod
     def _counted(cls, evaluate: Callable[[Any, Any], Any], X: Any, Y: Any) -> Any:
@@ -61,9 +61,9 @@ def model(basis: Any, **options: Any) -> StreamingKernelPCA:
 
 
 M = 40
-# Before the first row: is the variance hidden by rounding (a Gram matrix of 256 rows, in words
+# Before the first row: is the variance hidden by rounding (a Gram matrix of 64 rows, in words
 # where it is), K(D,D), and references for signs whenever the rows have doubled.
-START = 256 * 256 + 2 * M * M
+START = 64 * 64 + 2 * M * M
 
 
 def doublings(n: int) -> int:

@@ -71,7 +71,9 @@ class Index:
         squared = -2.0 * product(U, P.T)
         squared += row_dots(U, U)[:, None]
         squared += row_dots(P, P)[None, :]
-        return self.kernel.of_squared_distances(np.maximum(squared, 0.0))
+        return self.kernel.of_scaled_distances(
+            self.kernel.distance_scale * np.maximum(squared, 0.0)
+        )
 
     def coordinates(self, U: np.ndarray, product: Product = rows_times) -> np.ndarray:
         """``z = Fᵀ k(D, u)``."""
