@@ -137,7 +137,7 @@ def _inverse(kernel: Any, value: np.ndarray) -> np.ndarray:
         return (np.log(value) / kernel.gamma) ** 2
     # monotone, without a closed form: between values on a fine grid
     squared = np.concatenate([[0.0], np.geomspace(1e-12, 1e4, 20001)]) / kernel.resolution
-    values = kernel.of_squared_distances(squared.copy())
+    values = kernel.of_scaled_distances(kernel.distance_scale * squared)
     return np.interp(-value, -values, squared)
 
 
