@@ -32,7 +32,7 @@ from kernelstream.trackers.base import padded
 # points, so that the work for a row stays in proportion to that of the fold.
 FEWEST_ROWS, MOST_ROWS = 128, 512
 # The error of float32 coordinates is measured in the first blocks, then now and then.
-FIRST_MEASURED, MEASURED_EVERY = 8, 16
+FIRST_MEASURED, MEASURED_EVERY = 4, 16
 
 
 def blank_ledger(parts: Parts) -> Ledger:

@@ -89,6 +89,8 @@ class Reservoir:
 
     def sample(self) -> tuple[Array, Array]:
         """The rows and the coordinates they had."""
+        if len(self.rows) == 1 and int(self.rows[0].shape[0]) == len(self):  # no dead row
+            return self.rows[0], self.coordinates[0]
         return (
             take_rows(concatenate_rows(list(self.rows)), self.position),
             take_rows(concatenate_rows(list(self.coordinates)), self.position),
@@ -116,7 +118,7 @@ class Reservoir:
         rows, coordinates = self.sample()
         xp = namespace_of(T)
         carried = coordinates @ xp.astype(xp.matrix_transpose(T), coordinates.dtype, copy=False)
-        return replace(self.compact(), rows=(rows,), coordinates=(carried,))
+        return replace(self, rows=(rows,), coordinates=(carried,), position=np.arange(len(self)))
 
     def with_coordinates(self, Z: Array) -> Reservoir:
         """The same sample, as if it had been folded with the coordinates ``Z``."""
