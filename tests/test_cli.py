@@ -16,9 +16,11 @@ from typer.testing import CliRunner, Result
 
 from kernelstream import StreamingKernelPCA, load, storage
 from kernelstream.cli.app import app
-from kernelstream.cli.failures import BUSY, CHANGED, DATA, MODEL, WRITE
+from kernelstream.cli.failures import BUSY, CHANGED, DATA, MODEL, WRITE, CommandError
 from kernelstream.cli.modelfile import locked
 from kernelstream.cli.parameters import part, seconds
+from kernelstream.cli.run import Rejects
+from kernelstream.sources import BadRow
 
 COMMANDS = (
     "fit",
@@ -422,9 +424,27 @@ def test_a_disk_that_is_full_when_the_model_is_written(
 
     monkeypatch.setattr("os.fsync", full)
     result = run("update", "m.safetensors", "x.parquet", code=WRITE)
-    assert "there is no room to write" in said(result)
+    assert "m.safetensors: there is no room to write" in said(result)
     assert Path("m.safetensors").read_bytes() == before
     assert sorted(p.name for p in data.iterdir()) == ["m.safetensors", "x.parquet"]
+
+
+def test_the_list_of_rejects_is_cut_back_to_the_checkpoint(tmp_path: Path) -> None:
+    """Rows that were listed after the last checkpoint are met again: they must not stand twice."""
+    path = tmp_path / "rejects.ndjson"
+    rows = [BadRow("x.csv", i, "a", "the value is missing", "") for i in (3, 7, 9)]
+    rejects = Rejects(path, 0)
+    at_checkpoint = rejects.add(tuple(rows[:2]))
+    rejects.add(tuple(rows[2:]))
+    rejects.close()
+    whole = path.read_bytes()
+    again = Rejects(path, at_checkpoint)
+    again.add(tuple(rows[2:]))
+    again.close()
+    assert path.read_bytes() == whole and whole.count(b"\n") == 3
+    path.unlink()
+    with pytest.raises(CommandError, match="not the list of rejects"):
+        Rejects(path, at_checkpoint)
 
 
 # --- small things

@@ -42,7 +42,11 @@ class Stored:
         content["origin"] = json.dumps(self.origin, sort_keys=True)
         if self.progress is not None:
             content["progress"] = json.dumps(self.progress, sort_keys=True)
-        storage.save(path, content)
+        try:
+            storage.save(path, content)
+        except OSError as problem:
+            problem.filename = problem.filename or str(path)  # a full disk does not say where
+            raise
 
 
 def read(path: Path) -> Stored:
