@@ -197,7 +197,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=None, help="folder with mnist.npz")
     parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=2**20, help="a multiple of the block size")
     options = parser.parse_args()
     try:
         import torch

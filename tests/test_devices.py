@@ -150,6 +150,28 @@ def test_lack_of_memory_names_a_block_that_fits() -> None:
 
 @pytest.mark.cuda
 @needs_torch
+@pytest.mark.parametrize("n", [20, 128, 500], ids=["they wait", "a block", "both"])
+@pytest.mark.parametrize("begun", [False, True], ids=["first rows", "later rows"])
+def test_bad_rows_on_a_gpu(n: int, begun: bool) -> None:
+    import torch
+
+    X = torch.from_numpy(rows()).cuda()
+    stream = model(None, "landmarks")
+    if begun:
+        stream.partial_fit(X)
+        before = stream.explained_variance_
+    for value, words in ((float("nan"), "NaN or infinity"), (1e200, "overflows")):
+        bad = torch.from_numpy(rows(n, seed=3)).cuda()
+        bad[-1, 1] = value
+        with pytest.raises(ValueError, match=words):
+            stream.partial_fit(bad)
+    if begun:
+        assert stream.n_samples_seen_ == 700
+        assert bool((stream.explained_variance_ == before).all())
+
+
+@pytest.mark.cuda
+@needs_torch
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-4)])
 def test_a_gpu_agrees_with_the_host(dtype: str, tolerance: float) -> None:
     import torch

@@ -18,6 +18,8 @@ from kernelstream.backends.arrays import (
     as_dense,
     largest_entry,
     namespace_of,
+    on_accelerator,
+    row_norms_squared,
     take_rows,
     to_float64,
     to_host,
@@ -70,8 +72,10 @@ def kept(model: Model, rows: Rows) -> Model:
     """
     kernel = model.parts.kernel
     scaled = model.standard is not None or not model.standardise
-    if len(rows) and scaled and not kernel.unit_norm:
+    # Rows on a device were not looked at yet: those that are folded show it, these would not.
+    if len(rows) and scaled and (not kernel.unit_norm or on_accelerator(rows.X)):
         X = model.scaled(rows.X)
+        finite(row_norms_squared(X), kernel)
         # A width that is still to be chosen does not matter for whether an energy overflows.
         kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
         finite(kernel.diag(X), kernel)

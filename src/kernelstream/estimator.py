@@ -33,6 +33,7 @@ from kernelstream.backends.arrays import (
     is_foreign,
     is_sparse,
     namespace_of,
+    on_accelerator,
     row_norms_squared,
     take_rows,
     to_float64,
@@ -187,7 +188,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             X, weights = self._learnable(X, sample_weight, reset=True)
             if X.shape[0] == 0:
                 raise ValueError("All rows have weight zero: there is nothing to learn from.")
-            self._model = learn_all(self._new_model(X), X, weights)
+            with explained(X):
+                self._model = learn_all(self._new_model(X), X, weights)
         self._report()
         return self
 
@@ -212,7 +214,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             first = not self._is_fitted()
             X, weights = self._learnable(X, sample_weight, reset=first)
             if X.shape[0]:
-                self._model = advance(self._new_model(X) if first else self._model, X, weights)
+                with explained(X):
+                    self._model = advance(self._new_model(X) if first else self._model, X, weights)
             elif first:
                 raise ValueError("All rows have weight zero: there is nothing to learn from.")
         self._report()
@@ -565,7 +568,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         X = self._validated(X, reset, check_finite=False)
         if not reset:
             X = cast(X, getattr(namespace_of(X), self._model.dtype))
-        X = summable(X)  # of a number that is not finite, no square is: one look for both
+        if not on_accelerator(X):  # there a look costs a pass, and the fold finds it out itself
+            X = summable(X)  # of a number that is not finite, no square is: one look for both
         if weights is None:
             return X, None
         host = checked_weights(weights, int(X.shape[0]))
@@ -746,6 +750,17 @@ def summable(X: Array) -> Array:
             " (to unit variance, say), or leave these rows out."
         )
     return X
+
+
+@contextlib.contextmanager
+def explained(X: Array) -> Iterator[None]:
+    """Say what is wrong with the rows themselves where they were not looked at before."""
+    try:
+        yield
+    except ValueError:
+        if on_accelerator(X):
+            summable(X)
+        raise
 
 
 def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from kernelstream.accounting import after_change, blank_ledger, enter
 from kernelstream.backends.arrays import Array, cast, like, namespace_of, to_float64, weighted_sum
 from kernelstream.bases import Clock, Projection
-from kernelstream.bases.base import residual_energy
+from kernelstream.bases.base import finite, residual_energy
 from kernelstream.model import Parts, State
 from kernelstream.trackers import Moments
 from kernelstream.trackers.base import padded
@@ -81,7 +81,6 @@ def fold_rows(
     if tracker.needs_points:
         points = parts.basis.own_coordinates(parts.kernel, state.basis)
         state = replace(state, tracker=tracker.told(state.tracker, points))
-    state = replace(state, ledger=enter(parts, state, X, block, faded))
 
     # mean → tracker: rows as they are for moments, less the running mean for sequential rules
     rank = int(block.Z.shape[1])
@@ -94,10 +93,15 @@ def fold_rows(
     else:
         w = None if faded is None else like(faded, block.Z)
         learned = tracker.update(tracker.pad(state.tracker, rank), block.Z, w, block.admitted)
+    # what was missed is entered last: only now does the host wait for the numbers of a device
+    ledger = enter(parts, state, X, block, faded)
+    if not math.isfinite(ledger.fresh):
+        finite(block.residual, parts.kernel)
     state = replace(
         state,
         n_rows=state.n_rows + X.shape[0],
         tracker=learned,
+        ledger=ledger,
         moments=Moments(
             state.moments.weight + (float(X.shape[0]) if faded is None else float(faded.sum())),
             padded(state.moments.total, (rank,))
@@ -122,7 +126,7 @@ def express(parts: Parts, basis: Any, X: Array) -> Projection:
     """A block in the coordinates of a basis that does not change."""
     Z = parts.basis.coordinates(parts.kernel, basis, X)
     energy = parts.kernel.diag(cast(X, Z.dtype))
-    return Projection(Z, energy, residual_energy(parts.kernel, energy, Z))
+    return Projection(Z, energy, residual_energy(energy, Z))
 
 
 def forget(

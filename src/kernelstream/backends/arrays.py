@@ -15,6 +15,8 @@ import array_api_compat.numpy
 import numpy as np
 import scipy.sparse
 
+_SHORT_SUM = 256  # rows that a device adds up in their own type
+
 Array = Any  # an array of any supported namespace; CSR where rows of data are meant
 
 
@@ -172,9 +174,16 @@ def weighted_sum(z: Array, weights: Array | None) -> Array:
     if is_sparse(z):
         w = np.ones(z.shape[0]) if weights is None else weights
         return np.asarray(z.T @ w, dtype=np.float64).ravel()
-    if weights is None:
-        return xp.sum(z, axis=0, dtype=xp.float64)
-    return xp.sum(to_float64(z) * weights[:, None], axis=0)
+    if weights is not None:
+        return xp.sum(to_float64(z) * weights[:, None], axis=0)
+    if on_accelerator(z):
+        # A sum in float64 would write all of z in float64 first: short sums in its own type, and
+        # those in float64.
+        whole = int(z.shape[0]) // _SHORT_SUM * _SHORT_SUM
+        short = xp.reshape(z[:whole, :], (-1, _SHORT_SUM, int(z.shape[1])))
+        sums = xp.sum(to_float64(xp.sum(short, axis=1)), axis=0)
+        return sums + xp.sum(to_float64(z[whole:, :]), axis=0)
+    return xp.sum(z, axis=0, dtype=xp.float64)
 
 
 def sum_by_label(

@@ -15,7 +15,6 @@ from kernelstream.backends.arrays import (
     is_sparse,
     like,
     namespace_of,
-    overwrite,
     row_norms_squared,
     symmetric_eigen,
     take_rows,
@@ -221,14 +220,15 @@ def same_points(a: Span, b: Span) -> bool:
     return a.points.shape == b.points.shape and bool(xp.all(a.points == b.points))
 
 
-def residual_energy(kernel: Kernel, energy: Array, Z: Array) -> Array:
-    """ε = k(x,x) − |z|², clipped at zero: below it is rounding.
+def residual_energy(energy: Array, Z: Array) -> Array:
+    """ε = k(x,x) − |z|², zero where it is negative: that is rounding.
 
-    Energies and coordinates that are not finite raise: both would be seen here, in one number a
-    row.
+    A product with 0 or 1 instead of a limit: it leaves a mark where something is not finite (∞·0),
+    which the sum over the block will show. Looking here would make a device wait.
     """
-    missed = finite(energy - row_norms_squared(Z), kernel)
-    return overwrite("maximum", missed, 0.0)
+    missed = energy - row_norms_squared(Z)
+    with np.errstate(invalid="ignore"):
+        return missed * cast(missed > 0.0, missed.dtype)
 
 
 def finite(K: Array, kernel: Kernel) -> Array:

@@ -36,6 +36,7 @@ from kernelstream.bases.base import (
     Span,
     distinct_rows,
     factorise,
+    finite,
     residual_energy,
     same_points,
     transition,
@@ -120,7 +121,7 @@ class Centroids(Basis):
     """
 
     order_free = True
-    preferred_on_device = 8192  # the points are revised at block ends: not too rarely
+    preferred_on_device = 16384  # the points are revised at block ends: not too rarely
 
     def __init__(self, n_points: int = 256, tolerance: float | None = None):
         self.n_points = n_points
@@ -184,7 +185,7 @@ class Centroids(Basis):
         Z = span.coordinates(kernel, X)
         energy = kernel.diag(X)
         unit = float(np.average(to_host(energy).astype(float), weights=w)) or 1.0
-        missed = to_host(residual_energy(kernel, energy, Z)).astype(float) / unit
+        missed = to_host(residual_energy(energy, Z)).astype(float) / unit
         residual = float(np.average(missed, weights=w))
         n = X.shape[0]
         reference = 1.15 * residual  # in-sample residuals are too small
@@ -227,12 +228,12 @@ class Centroids(Basis):
         labels, K = assign(kernel, X, state.span.points)
         Z = K @ state.span.projector
         energy = kernel.diag(X)
-        missed = residual_energy(kernel, energy, Z)
+        missed = residual_energy(energy, Z)
         m = state.span.points.shape[0]
         n = X.shape[0]
         sums = sum_by_label(X, labels, m, weights)
         sums += state.sums * clock.decay
-        watched = to_host(missed).astype(float) / state.unit
+        watched = to_host(finite(missed, kernel)).astype(float) / state.unit
         residual = float(np.average(watched, weights=weights))
         spread = float(np.average((watched - residual) ** 2, weights=weights))
         pace = min(1.0, n / self._window)

@@ -137,4 +137,4 @@ class Landmarks(Basis):
         """Express a block."""
         Z = self.coordinates(kernel, state, X)
         energy = kernel.diag(X)
-        return state, Projection(Z, energy, residual_energy(kernel, cast(energy, Z.dtype), Z))
+        return state, Projection(Z, energy, residual_energy(cast(energy, Z.dtype), Z))

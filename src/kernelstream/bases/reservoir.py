@@ -136,7 +136,7 @@ class Reservoir:
             rows = take_rows(rows, np.arange(1, rows.shape[0], 2))
         spread = np.linspace(0, rows.shape[0] - 1, min(REFERENCE_ROWS, rows.shape[0]))
         rows = take_rows(rows, spread.astype(np.intp))
-        missed = residual_energy(kernel, kernel.diag(rows), span.coordinates(kernel, rows))
+        missed = residual_energy(kernel.diag(rows), span.coordinates(kernel, rows))
         watched = to_host(missed).astype(float) / unit
         return float(watched.mean()), float(watched.var())
 
