@@ -162,6 +162,7 @@ def test_standard_input_and_limit(data: Path, X: np.ndarray) -> None:
         (["--tracker", "hebbian", "--components", "0.9"], "give n_components as an integer"),
         (["--checkpoint-every", "soon"], "write 60s, 5m or 1h"),
         (["--kernel", "linear", "--gamma", "1"], "has no gamma"),
+        (["--monitor", "--resume", "--gamma", "1"], "leave out --gamma, --resume"),
     ],
 )
 def test_wrong_usage_is_told_before_anything_happens(
