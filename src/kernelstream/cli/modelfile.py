@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kernelstream import __version__, storage
 from kernelstream.cli.failures import BUSY, MODEL, WRITE, CommandError
 from kernelstream.estimator import StreamingKernelPCA, from_content
@@ -82,13 +80,6 @@ def kind_of(path: Path) -> str:
         return str(storage.load(path).get("estimator"))
     except ValueError as problem:
         raise CommandError(MODEL, str(problem)) from problem
-
-
-def named(stored: Stored) -> StreamingKernelPCA:
-    """The estimator with the names of its features, for reports and pictures."""
-    if stored.names is not None:
-        stored.estimator.feature_names_in_ = np.array(stored.names, dtype=object)
-    return stored.estimator
 
 
 def history(sources: list[str], rows: int, bad: int, **more: Any) -> dict[str, Any]:
