@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse.linalg
 from matplotlib import pyplot as plt
 
-from benchmarks.peers import GAMMA
+from benchmarks.data import GAMMA
 from kernelstream import StreamingKernelPCA, bases, kernels
 
 SHOWN = 3  # eigenvalues that are drawn

@@ -59,16 +59,24 @@ _BSDS = (
     "145014 145053 147021 151087 153077 153093 156079 159029 159045 159091 16052 161062 163062 "
     "164074 166081 169012 170054 173036 176035 176039 178054 183055 183087 187003"
 )
-_BSDS_URL = "https://raw.githubusercontent.com/BIDS/BSDS500/master/BSDS500/data/images/train"
+# The first 20 test images in landscape format.
+_BSDS_TEST = (
+    "100007 100039 100099 10081 101027 102062 103006 103029 103078 105027 106005 106047 107014 "
+    "107045 107072 108004 108036 108069 109055 112056"
+)
+_BSDS_URL = "https://raw.githubusercontent.com/BIDS/BSDS500/master/BSDS500/data/images"
 
 
 def _fetch_natural_images() -> dict[str, np.ndarray]:
     from PIL import Image
 
-    def grey(name: str) -> np.ndarray:
-        return np.asarray(Image.open(_download(f"{_BSDS_URL}/{name}.jpg")).convert("L"))
+    def grey(folder: str, name: str) -> np.ndarray:
+        return np.asarray(Image.open(_download(f"{_BSDS_URL}/{folder}/{name}.jpg")).convert("L"))
 
-    return {"bsds_train": np.stack([grey(name) for name in _BSDS.split()])}
+    return {
+        "bsds_train": np.stack([grey("train", name) for name in _BSDS.split()]),
+        "bsds_test": np.stack([grey("test", name) for name in _BSDS_TEST.split()]),
+    }
 
 
 def _fetch_frey() -> dict[str, np.ndarray]:
@@ -76,6 +84,16 @@ def _fetch_frey() -> dict[str, np.ndarray]:
 
     faces = loadmat(_download("https://cs.nyu.edu/~roweis/data/frey_rawface.mat"))["ff"]
     return {"images": faces.T.reshape(-1, 28, 20).astype(np.uint8)}
+
+
+_TENNESSEE_URL = "https://raw.githubusercontent.com/camaramm/tennessee-eastman-profBraatz/master"
+
+
+def _fetch_tennessee_eastman() -> dict[str, np.ndarray]:
+    names = ["d00", *(f"d{fault:02d}_te" for fault in range(22))]
+    runs = {name: np.loadtxt(_download(f"{_TENNESSEE_URL}/{name}.dat")) for name in names}
+    # d00 is stored with the variables in rows
+    return {name: (X if X.shape[1] == 52 else X.T).astype(np.float32) for name, X in runs.items()}
 
 
 def _download(url: str) -> BytesIO:
@@ -101,14 +119,24 @@ SOURCES = {
         _fetch_mnist,
     ),
     "natural_images": Source(
-        "bsds_train (50, 321, 481) uint8 and others",
-        "BSDS500, https://github.com/BIDS/BSDS500 (train images as grey values)",
+        "bsds_train (50, 321, 481) and bsds_test (20, 321, 481), uint8",
+        "BSDS500, https://github.com/BIDS/BSDS500 (images as grey values)",
         _fetch_natural_images,
     ),
     "frey": Source(
         "images (1965, 28, 20) uint8",
         "Frey faces, https://cs.nyu.edu/~roweis/data.html (frey_rawface.mat)",
         _fetch_frey,
+    ),
+    "tennessee_eastman": Source(
+        "d00 (500, 52) and d00_te … d21_te (960, 52) float32",
+        "Braatz's files, https://github.com/camaramm/tennessee-eastman-profBraatz",
+        _fetch_tennessee_eastman,
+    ),
+    "yale_b": Source(
+        "images (2414, 96, 84) uint8, subject (2414,)",
+        "Extended Yale Face Database B, cropped: "
+        "http://vision.ucsd.edu/~leekc/ExtYaleDatabase/ExtYaleB.html, averaged over 2×2 pixels",
     ),
 }
 

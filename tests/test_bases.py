@@ -427,3 +427,30 @@ def test_fourier_features_approximate_the_kernel(kernel):
 def test_fourier_needs_a_kernel_with_a_spectrum():
     with pytest.raises(ValueError, match="shift-invariant"):
         StreamingKernelPCA(2, kernel="linear", basis="fourier").partial_fit(np.ones((5, 2)))
+
+
+# --- centroids that stay
+
+
+def test_centroids_that_stay_are_those_of_the_first_rows():
+    X = np.random.default_rng(0).normal(size=(4000, 2))
+    X[2000:] += 4.0
+    model = StreamingKernelPCA(
+        3, gamma=0.4, basis=bases.Centroids(8, follows=False), random_state=0
+    )
+    first = model.partial_fit(X[:600]).basis_points_
+    np.testing.assert_array_equal(model.partial_fit(X[600:]).basis_points_, first)
+    moved = StreamingKernelPCA(3, gamma=0.4, basis=8, random_state=0).partial_fit(X)
+    assert np.abs(moved.basis_points_ - first).max() > 1.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"follows": "yes"}, "follows must be True or False"),
+        ({"follows": False, "tolerance": 0.1}, "has to follow the rows"),
+    ],
+)
+def test_centroids_that_stay_refuse_in_words(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        bases.resolve(bases.Centroids(8, **parameters))

@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from kernelstream import bases, kernels, metrics, preimages, schedules, trackers
+from kernelstream import bases, images, kernels, metrics, preimages, schedules, trackers
 from kernelstream.estimator import StreamingKernelPCA, load
 from kernelstream.methods import (
     AdaptiveKernelPCA,
@@ -12,14 +12,20 @@ from kernelstream.methods import (
     KernelHebbianPCA,
     OnlineKernelPCA,
 )
+from kernelstream.monitor import KernelMonitor
+from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 
 __all__ = [
     "AdaptiveKernelPCA",
     "IncrementalKernelPCA",
     "KernelHebbianPCA",
+    "KernelMonitor",
     "OnlineKernelPCA",
+    "StreamingKernelClassifier",
     "StreamingKernelPCA",
+    "StreamingKernelRidge",
     "bases",
+    "images",
     "kernels",
     "load",
     "metrics",

@@ -38,26 +38,30 @@ HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
 
 
-def advance(model: Model, X: Array, weights: np.ndarray | None, frozen: bool = False) -> Model:
+def advance(
+    model: Model,
+    X: Array,
+    weights: np.ndarray | None,
+    targets: Array | None = None,
+    frozen: bool = False,
+) -> Model:
     """Learn rows: whole blocks are folded, the rest waits. With ``frozen`` the basis stays.
 
     Blocks are counted from the start of the stream, so the model is the same, bit for bit,
     however the rows are cut into calls.
     """
+    new = Rows(X, weights, targets)
     if model.state is None:
         missing = start_rows(model) - len(model.waiting)
-        if X.shape[0] < missing:
-            return kept(model, Rows(X, weights))
-        first = Rows(X, weights)[: max(missing, 0)]
-        model = started(model, model.waiting.join(first.X, first.weights))
+        if len(new) < missing:
+            return kept(model, new)
+        model = started(model, model.waiting.join(new[: max(missing, 0)]))
     size = model.batch_size
     fill = -len(model.waiting) % size if len(model.waiting) else 0
-    new = Rows(X, weights)
     if len(new) < fill:
         return kept(model, new)
     if len(model.waiting):
-        head = new[:fill]
-        complete = model.waiting.join(head.X, head.weights)
+        complete = model.waiting.join(new[:fill])
         model = replace(folded(model, complete, frozen), waiting=Waiting())
         new = new[fill:]
     whole = len(new) - len(new) % size
@@ -71,15 +75,14 @@ def kept(model: Model, rows: Rows) -> Model:
     it, and not together with the innocent rows that complete its block.
     """
     kernel = model.parts.kernel
-    scaled = model.standard is not None or not model.standardise
     # Rows on a device were not looked at yet: those that are folded show it, these would not.
-    if len(rows) and scaled and (not kernel.unit_norm or on_accelerator(rows.X)):
+    if len(rows) and model.prepares and (not kernel.unit_norm or on_accelerator(rows.X)):
         X = model.scaled(rows.X)
         finite(row_norms_squared(X), kernel)
         # A width that is still to be chosen does not matter for whether an energy overflows.
         kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
         finite(kernel.diag(X), kernel)
-    return replace(model, waiting=model.waiting.append(rows.X, rows.weights))
+    return replace(model, waiting=model.waiting.append(rows))
 
 
 def start_rows(model: Model) -> int:
@@ -89,6 +92,7 @@ def start_rows(model: Model) -> int:
         model.parts.basis.start_rows(),
         0 if model.parts.kernel.fixed else 500,
         500 if model.standardise else 0,
+        0 if model.reduction is None else model.reduction.start_rows(model.n_features),
     )
 
 
@@ -101,6 +105,8 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
     known = first if all_rows is None else all_rows
     if model.standardise:
         model = replace(model, standard=measure(known))
+    elif model.reduction is not None:
+        model = replace(model, standard=model.reduction.measure(to_host(known.X), known.weights))
     kernel = model.parts.kernel
     require_visible(model.scaled(known.X))
     if not kernel.fixed:
@@ -180,10 +186,9 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     if frozen and model.parts.tracker.any_blocks:  # the basis decides nothing: as a device likes
         size = preferred_rows(rows.X, model.device, model.parts.basis.size, size)
     blocks = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
-    ready = ahead(blocks, lambda block: (model.prepared(block.X), block.weights), model.device)
     with memory_explained(size):
-        for X, weights in ready:
-            state = fold(model.parts, state, X, weights, frozen)
+        for X, weights, targets in ahead(blocks, model.block, model.device):
+            state = fold(model.parts, state, X, weights, frozen, targets)
     return replace(model, state=state)
 
 
@@ -226,13 +231,15 @@ def view_of_blocks(model: Model) -> View:
     return state.__dict__["view"]
 
 
-def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
+def learn_all(
+    model: Model, X: Array, weights: np.ndarray | None, targets: Array | None = None
+) -> Model:
     """Learn rows that are all at hand: one pass for the basis, one for the statistics.
 
     The second pass sees every row in the final basis, so nothing is stale. Sequential rules and
     bases that lose nothing need one pass only.
     """
-    rows = Rows(X, weights)
+    rows = Rows(X, weights, targets)
     n = len(rows)
     order = np.arange(n)
     if model.parts.basis.order_free:
@@ -240,9 +247,12 @@ def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
     model = unsigned(started(model, picked(rows, order[: start_rows(model)]), rows))
     if not wants_second_pass(model):
         return signed_anew(folded(model, rows))
+    # The first pass only looks for points: it learns no targets.
+    scout = replace(model, parts=replace(model.parts, regress_inputs=False))
     for start in range(0, n, model.batch_size):
-        model = folded(model, picked(rows, order[start : start + model.batch_size]))
-    return signed_anew(folded(second_pass(model), rows, frozen=True))
+        found = picked(Rows(X, weights), order[start : start + model.batch_size])
+        scout = folded(scout, found)
+    return signed_anew(folded(second_pass(replace(scout, parts=model.parts)), rows, frozen=True))
 
 
 def wants_second_pass(model: Model) -> bool:
@@ -270,7 +280,8 @@ def end_second_pass(model: Model) -> Model:
 def picked(rows: Rows, index: np.ndarray) -> Rows:
     """Some of the rows, in a given order."""
     weights = None if rows.weights is None else rows.weights[index]
-    return Rows(take_rows(rows.X, index), weights)
+    targets = None if rows.targets is None else take_rows(rows.targets, index)
+    return Rows(take_rows(rows.X, index), weights, targets)
 
 
 def unsigned(model: Model) -> Model:

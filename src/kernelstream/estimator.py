@@ -44,7 +44,8 @@ from kernelstream.blocks import advance, caught_up, learn_all, settled, view, vi
 from kernelstream.certificate import Certificate, certify
 from kernelstream.export import to_sklearn
 from kernelstream.merge import merged
-from kernelstream.model import Model, Parts
+from kernelstream.model import Model, Parts, moved
+from kernelstream.preimages.back import WayBack
 from kernelstream.view import View
 
 NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
@@ -53,7 +54,76 @@ QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memor
 logger = logging.getLogger("kernelstream")
 
 
-class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class OnStream(BaseEstimator):
+    """An estimator that holds a stream: fitted or not, changed wholly or not at all, a file."""
+
+    _model: Model
+
+    #: Fitted attributes that are not in the model, but belong into its file.
+    _also_saved: tuple[str, ...] = ()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file: data only, checksummed, wholly or not at all.
+
+        A loaded model goes on learning bit for bit as this one would.
+        """
+        storage.save(path, self._content())
+
+    def _content(self) -> dict[str, Any]:
+        """What a model file holds."""
+        self._view_exists()
+        params = self.get_params(deep=False)
+        if not isinstance(params["random_state"], numbers.Integral):
+            params["random_state"] = None  # the seed that was drawn is part of the model
+        if "device" in params:
+            params["device"] = None  # the machine that reads the file may have others
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "estimator": type(self).__name__,
+            "parameters": tuple(params.items()),
+            "feature_names": None if names is None else tuple(map(str, names)),
+            "model": replace(self._model, device=None),
+            "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
+        }
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
+        """Read a model that was saved by :meth:`save`; ``device`` as in :func:`load`."""
+        model = load(path, device)
+        if not isinstance(model, cls):
+            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
+        return model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_fitted()
+
+    def _is_fitted(self) -> bool:
+        return getattr(self, "_model", None) is not None
+
+    def _view_exists(self) -> None:
+        if not self._is_fitted():
+            raise NotFittedError(
+                f"This {type(self).__name__} has not seen any rows yet: call fit, partial_fit or "
+                "learn_one first."
+            )
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo everything when an error is raised.
+
+        Overflow is no warning here: values that are not finite are found and become an error.
+        """
+        before = dict(self.__dict__)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+
+class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnStream):
     """Kernel PCA in one pass and bounded memory.
 
     ``fit`` passes twice over rows that are at hand; ``partial_fit`` and ``learn_one`` learn from a
@@ -164,9 +234,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.random_state = random_state
         self.verbose = verbose
 
-    #: Fitted attributes that are not in the model, but belong into its file.
-    _also_saved: tuple[str, ...] = ()
-
     # -- learning
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -271,17 +338,21 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         row = row if standard is None else standard.apply(row)
         return self._in_pieces(seen.scores, row)[0, :]
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
         """Inputs whose images are near the given scores.
 
         Parameters
         ----------
         X : array of shape (n, r)
             Scores.
+        return_report : bool
+            Whether to return how each row was found in the place of the bare inputs.
 
         Returns
         -------
-        array of shape (n, d)
+        array of shape (n, d), or preimages.Report
+            The report has the inputs ``X``, the squared ``distance`` that remains in feature
+            space, and for each row whether the search ``converged`` and its number of steps.
         """
         seen = self._view()
         method = preimages.resolve(self.preimage, seen.kernel)
@@ -291,16 +362,14 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f"{seen.basis} has explicit features instead of points, and inverse_transform "
                 "needs points; use a basis of points, for example bases.Centroids."
             )
-        factor, points, standard = seen.span.factor, seen.span.points, self._standard()
-
-        def solve(block: Array) -> Array:
-            xp = namespace_of(block)
-            held = to_float64(block) @ xp.matrix_transpose(seen.lift) + seen.mean[None, :]
-            found, _ = method.solve(seen.kernel, points, held @ xp.matrix_transpose(factor))
-            found = found if standard is None else standard.undo(found)
-            return cast(found, block.dtype)
-
-        return self._in_pieces(solve, scores)
+        back = WayBack(seen, method, self._standard())
+        device, n = self._model.device, int(scores.shape[0])
+        starts = range(0, n, QUERY_ROWS)
+        pieces = (placed(scores[i : min(i + QUERY_ROWS, n), :], device) for i in starts)
+        found = preimages.Report.joined([back.report(piece) for piece in pieces])
+        if device is not None and not is_foreign(scores):
+            found = moved(found, None)
+        return found if return_report else found.X
 
     def reconstruction_error(self, X: Any) -> Array:
         """Squared distance in feature space between each row and its projection on the model.
@@ -327,38 +396,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return -float(namespace_of(difference).mean(difference**2))
 
     # -- files and neighbours
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file: data only, checksummed, wholly or not at all.
-
-        A loaded model goes on learning bit for bit as this one would.
-        """
-        storage.save(path, self._content())
-
-    def _content(self) -> dict[str, Any]:
-        """What a model file holds."""
-        self._view_exists()
-        params = self.get_params(deep=False)
-        if not isinstance(params["random_state"], numbers.Integral):
-            params["random_state"] = None  # the seed that was drawn is part of the model
-        if "device" in params:
-            params["device"] = None  # the machine that reads the file may have others
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            "estimator": type(self).__name__,
-            "parameters": tuple(params.items()),
-            "feature_names": None if names is None else tuple(map(str, names)),
-            "model": replace(self._model, device=None),
-            "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
-        }
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
-        """Read a model that was saved by :meth:`save`; ``device`` as in :func:`load`."""
-        model = load(path, device)
-        if not isinstance(model, cls):
-            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
-        return model
 
     def merge(self, other: StreamingKernelPCA) -> Self:
         """A new model of the rows that both have seen.
@@ -475,24 +512,11 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # -- inside
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._is_fitted()
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.scale is None  # centring would fill the matrix
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _is_fitted(self) -> bool:
-        return getattr(self, "_model", None) is not None
-
-    def _view_exists(self) -> None:
-        if not self._is_fitted():
-            raise NotFittedError(
-                f"This {type(self).__name__} has not seen any rows yet: call fit, partial_fit or "
-                "learn_one first."
-            )
 
     def _view(self) -> View:
         self._view_exists()
@@ -504,21 +528,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         known = model.standard is not None or not model.standardise
         return model.standard if known else settled(model).standard
 
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo everything when an error is raised.
-
-        Overflow is no warning here: values that are not finite are found and become an error.
-        """
-        before = dict(self.__dict__)
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
         """The two parts that make a method; the papers' estimators choose their own."""
         return bases.resolve(self.basis), trackers.resolve(self.tracker)
@@ -527,7 +536,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Check the parameters and put the chain together."""
         kernel = kernels.resolve(self.kernel, self.gamma)
         basis, tracker = self._basis_and_tracker()
-        preimages.resolve(self.preimage, kernel)
+        method = preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)
         tracker.suits(basis, n_components)
         if not isinstance(self.center, bool | np.bool_):
@@ -553,7 +562,18 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if isinstance(self.random_state, numbers.Integral):
             seed = int(self.random_state)
-        parts = Parts(kernel, basis, tracker, bool(self.center), n_components, seed, self.certify)
+        parts = Parts(
+            kernel=kernel,
+            basis=basis,
+            tracker=tracker,
+            center=bool(self.center),
+            n_components=n_components,
+            seed=seed,
+            certify=self.certify,
+            regress_inputs=(
+                preimages.learns_from_rows(method) and isinstance(tracker, trackers.Covariance)
+            ),
+        )
         return Model(
             parts=parts,
             batch_size=int(batch_size),
@@ -769,15 +789,15 @@ def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 
-def descendants(cls: type[StreamingKernelPCA]) -> list[type[StreamingKernelPCA]]:
+def descendants(cls: type[OnStream]) -> list[type[OnStream]]:
     """All estimators that are built on this one."""
-    found: list[type[StreamingKernelPCA]] = []
+    found: list[type[OnStream]] = []
     for child in cls.__subclasses__():
         found += [child, *descendants(child)]
     return found
 
 
-def load(path: str | os.PathLike[str], device: Any = None) -> StreamingKernelPCA:
+def load(path: str | os.PathLike[str], device: Any = None) -> Any:
     """Read a model from a file, without executing anything in it.
 
     Parameters
@@ -790,7 +810,7 @@ def load(path: str | os.PathLike[str], device: Any = None) -> StreamingKernelPCA
 
     Returns
     -------
-    StreamingKernelPCA
+    StreamingKernelPCA, or whichever estimator was saved
         The model; ``partial_fit`` goes on exactly where it stopped.
 
     Examples
@@ -806,20 +826,20 @@ def load(path: str | os.PathLike[str], device: Any = None) -> StreamingKernelPCA
     return from_content(storage.load(path), path, device)
 
 
-def from_content(
-    content: dict[str, Any], path: str | os.PathLike[str], device: Any = None
-) -> StreamingKernelPCA:
+def from_content(content: dict[str, Any], path: str | os.PathLike[str], device: Any = None) -> Any:
     """The estimator in the content of a model file; ``path`` is for the error message."""
-    family: list[type[StreamingKernelPCA]] = [StreamingKernelPCA, *descendants(StreamingKernelPCA)]
-    known = {c.__name__: c for c in family}
+    known: dict[str, Any] = {c.__name__: c for c in descendants(OnStream)}
     try:
+        if content["estimator"] in storage.READERS:
+            return storage.READERS[content["estimator"]](content)
         estimator = known[content["estimator"]](**dict(content["parameters"]))
         model, names = content["model"], content["feature_names"]
         attributes = dict(content["attributes"])
         estimator.n_features_in_ = model.n_features
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise ValueError(f"Cannot load {path}: it holds no estimator ({problem!r}).") from problem
-    estimator.device = device
+    if "device" in estimator.get_params(deep=False):
+        estimator.device = device
     estimator._model = model.on(checked_device(device))
     for name in estimator._also_saved:
         if attributes.get(name) is not None:

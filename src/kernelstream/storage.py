@@ -15,8 +15,9 @@ import math
 import os
 import secrets
 import struct
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -40,12 +41,15 @@ from kernelstream.part import Part
 from kernelstream.trackers import Moments
 from kernelstream.trackers.averaged import AveragedState
 from kernelstream.trackers.covariance import CovarianceState
+from kernelstream.trackers.cross import CrossMoments
 from kernelstream.trackers.hebbian import HebbianState
 from kernelstream.trackers.incremental_svd import IncrementalSVDState
 from kernelstream.trackers.lms import LMSState
 from kernelstream.trackers.rls import RLSState
 from kernelstream.trackers.weighted import WeightedState
+from kernelstream.wiener import LinearMap, Wiener
 
+_T = TypeVar("_T")
 FORMAT = "kernelstream"
 VERSION = 1
 _NO_CHECKSUM = "0" * 64
@@ -69,6 +73,7 @@ STATES: dict[str, type] = {
         Moments,
         Ledger,
         Standard,
+        LinearMap,
         Waiting,
         Span,
         Reservoir,
@@ -79,6 +84,7 @@ STATES: dict[str, type] = {
         FourierState,
         ReducedSetState,
         CovarianceState,
+        CrossMoments,
         HebbianState,
         AveragedState,
         IncrementalSVDState,
@@ -87,6 +93,13 @@ STATES: dict[str, type] = {
         WeightedState,
     )
 }
+
+
+def stored(cls: type[_T]) -> type[_T]:
+    """Let files hold values of a dataclass: for states of outer modules, used as a decorator."""
+    if STATES.setdefault(cls.__name__, cls) is not cls:
+        raise ValueError(f"Two kinds of state are called {cls.__name__}; rename one.")
+    return cls
 
 
 def _parts_of(module: Any) -> dict[str, type[Part]]:
@@ -102,7 +115,20 @@ PARTS: dict[str, type[Part]] = {
     name: part
     for module in (kernels, bases, trackers, schedules, preimages)
     for name, part in _parts_of(module).items()
-}
+} | {"wiener.Wiener": Wiener}
+
+
+def also_known(*classes: type) -> None:
+    """Let files hold parts and states that are defined further out (those of images)."""
+    for found in classes:
+        if issubclass(found, Part):
+            PARTS[".".join((*found.__module__.split(".")[1:], found.__name__))] = found
+        else:
+            STATES[found.__name__] = found
+
+
+# Estimators of outer modules that are no StreamingKernelPCA: how they come out of a file's content.
+READERS: dict[str, Callable[[dict[str, Any]], Any]] = {}
 
 
 def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from kernelstream.bases.base import finite, residual_energy
 from kernelstream.model import Parts, State
 from kernelstream.trackers import Moments
 from kernelstream.trackers.base import padded
+from kernelstream.trackers.cross import CrossMoments
 from kernelstream.view import reference
 
 
@@ -49,19 +50,30 @@ def blank(parts: Parts, basis: Any, reference: Array) -> State:
 
 
 def fold(
-    parts: Parts, state: State, X: Array, weights: np.ndarray | None, frozen: bool = False
+    parts: Parts,
+    state: State,
+    X: Array,
+    weights: np.ndarray | None,
+    frozen: bool = False,
+    targets: Array | None = None,
 ) -> State:
     """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
     start, n = 0, int(X.shape[0])
     while start < n:  # once, unless a growing basis must be revised on the way
         w = None if weights is None else weights[start:]
-        state, n_read = fold_rows(parts, state, X[start:, :], w, frozen)
+        y = None if targets is None else targets[start:, :]
+        state, n_read = fold_rows(parts, state, X[start:, :], w, frozen, y)
         start += n_read
     return keep_signs(parts, state)
 
 
 def fold_rows(
-    parts: Parts, state: State, X: Array, weights: np.ndarray | None, frozen: bool
+    parts: Parts,
+    state: State,
+    X: Array,
+    weights: np.ndarray | None,
+    frozen: bool,
+    targets: Array | None,
 ) -> tuple[State, int]:
     """Learn rows as far as the basis can read them without a revision; also how many these are."""
     tracker, given, before = parts.tracker, state, state.moments
@@ -76,7 +88,8 @@ def fold_rows(
         n_read = int(block.Z.shape[0])
         if n_read < X.shape[0]:
             w = None if weights is None else weights[:n_read]
-            return fold_rows(parts, given, X[:n_read, :], w, frozen)
+            y = None if targets is None else targets[:n_read, :]
+            return fold_rows(parts, given, X[:n_read, :], w, frozen, y)
         state = replace(state, basis=basis)
     if tracker.needs_points:
         points = parts.basis.own_coordinates(parts.kernel, state.basis)
@@ -107,6 +120,7 @@ def fold_rows(
             padded(state.moments.total, (rank,))
             + weighted_sum(block.Z, None if faded is None else like(faded, block.Z)),
         ),
+        targets=regressed(state, block.Z, targets, faded),
     )
     # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
     if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
@@ -120,6 +134,16 @@ def fold_rows(
     if change is not None:
         state = rebase(parts, state, *change)
     return state, int(X.shape[0])
+
+
+def regressed(
+    state: State, Z: Array, targets: Array | None, weights: np.ndarray | None
+) -> CrossMoments | None:
+    """Beside the tracker: the moments of coordinates with targets, where rows have some."""
+    if targets is None:
+        return state.targets
+    known = state.targets or CrossMoments.begin(int(Z.shape[1]), targets)
+    return known.update(Z, targets, None if weights is None else like(weights, Z))
 
 
 def express(parts: Parts, basis: Any, X: Array) -> Projection:
@@ -150,6 +174,7 @@ def decay(parts: Parts, state: State, factor: float) -> State:
         moments=Moments(state.moments.weight * factor, state.moments.total * factor),
         tracker=parts.tracker.decay(state.tracker, factor),
         ledger=state.ledger.decay(factor),
+        targets=None if state.targets is None else state.targets.decay(factor),
     )
 
 
@@ -178,7 +203,7 @@ def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: fl
 
 
 def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
-    """Change the basis: one matrix carries mean, tracker, ledger and signs along."""
+    """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along."""
     tracker, loss = parts.tracker.rebase(state.tracker, T)
     signs = state.signs
     return replace(
@@ -188,6 +213,7 @@ def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
         moments=Moments(state.moments.weight, T @ state.moments.total),
         ledger=after_change(parts, state, parts.basis.span(basis), T, loss),
         signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
+        targets=None if state.targets is None else state.targets.rebase(T),
     )
 
 

@@ -28,6 +28,14 @@ NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is r
 
 
 @dataclass(frozen=True)
+class InputMoments:
+    """Mean of the rows and their covariance with the scores, as the kernel sees rows."""
+
+    mean: Array  # (d,)
+    covariance: Array  # (r, d)
+
+
+@dataclass(frozen=True)
 class View:
     """What a query sees: the components, as functions on input space."""
 
@@ -41,6 +49,7 @@ class View:
     mean: Array  # (q,)
     total_variance: float
     weight: float
+    inputs: InputMoments | None = None  # for the regression of the rows on their scores
 
     @cached_property
     def dual_coef(self) -> Array:
@@ -94,7 +103,8 @@ class View:
 
 def look(parts: Parts, state: State) -> View:
     """The components of a state, as many as were asked for."""
-    values, vectors, mean = components(parts, state, sample_correction(parts, state))
+    correction = sample_correction(parts, state)
+    values, vectors, mean = components(parts, state, correction)
     weight = state.moments.weight
     energy = state.ledger.energy / weight if weight > 0 else 0.0
     total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
@@ -111,7 +121,30 @@ def look(parts: Parts, state: State) -> View:
         mean=mean,
         total_variance=total_variance,
         weight=weight,
+        inputs=input_moments(parts, state, vectors, mean, correction is not None),
     )
+
+
+def input_moments(
+    parts: Parts, state: State, vectors: Array, mean: Array, correct: bool
+) -> InputMoments | None:
+    """The way back to the rows that was learned with the model, where one was asked for.
+
+    What was gathered in older bases is corrected by the sample, as the components are.
+    """
+    if not parts.regress_inputs or state.targets is None:
+        return None
+    weight, targets = state.moments.weight, state.targets
+    if not parts.center:
+        targets = targets.about(0.0 * targets.origin, weight, state.moments.total)
+    cross, offset = targets.cross / weight, targets.total / weight
+    if correct:
+        cross = cross + parts.basis.cross_correction(parts.kernel, state.basis, targets.origin)
+    if parts.center:
+        cross = cross - mean[:, None] * offset[None, :]
+    transposed = namespace_of(vectors).matrix_transpose(vectors)
+    about = targets.origin + (offset if parts.center else 0.0)
+    return InputMoments(about, transposed @ cross)
 
 
 def sample_correction(parts: Parts, state: State) -> tuple[Array, Array] | None:

@@ -151,6 +151,10 @@ class Basis(Part):
         """
         return None
 
+    def cross_correction(self, kernel: Kernel, state: Any, origin: Array) -> Array | float:
+        """Mean of (z − c)(x − o)ᵀ over the same sample, for the moments of z with rows x."""
+        return 0.0
+
     def refreshed(self, kernel: Kernel, state: Any) -> Any:
         """Return the state for a second pass: all rows will be expressed in the present basis."""
         return state

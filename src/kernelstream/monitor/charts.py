@@ -1,0 +1,285 @@
+"""Pictures of a monitored stream: drawn into given axes, or into new ones, which are returned.
+
+Nothing is shown or saved: that is for the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from kernelstream.monitor.contributions import Contributions
+from kernelstream.monitor.estimator import KernelMonitor
+from kernelstream.monitor.records import Records
+
+# Okabe and Ito's colours: told apart by everyone, and on grey paper by their lightness.
+BLUE, ORANGE, GREEN, YELLOW = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+INK, GREY, PALE = "#1A1A1A", "#8A8A8A", "#DDE6EE"
+TITLES = {"index": "index M", "t2": "T²", "spe": "SPE"}
+DISPLAYED = (0.05, 0.01)
+
+
+def control_charts(
+    records: Records,
+    monitor: KernelMonitor,
+    axes: Any = None,
+    spans: Mapping[str, tuple[Any, Any]] | None = None,
+) -> Any:
+    """The three control charts, one below the other: index with its smoothed version, T², SPE.
+
+    Logarithmic, with the limits of 95 and 99 %. Events are shaded; alarms are marked; where T² does
+    not see what the index sees, it is marked as blind.
+
+    Parameters
+    ----------
+    records : Records
+        Of ``update_many``.
+    monitor : KernelMonitor
+        Whose limits are drawn.
+    axes : sequence of three Axes, optional
+    spans : mapping of name to (start, stop), optional
+        Stretches of time to shade, such as training and calibration.
+
+    Returns
+    -------
+    array of three Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelMonitor
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> monitor = KernelMonitor(basis=30, random_state=0).fit(X[:200])
+    >>> axes = control_charts(monitor.update_many(X[200:]), monitor)
+    >>> [axis.get_yscale() for axis in axes]
+    ['log', 'log', 'log']
+    """
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        _, axes = plt.subplots(3, 1, sharex=True, figsize=(9, 6.5), layout="constrained")
+    times = _times(records)
+    for axis, name in zip(axes, ("index", "t2", "spe"), strict=True):
+        _shade(axis, records, times, spans or {})
+        values = np.maximum(records.column(name), np.finfo(float).tiny)
+        axis.plot(times, values, ".", ms=2.5, color=GREY if name == "index" else BLUE, alpha=0.7)
+        if name == "index":
+            axis.plot(times, records.column("smoothed"), color=BLUE, lw=1.4, label="smoothed")
+            alarms = records.column("alarm")
+            axis.plot(times[alarms], values[alarms], ".", ms=4, color=ORANGE, label="alarm")
+        if name == "t2":
+            blind = records.column("t2_blind")
+            name_of_mark = "blind" if blind.any() else None
+            axis.plot(times[blind], values[blind], "x", ms=4, color=ORANGE, label=name_of_mark)
+        _limits(axis, records, monitor, name, times)
+        axis.set(yscale="log", ylabel=TITLES[name])
+        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    axes[-1].set_xlabel("time")
+    return np.asarray(axes)
+
+
+def _limits(axis: Any, records: Records, monitor: KernelMonitor, name: str, times: Any) -> None:
+    """95 and 99 %, moving as the limit at alpha moved; of the smoothed index where that alarms."""
+    which = "smoothed" if name == "index" and monitor.smooth is not None else name
+    moved = records.column("limit" if name == "index" else f"{name}_limit")
+    known: Any = monitor.limits_[which]
+    for alpha, style in zip(DISPLAYED, ("--", "-"), strict=True):
+        path = moved * known[alpha] / known[monitor.alpha]
+        axis.plot(times, path, style, color=INK, lw=0.9, label=f"{1 - alpha:.0%}")
+
+
+def contribution_bars(
+    contributions: Contributions, ax: Any = None, most: int = 10, unit: str = ""
+) -> Any:
+    """The variables behind an event, the largest on top, with the size of the fault in each.
+
+    Parameters
+    ----------
+    contributions : Contributions
+    ax : Axes, optional
+    most : int
+        Variables shown.
+    unit : str
+        Written behind the sizes.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = Contributions(("feed", "heat"), np.array([1.0, 9.0]), np.array([0.2, -3.0]))
+    >>> [label.get_text() for label in contribution_bars(found).get_yticklabels()]
+    ['heat', 'feed']
+    """
+    ax = _axis(ax, (5, 3.2))
+    top = contributions.ranking()[:most]
+    places = np.arange(len(top))
+    values = [value for _, value, _ in top]
+    colours = [ORANGE if size > 0 else BLUE for _, _, size in top]
+    ax.barh(places, values, color=colours)
+    room = max([*values, np.finfo(float).tiny])
+    for place, (_, value, size) in enumerate(top):
+        ax.text(value + 0.01 * room, place, f"{size:+.3g}{unit}", va="center", fontsize=8)
+    ax.set(yticks=places, xlabel="contribution to the index", xlim=(0, 1.2 * room))
+    ax.set_yticklabels([name for name, _, _ in top])
+    ax.locator_params(axis="x", nbins=4)
+    ax.invert_yaxis()
+    return ax
+
+
+def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
+    """Variable × time: the root of each variable's contribution, with the sign of its deviation.
+
+    Only rows with alarms or events have contributions; the others are blank. Orange is too high,
+    blue too low.
+
+    Parameters
+    ----------
+    records : Records
+    ax : Axes, optional
+    most : int
+        Variables shown, those with the largest contributions.
+
+    Returns
+    -------
+    Axes
+    """
+    found = [(t, r.contributions) for t, r in enumerate(records) if r.contributions is not None]
+    if not found:
+        raise ValueError("No record has contributions: there was no alarm and no event to explain.")
+    from matplotlib.colors import LinearSegmentedColormap
+
+    ax = _axis(ax, (9, 4))
+    names = found[0][1].names
+    values = np.full((len(names), len(records)), np.nan)
+    for t, parts in found:
+        values[:, t] = np.sign(parts.sizes) * np.sqrt(parts.values)
+    order = np.argsort(-np.nanmax(np.abs(values), axis=1))[:most]
+    top = np.nanmax(np.abs(values))
+    signed = LinearSegmentedColormap.from_list("signed", [BLUE, "#FFFFFF", ORANGE])
+    times = _times(records)
+    image = ax.pcolormesh(
+        times,
+        np.arange(len(order)),
+        values[order],
+        cmap=signed,
+        vmin=-top,
+        vmax=top,
+        shading="nearest",
+    )
+    ax.set(yticks=np.arange(len(order)), xlabel="time")
+    ax.set_yticklabels([names[j] for j in order])
+    ax.invert_yaxis()
+    ax.figure.colorbar(image, ax=ax, label="± root of the contribution", pad=0.01)
+    return ax
+
+
+def score_plot(
+    monitor: KernelMonitor,
+    groups: Mapping[str, Any],
+    ax: Any = None,
+    components: Sequence[int] = (0, 1),
+) -> Any:
+    """Groups of rows on two principal components of normal operation.
+
+    Parameters
+    ----------
+    monitor : KernelMonitor
+    groups : mapping of name to rows
+        For example ``{"normal": X, "event": faulty}``.
+    ax : Axes, optional
+    components : pair of int
+        Which components, from 0.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = _axis(ax, (5, 4.2))
+    first, second = components
+    colours = (GREY, ORANGE, BLUE, GREEN, YELLOW)
+    for which, (name, rows) in enumerate(groups.items()):
+        scores = monitor.component_scores(rows)
+        colour = colours[which % len(colours)]
+        ax.plot(scores[:, first], scores[:, second], ".", ms=4, color=colour, alpha=0.6, label=name)
+    ax.set(xlabel=f"component {first + 1}", ylabel=f"component {second + 1}")
+    ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def adaptation_chart(records: Records, axes: Any = None) -> Any:
+    """What adaptation has followed, against the model that was fitted.
+
+    Above: the largest shift of a mean (in deviations) and the novelty of the rows learned last,
+    under the frozen model; below: the largest change of a deviation (a factor) and the overlap of
+    the leading directions. Rows that were not learned are shaded.
+
+    Parameters
+    ----------
+    records : Records
+    axes : sequence of two Axes, optional
+
+    Returns
+    -------
+    array of two Axes
+    """
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        _, axes = plt.subplots(2, 1, sharex=True, figsize=(9, 4), layout="constrained")
+    times = _times(records)
+    shown = (
+        (("largest_shift", "largest shift of a mean [sd]"), ("novelty", "novelty [sd]")),
+        (("largest_scale", "largest change of a deviation [×]"), ("overlap", "overlap of axes")),
+    )
+    for axis, pair in zip(axes, shown, strict=True):
+        for start, stop in _stretches(~records.column("learned")):
+            axis.axvspan(times[start], times[stop], color=PALE, lw=0)
+        for (name, label), colour in zip(pair, (BLUE, ORANGE), strict=True):
+            axis.plot(times, records.column(f"drift.{name}"), color=colour, label=label)
+        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize=8, ncols=2)
+    axes[-1].set_xlabel("time")
+    return np.asarray(axes)
+
+
+def _axis(ax: Any, size: tuple[float, float]) -> Any:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def _times(records: Records) -> np.ndarray:
+    if not records:
+        raise ValueError("There are no records to draw: give those of update_many.")
+    times = [record.time for record in records]
+    if isinstance(times[0], datetime):
+        return np.array(times, dtype="datetime64[us]")
+    numbers = np.array(times)
+    # Words have no place on an axis: their order has.
+    return numbers if numbers.dtype.kind in "iufM" else np.arange(len(times))
+
+
+def _shade(
+    axis: Any, records: Records, times: np.ndarray, spans: Mapping[str, tuple[Any, Any]]
+) -> None:
+    tints = cycle((PALE, "#E5F1E8", "#F3EEDC"))
+    for (name, (start, stop)), colour in zip(spans.items(), tints, strict=False):
+        axis.axvspan(start, stop, color=colour, lw=0, label=name)
+    events = np.array([0 if r.event is None else r.event for r in records])
+    for number, (start, stop) in enumerate(_stretches(events > 0)):
+        label = "event" if number == 0 else None
+        axis.axvspan(times[start], times[stop], color=ORANGE, alpha=0.13, lw=0, label=label)
+
+
+def _stretches(flags: np.ndarray) -> list[tuple[int, int]]:
+    """First and last row of each run of true flags."""
+    edges = np.flatnonzero(np.diff(np.r_[False, flags, False].astype(int)))
+    return [(int(a), int(b) - 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -1,0 +1,168 @@
+"""What a monitor says about each row, and about each event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from kernelstream.monitor.contributions import Contributions
+from kernelstream.monitor.drift import Drift
+from kernelstream.storage import stored
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One row of a stream, judged before it was learned.
+
+    Attributes
+    ----------
+    row : int
+        Number of the row since ``fit``, from 0.
+    time : object
+        The time stamp that came with the row, as it is; else the row number.
+    index, smoothed : float
+        The index M, and its moving average (of the clipped logarithm, shown as an index).
+    t2, spe : float
+        The two terms, ``index = t2 + spe/ε``; for display.
+    t2_blind : bool
+        The index is over its limit and T² is not: the row is so far out, or so much off the span,
+        that T² does not see it.
+    limit : float
+        The limit that decides about the alarm: that of the smoothed index, or of the index where
+        nothing is smoothed.
+    index_limit, t2_limit, spe_limit, event_limit : float
+        The other limits; of the smoothed index for an event.
+    p_value : float
+        Share of normal rows that are at least as far out as this one.
+    alarm : bool
+        Whether the row is over ``limit``.
+    event : int or None
+        Number of the event that the row belongs to.
+    acknowledged : bool
+        Whether somebody has acknowledged that event.
+    learned : bool
+        Whether the row was taken for learning. It waits in quarantine first, and an event that
+        begins meanwhile drops it.
+    drift : Drift
+        Where normal operation is, seen from the reference.
+    missing, dead : tuple of str
+        Variables without a value in this row, and those that no longer move.
+    contributions : Contributions or None
+        For alarms and events: the variables behind them, averaged over the event so far.
+    """
+
+    row: int
+    time: Any
+    index: float
+    smoothed: float
+    t2: float
+    spe: float
+    t2_blind: bool
+    limit: float
+    index_limit: float
+    t2_limit: float
+    spe_limit: float
+    event_limit: float
+    p_value: float
+    alarm: bool
+    event: int | None
+    acknowledged: bool
+    learned: bool
+    drift: Drift
+    missing: tuple[str, ...]
+    dead: tuple[str, ...]
+    contributions: Contributions | None
+
+    def same_as(self, other: Record) -> bool:
+        """Whether two records agree in everything, bit for bit."""
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, Drift | Contributions) and type(a) is type(b):
+        return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    if isinstance(a, np.ndarray):
+        return bool(np.array_equal(a, b))
+    return bool(a == b)
+
+
+class Records(list[Record]):
+    """Records in the order of their rows."""
+
+    def column(self, name: str) -> np.ndarray:
+        """One field of all records.
+
+        Fields of the drift are reached as ``"drift.overlap"``.
+        """
+        values: list[Any] = list(self)
+        for part in name.split("."):
+            values = [getattr(value, part) for value in values]
+        return np.array(values)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line a record, indexed by time."""
+        import pandas as pd
+
+        plain = [f.name for f in fields(Record) if f.name not in ("time", "drift", "contributions")]
+        table: dict[str, Any] = {name: [getattr(r, name) for r in self] for name in plain}
+        for name in ("largest_shift", "largest_scale", "overlap", "novelty"):
+            table[f"drift_{name}"] = [getattr(r.drift, name) for r in self]
+        table["contributions"] = [
+            "" if r.contributions is None else str(r.contributions) for r in self
+        ]
+        return pd.DataFrame(table, index=pd.Index([r.time for r in self], name="time"))
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class Event:
+    """A stretch of rows that is not normal operation.
+
+    Attributes
+    ----------
+    id : int
+        Number of the event, from 1.
+    first_row, last_row : int
+        Where it began, and its last row so far.
+    first_time, last_time : int, float or str
+        The time stamps there (those that are no numbers, as text).
+    peak : float
+        The largest index.
+    slope_sum : array of shape (d,)
+        Slopes of the index, summed over its rows.
+    values, sizes : array of shape (d,) or None
+        The contributions, once the event is over.
+    acknowledged, accepted : bool
+        Whether somebody has seen it; whether it was declared the new normal.
+    """
+
+    id: int
+    first_row: int
+    last_row: int
+    first_time: Any
+    last_time: Any
+    peak: float
+    slope_sum: np.ndarray
+    values: np.ndarray | None = None
+    sizes: np.ndarray | None = None
+    acknowledged: bool = False
+    accepted: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the event."""
+        return self.last_row - self.first_row + 1
+
+    @property
+    def mean_slope(self) -> np.ndarray:
+        """The slope of the index, averaged over the event."""
+        return self.slope_sum / self.n_rows
+
+
+def storable_time(time: Any) -> int | float | str:
+    """A time stamp that a file can hold: numbers as they are, the rest as text."""
+    if isinstance(time, np.integer | np.floating):
+        time = time.item()
+    return time if isinstance(time, int | float | str) else str(time)

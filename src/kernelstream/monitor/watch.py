@@ -1,0 +1,117 @@
+"""Alarms and events: what is decided from one index to the next.
+
+An alarm is one score over its limit. An *event* is more: three of the last five rows were alarms,
+or the smoothed index is over the event limit. Learning is gated by events and not by alarms: a
+gate at every alarm lets only small scores in, so limits shrink and alarms breed alarms. Outside
+events each limit moves by adaptive conformal steps, up by 0.05 sd (1 − α) at an alarm and down by
+0.05 sd α else, so that the long-run share of alarms is α whatever the law of the scores
+(Gibbs and Candès 2021). During an event it is held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kernelstream.monitor.limits import Limits, smooth
+from kernelstream.storage import stored
+
+STEP = 0.05  # of an adaptive conformal step, in deviations of the score
+ALARMS, WINDOW = 3, 5  # alarms among the last rows that make an event
+
+
+@stored
+@dataclass(frozen=True)
+class Watch:
+    """What the next decision depends on, besides the model.
+
+    ``owed`` are the conformal steps of the rows of the present event, for the index and for its
+    smoothed version: an event that ends within the quarantine was a false alarm, and its alarms
+    count after all. Else alarms that come in bursts would be counted too rarely, and the false
+    alarm rate settle above α.
+    """
+
+    level: float  # the smoothed log index
+    recent: tuple[bool, ...]  # alarms of the last rows
+    shift: tuple[float, float]  # of the limits of the index and of the smoothed index
+    owed: tuple[float, float]
+    event: int  # id of the present event; 0: none
+    n_events: int
+    event_rows: int  # rows of the present event so far
+
+    @classmethod
+    def begin(cls, limits: Limits) -> Watch:
+        """Before the first row: nothing suspicious."""
+        return cls(limits.index.mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0)
+
+    def quiet(self, limits: Limits) -> Watch:
+        """The same limits, with no event and no memory of alarms."""
+        return replace(
+            self, level=limits.index.mean, recent=(), owed=(0.0, 0.0), event=0, event_rows=0
+        )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Numbers of the decision that do not change along the stream."""
+
+    alpha: float
+    smoothed: bool  # whether the smoothed index raises the alarm
+    adapts: bool
+    patience: int  # rows: a shorter event was a false alarm
+    base: tuple[float, float]  # limits of the index and of the smoothed index, before their shift
+
+    @classmethod
+    def of(cls, limits: Limits, alpha: float, smoothed: bool, adapts: bool, patience: int) -> Rule:
+        """The rule for given limits."""
+        base = (limits.index.limit(alpha), limits.smoothed.limit(alpha))
+        return cls(alpha, smoothed, adapts, patience, base)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was decided about one row, with the limits it was decided by (as logarithms)."""
+
+    level: float
+    limits: tuple[float, float]
+    event_limit: float
+    alarm: bool
+    event: int
+
+
+def decide(
+    watch: Watch, log_index: float, limits: Limits, rule: Rule, counts: bool, trusted: bool = False
+) -> tuple[Watch, Verdict]:
+    """Judge one row by limits of before it, then let the limits learn from it.
+
+    A row that does not count (values are missing) moves no limit; a row that the caller trusts is
+    in no event.
+    """
+    level = smooth(watch.level, log_index, limits.index, limits.smoothing)
+    limit = (rule.base[0] + watch.shift[0], rule.base[1] + watch.shift[1])
+    event_limit = limits.event + max(watch.shift[1], 0.0)
+    over = (log_index > limit[0], level > limit[1])
+    alarm = over[1] if rule.smoothed else over[0]
+    recent = (*watch.recent, alarm)[-WINDOW:]
+    in_event = not trusted and (sum(recent) >= ALARMS or level > event_limit)
+
+    n_events, event = watch.n_events, 0
+    if in_event:
+        n_events += watch.event == 0
+        event = watch.event or n_events
+    steps = (0.0, 0.0)
+    if rule.adapts and counts:
+        steps = (
+            STEP * limits.index.deviation * (over[0] - rule.alpha),
+            STEP * limits.smoothed.deviation * (over[1] - rule.alpha),
+        )
+    shift, owed = watch.shift, watch.owed
+    if in_event:
+        owed = (owed[0] + steps[0], owed[1] + steps[1])
+    else:
+        if watch.event and watch.event_rows < rule.patience:
+            steps = (steps[0] + owed[0], steps[1] + owed[1])
+        shift, owed = (shift[0] + steps[0], shift[1] + steps[1]), (0.0, 0.0)
+    after = Watch(
+        level, recent, shift, owed, event, n_events, watch.event_rows + 1 if in_event else 0
+    )
+    return after, Verdict(level, limit, event_limit, bool(alarm), event)
