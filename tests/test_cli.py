@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from kernelstream import StreamingKernelPCA, load, storage
+from kernelstream import StreamingKernelPCA, StreamingKernelRidge, load, storage
 from kernelstream.cli.app import app
 from kernelstream.cli.failures import BUSY, CHANGED, DATA, MODEL, WRITE, CommandError
 from kernelstream.cli.modelfile import locked
@@ -367,6 +367,14 @@ def test_files_that_are_no_models(data: Path) -> None:
     whole = Path("m.safetensors").read_bytes()
     Path("cut.safetensors").write_bytes(whole[: len(whole) // 2])
     assert "Cannot load" in said(run("info", "cut.safetensors", code=MODEL))
+
+
+def test_models_that_are_no_kernel_pca(data: Path, X: np.ndarray) -> None:
+    StreamingKernelRidge(basis=20, random_state=0).fit(X, X[:, 0]).save("r.safetensors")
+    assert outcome("info", "r.safetensors")["kind"] == "StreamingKernelRidge"
+    for command in ("update", "transform", "score"):
+        result = run(command, "r.safetensors", "x.parquet", code=MODEL)
+        assert "holds a StreamingKernelRidge" in said(result)
 
 
 def test_a_model_of_another_version(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

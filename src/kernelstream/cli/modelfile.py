@@ -47,8 +47,8 @@ class Stored:
             raise
 
 
-def read(path: Path) -> Stored:
-    """Read a model file; a file that is none fails with the reason."""
+def read(path: Path, any_kind: bool = False) -> Stored:
+    """Read a model file; a file that is none, or no kernel PCA, fails with the reason."""
     if not path.exists():
         raise CommandError(MODEL, f"There is no model {path}.")
     try:
@@ -60,6 +60,12 @@ def read(path: Path) -> Stored:
         estimator = from_content(content, path)
     except ValueError as problem:
         raise CommandError(MODEL, str(problem)) from problem
+    if not (any_kind or isinstance(estimator, StreamingKernelPCA)):
+        raise CommandError(
+            MODEL,
+            f"{path} holds a {type(estimator).__name__}, which this command does not know: use it "
+            "in Python, with kernelstream.load.",
+        )
     names = content.get("feature_names")
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
