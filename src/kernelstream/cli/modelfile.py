@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import is_classifier, is_regressor
+
 from kernelstream import __version__, storage
 from kernelstream.cli.failures import BUSY, MODEL, WRITE, CommandError
 from kernelstream.estimator import StreamingKernelPCA, from_content
@@ -60,7 +62,9 @@ def read(path: Path, any_kind: bool = False) -> Stored:
         estimator = from_content(content, path)
     except ValueError as problem:
         raise CommandError(MODEL, str(problem)) from problem
-    if not (any_kind or isinstance(estimator, StreamingKernelPCA)):
+    # Regressions are built on kernel PCA, but learn nothing without targets.
+    needs_targets = is_regressor(estimator) or is_classifier(estimator)
+    if not any_kind and (needs_targets or not isinstance(estimator, StreamingKernelPCA)):
         raise CommandError(
             MODEL,
             f"{path} holds a {type(estimator).__name__}, which this command does not know: use it "
