@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from kernelstream import StreamingKernelPCA, load, storage
+from kernelstream import StreamingKernelPCA, StreamingKernelRidge, load, storage
 from kernelstream.cli.app import app
-from kernelstream.cli.failures import BUSY, CHANGED, DATA, MODEL, WRITE
+from kernelstream.cli.failures import BUSY, CHANGED, DATA, MODEL, WRITE, CommandError
 from kernelstream.cli.modelfile import locked
 from kernelstream.cli.parameters import part, seconds
+from kernelstream.cli.run import Rejects
+from kernelstream.sources import BadRow
 
 COMMANDS = (
     "fit",
@@ -160,6 +162,7 @@ def test_standard_input_and_limit(data: Path, X: np.ndarray) -> None:
         (["--tracker", "hebbian", "--components", "0.9"], "give n_components as an integer"),
         (["--checkpoint-every", "soon"], "write 60s, 5m or 1h"),
         (["--kernel", "linear", "--gamma", "1"], "has no gamma"),
+        (["--monitor", "--resume", "--gamma", "1"], "leave out --gamma, --resume"),
     ],
 )
 def test_wrong_usage_is_told_before_anything_happens(
@@ -366,6 +369,14 @@ def test_files_that_are_no_models(data: Path) -> None:
     assert "Cannot load" in said(run("info", "cut.safetensors", code=MODEL))
 
 
+def test_models_that_are_no_kernel_pca(data: Path, X: np.ndarray) -> None:
+    StreamingKernelRidge(basis=20, random_state=0).fit(X, X[:, 0]).save("r.safetensors")
+    assert outcome("info", "r.safetensors")["kind"] == "StreamingKernelRidge"
+    for command in ("update", "transform", "score"):
+        result = run(command, "r.safetensors", "x.parquet", code=MODEL)
+        assert "holds a StreamingKernelRidge" in said(result)
+
+
 def test_a_model_of_another_version(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "VERSION", 99)
     fitted()
@@ -422,9 +433,27 @@ def test_a_disk_that_is_full_when_the_model_is_written(
 
     monkeypatch.setattr("os.fsync", full)
     result = run("update", "m.safetensors", "x.parquet", code=WRITE)
-    assert "there is no room to write" in said(result)
+    assert "m.safetensors: there is no room to write" in said(result)
     assert Path("m.safetensors").read_bytes() == before
     assert sorted(p.name for p in data.iterdir()) == ["m.safetensors", "x.parquet"]
+
+
+def test_the_list_of_rejects_is_cut_back_to_the_checkpoint(tmp_path: Path) -> None:
+    """Rows that were listed after the last checkpoint are met again: they must not stand twice."""
+    path = tmp_path / "rejects.ndjson"
+    rows = [BadRow("x.csv", i, "a", "the value is missing", "") for i in (3, 7, 9)]
+    rejects = Rejects(path, 0)
+    at_checkpoint = rejects.add(tuple(rows[:2]))
+    rejects.add(tuple(rows[2:]))
+    rejects.close()
+    whole = path.read_bytes()
+    again = Rejects(path, at_checkpoint)
+    again.add(tuple(rows[2:]))
+    again.close()
+    assert path.read_bytes() == whole and whole.count(b"\n") == 3
+    path.unlink()
+    with pytest.raises(CommandError, match="not the list of rejects"):
+        Rejects(path, at_checkpoint)
 
 
 # --- small things

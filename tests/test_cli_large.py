@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ ALLOWED = 400 * MEGABYTE
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("large")
     names = [f"c{i}" for i in range(N_COLUMNS)]
     for part in range(N_FILES):
@@ -34,7 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         table = table.append_column("id", pa.array(np.arange(len(X)) + part * len(X)))
         # one row group a file: a reader that takes a group at a time would need 130 MB for it
         pq.write_table(table, path / f"{part}.parquet", row_group_size=len(X))
-    return path
+    yield path
+    shutil.rmtree(path)  # pytest would keep it for three runs
 
 
 def limited() -> None:

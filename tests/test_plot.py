@@ -10,6 +10,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 
 matplotlib.use("Agg")
@@ -98,6 +99,17 @@ def test_contours(model: StreamingKernelPCA, X: np.ndarray) -> None:
         plot.contours(StreamingKernelPCA(2, basis=20, random_state=0).fit(np.hstack([X, X])))
     with pytest.raises(ValueError, match="between 0 and 3"):
         plot.contours(model, component=4)
+
+
+def test_models_of_data_frames(X: np.ndarray) -> None:
+    table = pd.DataFrame(X, columns=["flow", "heat"])
+    model = StreamingKernelPCA(2, basis=20, random_state=0).fit(table)
+    assert drawn(plot.contours(model, table)).get_ylabel() == "heat"
+    assert drawn(plot.basis(model, table)).get_xlabel() == "flow"
+    assert list(model.feature_names_in_) == ["flow", "heat"]
+    drawn(plot.embedding(model, table))
+    three = table.assign(load=table["flow"] ** 2)
+    drawn(plot.basis(StreamingKernelPCA(2, basis=20, random_state=0).fit(three), three))
 
 
 def test_basis_in_the_plane_on_components_and_as_pictures(

@@ -75,6 +75,12 @@ def test_nothing_is_loaded_from_elsewhere(model: StreamingKernelPCA, X: np.ndarr
     assert len(page) > 500_000  # Bokeh itself is inside
 
 
+def test_models_of_data_frames(X: np.ndarray) -> None:
+    table = pd.DataFrame(X, columns=[f"sensor {i}" for i in range(16)])
+    model = StreamingKernelPCA(2, basis=20, gamma=0.03, random_state=0).fit(table)
+    assert "sensor 7" in html(model, table) and "sensor 7" in html(model)
+
+
 def test_pages_without_rows_and_without_points(X: np.ndarray, model: StreamingKernelPCA) -> None:
     page = html(model)
     assert "The points of the basis; no rows were given." in page

@@ -22,6 +22,7 @@ from kernelstream.cli.failures import DATA, CommandError, leave_closed_pipe, rep
 from kernelstream.cli.judges import Judge, judge_for, monitor_class
 from kernelstream.cli.modelfile import history, locked
 from kernelstream.cli.parameters import column_list, seconds
+from kernelstream.cli.run import Rejects
 from kernelstream.cli.terminal import Screen, facts_table, plain
 from kernelstream.sources import Source
 from kernelstream.sources.text import is_json_number
@@ -262,13 +263,22 @@ def number(value: Any) -> float | None:
 
 
 def fit_monitor(
-    source: Source, output: Path, alpha: float, lags: int, basis: str, seed: int, screen: Screen
+    source: Source,
+    output: Path,
+    alpha: float,
+    lags: int,
+    basis: str,
+    seed: int,
+    rejects: Path | None,
+    screen: Screen,
 ) -> None:
     """``fit --monitor``: learn normal operation from rows in the order of time."""
     if not basis.isdigit():
         raise CommandError(2, f"--monitor takes a number of points as its basis; got {basis!r}.")
     began, blocks, bad, size = time.perf_counter(), [], 0, 0
+    listing = Rejects(rejects, 0)
     for block in source:
+        listing.add(block.bad)
         blocks.append(block.X.astype(float))
         bad, size = bad + len(block.bad), size + blocks[-1].nbytes
         if size > MOST_BYTES:
@@ -277,6 +287,7 @@ def fit_monitor(
                 f"Normal operation must fit into memory ({MOST_BYTES >> 30} GiB): end earlier "
                 "with --limit, or choose columns.",
             )
+    listing.close()
     rows = np.concatenate(blocks) if blocks else np.empty((0, len(source.names)))
     made = monitor_class()(alpha, lags=lags, basis=int(basis), random_state=seed).fit(rows)
     if source.named:

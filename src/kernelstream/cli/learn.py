@@ -150,14 +150,22 @@ def fit(
             columns, exclude, limit, on_bad_rows, format, array, delimiter, header, weight_column
         )
         every = parameters.seconds(checkpoint_every)
-        if monitor and (every is not None or resume):
-            raise CommandError(
-                2, "--monitor learns in memory: it has no checkpoints to go on from."
+        if monitor:
+            require_plain(
+                kernel=kernel != "rbf",
+                gamma=gamma is not None,
+                tracker=tracker != "covariance",
+                forgetting=forgetting is not None,
+                standardize=standardize,
+                weight_column=weight_column is not None,
+                passes=passes is not None,
+                checkpoint_every=every is not None,
+                resume=resume,
             )
         with locked(output):
             source = Source(sources, **read_options, dtype=dtype.value)
             if monitor:
-                fit_monitor(source, output, alpha, lags, basis, seed, screen)
+                fit_monitor(source, output, alpha, lags, basis, seed, rejects, screen)
                 return
             names = source.names if source.named else None
             identity = {
@@ -233,6 +241,17 @@ def update(
                 screen.result({"model": str(target), "complete": True})
                 return
             finish(run, before, screen)
+
+
+def require_plain(**given: bool) -> None:
+    """Refuse options that a monitor, which chooses for itself, would have to ignore."""
+    wrong = [f"--{name.replace('_', '-')}" for name, is_given in given.items() if is_given]
+    if wrong:
+        raise CommandError(
+            2,
+            "--monitor learns in memory and chooses kernel and scale itself: leave out "
+            f"{', '.join(wrong)}.",
+        )
 
 
 def for_model(stored: Stored, sources: list[str], read_options: dict[str, Any]) -> Source:

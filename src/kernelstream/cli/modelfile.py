@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
 from kernelstream import __version__, storage
 from kernelstream.cli.failures import BUSY, MODEL, WRITE, CommandError
@@ -42,11 +42,15 @@ class Stored:
         content["origin"] = json.dumps(self.origin, sort_keys=True)
         if self.progress is not None:
             content["progress"] = json.dumps(self.progress, sort_keys=True)
-        storage.save(path, content)
+        try:
+            storage.save(path, content)
+        except OSError as problem:
+            problem.filename = problem.filename or str(path)  # a full disk does not say where
+            raise
 
 
-def read(path: Path) -> Stored:
-    """Read a model file; a file that is none fails with the reason."""
+def read(path: Path, any_kind: bool = False) -> Stored:
+    """Read a model file; a file that is none, or no kernel PCA, fails with the reason."""
     if not path.exists():
         raise CommandError(MODEL, f"There is no model {path}.")
     try:
@@ -58,6 +62,14 @@ def read(path: Path) -> Stored:
         estimator = from_content(content, path)
     except ValueError as problem:
         raise CommandError(MODEL, str(problem)) from problem
+    # Regressions are built on kernel PCA, but learn nothing without targets.
+    needs_targets = is_regressor(estimator) or is_classifier(estimator)
+    if not any_kind and (needs_targets or not isinstance(estimator, StreamingKernelPCA)):
+        raise CommandError(
+            MODEL,
+            f"{path} holds a {type(estimator).__name__}, which this command does not know: use it "
+            "in Python, with kernelstream.load.",
+        )
     names = content.get("feature_names")
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
@@ -78,13 +90,6 @@ def kind_of(path: Path) -> str:
         return str(storage.load(path).get("estimator"))
     except ValueError as problem:
         raise CommandError(MODEL, str(problem)) from problem
-
-
-def named(stored: Stored) -> StreamingKernelPCA:
-    """The estimator with the names of its features, for reports and pictures."""
-    if stored.names is not None:
-        stored.estimator.feature_names_in_ = np.array(stored.names, dtype=object)
-    return stored.estimator
 
 
 def history(sources: list[str], rows: int, bad: int, **more: Any) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def info(
         if kind_of(model) == "KernelMonitor":
             show_monitor(model, screen)
             return
-        stored = read(model)
+        stored = read(model, any_kind=True)
         facts = facts_of(stored, model)
         certificate = stored.estimator.certificate_
         screen.result(

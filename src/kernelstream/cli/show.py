@@ -19,7 +19,7 @@ from kernelstream import StreamingKernelPCA, storage
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import CommandError, reported
 from kernelstream.cli.learn import for_model
-from kernelstream.cli.modelfile import named, read, require_writable
+from kernelstream.cli.modelfile import read, require_writable
 from kernelstream.cli.models import facts_of, summary
 from kernelstream.cli.parameters import image_shape as parse_shape
 from kernelstream.cli.terminal import Screen, Watch
@@ -76,7 +76,7 @@ def report(
             with Watch(screen, source, "looking at rows") as watch:
                 observed = observe(stored.estimator, labelled(source, color, watch))
         page = html(
-            named(stored) if observed is None else stored.estimator,
+            stored.estimator,
             observed=observed,
             image_shape=shape,
             title=title or f"Kernel PCA: {model.name}",

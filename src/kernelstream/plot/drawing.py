@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
 import numpy as np
+
+from kernelstream.estimator import StreamingKernelPCA
 
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
 
@@ -53,3 +56,13 @@ def is_ink(images: np.ndarray) -> bool:
     """
     low, high = float(np.min(images)), float(np.max(images))
     return bool(np.median(images) <= low + 0.1 * (high - low))
+
+
+def nameless(model: StreamingKernelPCA) -> StreamingKernelPCA:
+    """The same model without the names of its features, for rows that are plain arrays.
+
+    scikit-learn would warn that these have no names, where the rows are ours.
+    """
+    bare = copy.copy(model)
+    bare.__dict__.pop("feature_names_in_", None)
+    return bare

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, is_ink, plainly
+from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, is_ink, nameless, plainly
 
 MOST_KINDS = 20
 
@@ -198,7 +198,7 @@ def contours(
     a = np.linspace(low[0] - margin[0], high[0] + margin[0], resolution)
     b = np.linspace(low[1] - margin[1], high[1] + margin[1], resolution)
     grid = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2).astype(rows.dtype)
-    scores = to_host(model.transform(grid))[:, component].reshape(resolution, resolution)
+    scores = to_host(nameless(model).transform(grid))[:, component].reshape(resolution, resolution)
     largest = float(np.abs(scores).max()) or 1.0
     ax.contourf(a, b, scores, levels, cmap="RdBu_r", alpha=0.55, vmin=-largest, vmax=largest)
     ax.contour(a, b, scores, levels, colors=INK, linewidths=0.5)
@@ -263,7 +263,8 @@ def basis(
         ax.set_title(title, loc="left")
         return ax
     flat = model.n_features_in_ == 2
-    place = (lambda rows: rows) if flat else (lambda rows: to_host(model.transform(rows))[:, :2])
+    bare = nameless(model)
+    place = (lambda rows: rows) if flat else (lambda rows: to_host(bare.transform(rows))[:, :2])
     if not flat and model.n_components_ < 2:
         raise ValueError("The model has one component: two are needed to place the points.")
     if X is not None:

@@ -12,7 +12,7 @@ from bokeh.resources import Resources
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.plot.drawing import short_numbers
+from kernelstream.plot.drawing import nameless, short_numbers
 from kernelstream.report.figures import colours_of_kinds, embedding, errors, scree
 from kernelstream.report.observe import Observed, observe
 from kernelstream.report.thumbnails import data_uri, grey_levels
@@ -83,6 +83,8 @@ def html(
     str
         HTML with everything inside.
     """
+    names = getattr(model, "feature_names_in_", None)
+    model = nameless(model)
     if X is not None:
         X = np.asarray(X)
         rows: np.ndarray = X
@@ -110,7 +112,7 @@ def html(
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLE}</style>{resources.render()}{script}</head>"
         f"<body><main>{head(model, title)}{body(model, places, thumbs, observed)}"
-        f"{tables(model, history)}</main></body></html>\n"
+        f"{tables(model, names, history)}</main></body></html>\n"
     )
 
 
@@ -203,7 +205,9 @@ def thumbnails(model: StreamingKernelPCA, shape: tuple[int, int]) -> str:
     return f"<div class=thumbs>{shown}</div>{rest}"
 
 
-def tables(model: StreamingKernelPCA, history: Sequence[tuple[str, str]]) -> str:
+def tables(
+    model: StreamingKernelPCA, names: Sequence[str] | None, history: Sequence[tuple[str, str]]
+) -> str:
     """Certificate and parameters in words."""
     parts = model._model.parts
     parameters = [
@@ -216,7 +220,6 @@ def tables(model: StreamingKernelPCA, history: Sequence[tuple[str, str]]) -> str
         ("seed", str(parts.seed)),
         *history,
     ]
-    names = getattr(model, "feature_names_in_", None)
     if names is not None:
         more = f" … and {len(names) - 30} more" if len(names) > 30 else ""
         parameters.append(("features", ", ".join(map(str, names[:30])) + more))
