@@ -5,6 +5,7 @@ PYTHON  ?= python3
 WORKERS ?= 2
 TORCH   ?= 2.13.0
 DATA    ?=
+OUT     ?=
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
@@ -58,11 +59,10 @@ $(TORCH_STAMP): $(STAMP)
 	@touch $@
 
 test-torch: $(TORCH_STAMP) ## install PyTorch, test the array namespaces with it
-	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/test_arrays.py
+	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/test_arrays.py tests/test_devices.py
 
-bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH is a folder with mnist.npz
-	$(BIN)/python -m benchmarks.peers $(if $(DATA),--data $(DATA))
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.methods
+bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnist.npz, OUT=PATH for pictures
+	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT) --json $(OUT)/benchmark.json --markdown $(OUT)/benchmark.md)
 
 reproduce: $(STAMP) ## the papers' experiments again; DATA=PATH is a folder with mnist.npz and so on
 	$(ONE_THREAD) $(BIN)/python -m reproductions $(if $(DATA),--data $(DATA))

@@ -16,8 +16,10 @@ import scipy.linalg
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.peers import COMPONENTS, GAMMA
+from benchmarks.data import GAMMA
 from kernelstream import StreamingKernelPCA, kernels
+
+COMPONENTS = 50
 
 
 def exact_eigenvalues(rows: np.ndarray) -> np.ndarray:

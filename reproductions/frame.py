@@ -59,16 +59,24 @@ _BSDS = (
     "145014 145053 147021 151087 153077 153093 156079 159029 159045 159091 16052 161062 163062 "
     "164074 166081 169012 170054 173036 176035 176039 178054 183055 183087 187003"
 )
-_BSDS_URL = "https://raw.githubusercontent.com/BIDS/BSDS500/master/BSDS500/data/images/train"
+# The first 20 test images in landscape format.
+_BSDS_TEST = (
+    "100007 100039 100099 10081 101027 102062 103006 103029 103078 105027 106005 106047 107014 "
+    "107045 107072 108004 108036 108069 109055 112056"
+)
+_BSDS_URL = "https://raw.githubusercontent.com/BIDS/BSDS500/master/BSDS500/data/images"
 
 
 def _fetch_natural_images() -> dict[str, np.ndarray]:
     from PIL import Image
 
-    def grey(name: str) -> np.ndarray:
-        return np.asarray(Image.open(_download(f"{_BSDS_URL}/{name}.jpg")).convert("L"))
+    def grey(folder: str, name: str) -> np.ndarray:
+        return np.asarray(Image.open(_download(f"{_BSDS_URL}/{folder}/{name}.jpg")).convert("L"))
 
-    return {"bsds_train": np.stack([grey(name) for name in _BSDS.split()])}
+    return {
+        "bsds_train": np.stack([grey("train", name) for name in _BSDS.split()]),
+        "bsds_test": np.stack([grey("test", name) for name in _BSDS_TEST.split()]),
+    }
 
 
 def _fetch_frey() -> dict[str, np.ndarray]:
@@ -111,8 +119,8 @@ SOURCES = {
         _fetch_mnist,
     ),
     "natural_images": Source(
-        "bsds_train (50, 321, 481) uint8 and others",
-        "BSDS500, https://github.com/BIDS/BSDS500 (train images as grey values)",
+        "bsds_train (50, 321, 481) and bsds_test (20, 321, 481), uint8",
+        "BSDS500, https://github.com/BIDS/BSDS500 (images as grey values)",
         _fetch_natural_images,
     ),
     "frey": Source(
@@ -124,6 +132,11 @@ SOURCES = {
         "d00 (500, 52) and d00_te … d21_te (960, 52) float32",
         "Braatz's files, https://github.com/camaramm/tennessee-eastman-profBraatz",
         _fetch_tennessee_eastman,
+    ),
+    "yale_b": Source(
+        "images (2414, 96, 84) uint8, subject (2414,)",
+        "Extended Yale Face Database B, cropped: "
+        "http://vision.ucsd.edu/~leekc/ExtYaleDatabase/ExtYaleB.html, averaged over 2×2 pixels",
     ),
 }
 

@@ -278,14 +278,15 @@ def test_arguments_are_not_changed(kernel: Kernel) -> None:
     assert np.array_equal(Y, Y_before)
 
 
-def test_of_squared_distances_shares_the_product() -> None:
+def test_of_scaled_distances_shares_the_product() -> None:
     X, Y = rows(9).astype(np.float32), rows(4, seed=1)
     for kernel in STATIONARY:
         if isinstance(kernel, Euclidean):
-            sq = kernel.squared_distances(X, Y)
-            np.testing.assert_allclose(sq, pairwise.euclidean_distances(X, Y) ** 2, rtol=1e-4)
+            sq = kernel.scaled_distances(X, Y)
+            exact = kernel.distance_scale * pairwise.euclidean_distances(X, Y) ** 2
+            np.testing.assert_allclose(sq, exact, rtol=1e-4)
             assert sq.dtype == (np.float64 if kernel.in_float64 else np.float32)
-            K = kernel.of_squared_distances(sq).astype(np.float32)
+            K = kernel.of_scaled_distances(sq).astype(np.float32)
             assert np.array_equal(K, kernel.block(X, Y))
 
 

@@ -61,6 +61,53 @@ def test_honeine_on_digits(tmp_path: Path) -> None:
     assert {picture.name for picture in tmp_path.iterdir()} == {"figure_4.png", "figure_5.png"}
 
 
+def test_honeine_denoising(tmp_path: Path) -> None:
+    from reproductions.honeine_2012 import denoising, run
+
+    found = frame.plain(denoising.experiment(MadeUpDigits(), tmp_path))
+    assert found["n_train"] == 45
+    assert len(run.claims_on_denoising(found)) == 4
+    assert (tmp_path / "figure_6.png").exists()
+
+
+def made_up_faces() -> dict[str, np.ndarray]:
+    """Yale B in shape and names: three persons of smooth noise under changing light."""
+    rng = np.random.default_rng(0)
+    persons = np.cumsum(np.cumsum(rng.normal(size=(3, 96, 84)), axis=1), axis=2)
+    subject = np.arange(180) % 3
+    images = persons[subject] * rng.uniform(0.5, 1.5, size=(180, 1, 1))
+    images = (images - images.min()) / np.ptp(images)
+    return {"images": (255 * images).astype(np.uint8), "subject": subject}
+
+
+def test_kim_on_faces_and_photographs(tmp_path: Path) -> None:
+    from reproductions.kim_2003 import faces, photographs, run
+
+    found = frame.plain(faces.experiment(made_up_faces(), tmp_path, tiny=True))
+    assert len(run.claims_on_faces(found)) == 4
+    rng = np.random.default_rng(0)
+    images = np.cumsum(rng.normal(size=(4, 80, 90)), axis=2)
+    images = (255 / (1 + np.exp(-images))).astype(np.uint8)
+    arrays = {"bsds_train": images[:3], "bsds_test": images[3:]}
+    found = frame.plain(photographs.experiment(arrays, tmp_path, full=False, tiny=True))
+    assert len(run.claims_on_photographs(found)) == 4
+    assert {picture.name for picture in tmp_path.iterdir()} == {
+        "figure_2.png",
+        "figure_3.png",
+        "figure_5.png",
+    }
+
+
+def test_chin_and_suter_on_faces(tmp_path: Path) -> None:
+    from reproductions.chin_suter_2006 import eigenfaces
+
+    found = frame.plain(eigenfaces.experiment(made_up_faces(), tmp_path, tiny=True))
+    assert found["test"] == 100
+    assert len(eigenfaces.claims(found, frame.claim)) == 6
+    assert eigenfaces.claims(None, frame.claim) == []
+    assert (tmp_path / "table_2.png").exists()
+
+
 def test_missing_data_says_what_and_where(tmp_path: Path) -> None:
     with pytest.raises(frame.MissingDataError, match=r"mnist\.npz.*is missing.*fetch_openml"):
         frame.Data(tmp_path).load("mnist")

@@ -13,13 +13,14 @@ from reproductions.honeine_2012 import pictures
 from reproductions.honeine_2012.evolution import follow, gamma
 
 SIGMA, NU, ETA, R, N = 8.5, 0.55, 1.0, 50, 22_000
+VARIANCE, STEP, ETA_INVERSION = 0.1, 100.0, 10.0
 
 
 def noisy_digits(images: np.ndarray, seed: int, clipped: bool = True) -> np.ndarray:
     """Images in random order with noise of variance 0.1, and pixels back in [0, 1]."""
     rng = np.random.default_rng(seed)
     images = images[rng.permutation(len(images))].astype(np.float32) / 255
-    images += rng.normal(scale=np.sqrt(0.1), size=images.shape).astype(np.float32)
+    images += rng.normal(scale=np.sqrt(VARIANCE), size=images.shape).astype(np.float32)
     return np.clip(images, 0, 1, out=images) if clipped else images
 
 
@@ -31,10 +32,15 @@ def exact(basis: Any) -> StreamingKernelPCA:
     return StreamingKernelPCA(R, kernel="rbf", gamma=gamma(SIGMA), basis=basis, random_state=0)
 
 
-def experiment(data: Data, seeds: range, out: Path) -> dict[str, Any]:
+def one_two_three(data: Data) -> np.ndarray:
+    """All images of the digits 1, 2 and 3, as rows of pixels."""
     arrays = data.load("mnist")
     images = np.concatenate([arrays["x_train"], arrays["x_test"]]).reshape(-1, 784)
-    images = images[np.isin(np.concatenate([arrays["y_train"], arrays["y_test"]]), [1, 2, 3])]
+    return images[np.isin(np.concatenate([arrays["y_train"], arrays["y_test"]]), [1, 2, 3])]
+
+
+def experiment(data: Data, seeds: range, out: Path) -> dict[str, Any]:
+    images = one_two_three(data)
     n = min(N, len(images))
     sizes = [
         len(online(n).partial_fit(noisy_digits(images, seed)[:n]).basis_points_) for seed in seeds

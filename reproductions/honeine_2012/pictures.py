@@ -196,6 +196,18 @@ def digits_mean(curve: Any, path: Path) -> None:
     save(figure, path)
 
 
+@styled()
+def denoised(rows: dict[str, np.ndarray], count: int, path: Path) -> None:
+    """Figure 6: the same images in every row, cleaned in another way."""
+    figure, axes = subplots(len(rows), 1, figsize=(6.4, 0.98 * len(rows)))
+    for axis, (name, images) in zip(axes, rows.items(), strict=True):
+        strip = np.hstack(list(images[:count].reshape(count, 28, 28)))
+        axis.imshow(strip, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        axis.set_title(name, loc="left", fontsize=8)
+        axis.set_axis_off()
+    save(figure, path)
+
+
 def shaded(r: int) -> Iterator[tuple[int, Any]]:
     """The functions from the last to the first, and a blue that darkens towards the first."""
     shades = LinearSegmentedColormap.from_list("order", ["#003A5D", BLUE, "#BFD9EA"])

@@ -15,6 +15,7 @@ from kernelstream import rounding
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
+    like,
     namespace_of,
     row_norms_squared,
     take_rows,
@@ -30,8 +31,8 @@ from kernelstream.trackers.base import padded
 # Rows whose missed parts are looked at together: more is tighter and dearer. As many as there are
 # points, so that the work for a row stays in proportion to that of the fold.
 FEWEST_ROWS, MOST_ROWS = 128, 512
-# The error of float32 coordinates is measured in the first blocks, then in every fourth.
-FIRST_MEASURED, MEASURED_EVERY = 8, 4
+# The error of float32 coordinates is measured in the first blocks, then now and then.
+FIRST_MEASURED, MEASURED_EVERY = 8, 16
 
 
 def blank_ledger(parts: Parts) -> Ledger:
@@ -47,9 +48,12 @@ def enter(
 ) -> Ledger:
     """Enter the energies of a block; rows before the last admitted point become stale with it."""
     n = int(block.Z.shape[0])
-    w = np.ones(n) if weights is None else weights
-    energy = w * to_host(block.energy).astype(float)
-    missed = w * to_host(block.residual).astype(float)
+    n_orders = len(state.ledger.fresh_orders)
+    w = weights
+    if w is None:  # wanted row by row, or not at all
+        w = np.ones(n if n_orders or block.admitted else 0)
+    # added up where the rows are: a device hands over sums, not rows
+    on_device = None if weights is None else like(weights, block.residual)
     ledger = replace(
         state.ledger,
         blocks=state.ledger.blocks + 1,
@@ -65,21 +69,31 @@ def enter(
             extent=max(ledger.extent, extent),
             deviation=max(ledger.deviation, deviation),
         )
-    n_orders = len(ledger.fresh_orders)
-    points = np.zeros(n, dtype=bool)
-    points[list(block.admitted)] = True
     for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
         if rows.stop > rows.start:
-            orders, total = spectrum(parts, state, X[rows, :], block, rows, w, n_orders)
+            orders, total = None, 0.0
+            if n_orders:
+                orders, total = spectrum(parts, state, X[rows, :], block, rows, w, n_orders)
+            points = [i for i in block.admitted if rows.start <= i < rows.stop]
             ledger = ledger.fold(
-                float(energy[rows].sum()),
-                max(float(missed[rows].sum()), total),
+                weighted_total(block.energy[rows], on_device, rows),
+                max(weighted_total(block.residual[rows], on_device, rows), total),
                 orders,
-                exact=float(energy[rows][points[rows]].sum()),
+                exact=float((w[points] * to_host(take_rows(block.energy, points))).sum())
+                if points
+                else 0.0,
             )
         if block.admitted and rows.start == 0:
             ledger = grown(ledger, state, block, w)
     return ledger
+
+
+def weighted_total(values: Array, weights: Array | None, rows: slice) -> float:
+    """Σ w v over some rows, in float64."""
+    xp = namespace_of(values)
+    if weights is None:
+        return float(xp.sum(values, dtype=xp.float64))
+    return float(xp.sum(to_float64(values) * weights[rows]))
 
 
 def grown(ledger: Ledger, state: State, block: Projection, w: np.ndarray) -> Ledger:
@@ -110,15 +124,13 @@ def spectrum(
     rows: slice,
     weights: np.ndarray,
     n_orders: int,
-) -> tuple[np.ndarray | None, float]:
+) -> tuple[np.ndarray, float]:
     """κ_1 … κ_K of the missed parts of some rows, added over pieces of them, and their trace.
 
     κ_k is subadditive, so the sum over pieces bounds κ_k of the whole. The missed part of a row
     that was expressed before the last point was admitted also has a part inside the span, h − z
     with h the coordinates it would have now: the Gram matrix is k(X,X) − HHᵀ + (H−Z)(H−Z)ᵀ.
     """
-    if n_orders == 0:
-        return None, 0.0
     orders, total = np.zeros(n_orders), 0.0
     Z, w = to_float64(block.Z[rows, :]), weights[rows]
     early = bool(block.admitted) and rows.start < block.fresh_from
@@ -148,7 +160,8 @@ def measured_deviation(parts: Parts, state: State, X: Array, block: Projection) 
     seen = state.ledger.blocks
     if span is None or block.admitted or (seen >= FIRST_MEASURED and seen % MEASURED_EVERY):
         return 0.0
-    largest = int(np.argmax(to_host(row_norms_squared(X))))
+    norms = row_norms_squared(X)
+    largest = int(namespace_of(norms).argmax(norms))
     chosen = np.array([0, largest])
     rows = to_float64(as_dense(take_rows(X, chosen)))
     exact = to_host(parts.kernel.block(rows, to_float64(span.points)) @ span.factor)

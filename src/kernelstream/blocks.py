@@ -7,42 +7,65 @@ the rows. A query folds the waiting rows on the side and forgets that it did.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, largest_entry, take_rows, to_host
+from kernelstream.backends.arrays import (
+    Array,
+    as_dense,
+    largest_entry,
+    namespace_of,
+    on_accelerator,
+    row_norms_squared,
+    take_rows,
+    to_float64,
+    to_host,
+)
+from kernelstream.backends.devices import ahead, memory_explained, preferred_rows
 from kernelstream.backends.draws import generator
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
-from kernelstream.model import Model, Rows, Standard, Waiting
+from kernelstream.model import Model, Parts, Rows, Standard, Waiting
 from kernelstream.stream import begin, blank, fold, keep_signs, rebase
 from kernelstream.view import View, look
 
+# Variance below this share of the energy is lost in the factor of the basis, whose rank ends at
+# 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
+HIDDEN_SHARE = 1e-9
+MOST_COMPARED = 64  # rows that are compared to find that out
 
-def advance(model: Model, X: Array, weights: np.ndarray | None) -> Model:
-    """Learn rows: whole blocks are folded, the rest waits.
+
+def advance(
+    model: Model,
+    X: Array,
+    weights: np.ndarray | None,
+    targets: Array | None = None,
+    frozen: bool = False,
+) -> Model:
+    """Learn rows: whole blocks are folded, the rest waits. With ``frozen`` the basis stays.
 
     Blocks are counted from the start of the stream, so the model is the same, bit for bit,
     however the rows are cut into calls.
     """
+    new = Rows(X, weights, targets)
     if model.state is None:
         missing = start_rows(model) - len(model.waiting)
-        if X.shape[0] < missing:
-            return kept(model, Rows(X, weights))
-        first = Rows(X, weights)[: max(missing, 0)]
-        model = started(model, model.waiting.join(first.X, first.weights))
+        if len(new) < missing:
+            return kept(model, new)
+        model = started(model, model.waiting.join(new[: max(missing, 0)]))
     size = model.batch_size
     fill = -len(model.waiting) % size if len(model.waiting) else 0
-    new = Rows(X, weights)
     if len(new) < fill:
         return kept(model, new)
     if len(model.waiting):
-        head = new[:fill]
-        model = replace(folded(model, model.waiting.join(head.X, head.weights)), waiting=Waiting())
+        complete = model.waiting.join(new[:fill])
+        model = replace(folded(model, complete, frozen), waiting=Waiting())
         new = new[fill:]
     whole = len(new) - len(new) % size
-    return kept(folded(model, new[:whole]), new[whole:])
+    return kept(folded(model, new[:whole], frozen), new[whole:])
 
 
 def kept(model: Model, rows: Rows) -> Model:
@@ -51,10 +74,15 @@ def kept(model: Model, rows: Rows) -> Model:
     Energies are looked at now: a row that the kernel cannot take is refused while the caller knows
     it, and not together with the innocent rows that complete its block.
     """
-    known = model.parts.kernel.fixed and (model.standard is not None or not model.standardise)
-    if known and len(rows):
-        finite(model.parts.kernel.diag(model.prepared(rows.X)), model.parts.kernel)
-    return replace(model, waiting=model.waiting.append(rows.X, rows.weights))
+    kernel = model.parts.kernel
+    # Rows on a device were not looked at yet: those that are folded show it, these would not.
+    if len(rows) and model.prepares and (not kernel.unit_norm or on_accelerator(rows.X)):
+        X = model.scaled(rows.X)
+        finite(row_norms_squared(X), kernel)
+        # A width that is still to be chosen does not matter for whether an energy overflows.
+        kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
+        finite(kernel.diag(X), kernel)
+    return replace(model, waiting=model.waiting.append(rows))
 
 
 def start_rows(model: Model) -> int:
@@ -64,6 +92,7 @@ def start_rows(model: Model) -> int:
         model.parts.basis.start_rows(),
         0 if model.parts.kernel.fixed else 500,
         500 if model.standardise else 0,
+        0 if model.reduction is None else model.reduction.start_rows(model.n_features),
     )
 
 
@@ -76,11 +105,17 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
     known = first if all_rows is None else all_rows
     if model.standardise:
         model = replace(model, standard=measure(known))
+    elif model.reduction is not None:
+        model = replace(model, standard=model.reduction.measure(to_host(known.X), known.weights))
     kernel = model.parts.kernel
-    require_visible(model.prepared(known.X))
+    require_visible(model.scaled(known.X))
     if not kernel.fixed:
-        kernel = kernel.fix(model.prepared(known.X), known.weights)
+        kernel = kernel.fix(model.scaled(known.X), known.weights)
     parts = replace(model.parts, kernel=kernel)
+    if all_rows is not None:
+        hidden = hidden_variance(parts, model.scaled(known.X))
+        if hidden is not None:
+            raise ValueError(hidden)
     return replace(model, parts=parts, state=begin(parts, model.prepared(first.X), first.weights))
 
 
@@ -92,6 +127,34 @@ def require_visible(X: Array) -> None:
             f"The largest number in the first rows is {largest:.3g}, whose square underflows "
             f"{X.dtype}: scale the data (to unit variance, say)."
         )
+
+
+def hidden_variance(parts: Parts, X: Array) -> str | None:
+    """Say so in words when rounding would hide all that makes the rows differ.
+
+    Energies far above the variance (a linear kernel on rows far from the origin, a Gaussian much
+    wider than the data) leave it below the rank floor of the basis: the answer would be zero.
+    """
+    if not parts.center:
+        return None
+    X = to_float64(as_dense(take_rows(X, evenly_spaced(int(X.shape[0]), MOST_COMPARED))))
+    if not bool(namespace_of(X).any(X[:1, :] != X)):
+        return None  # equal rows have no variance, and zero is the right answer
+    K = to_host(finite(parts.kernel.gram(X), parts.kernel))
+    energy = float(np.trace(K)) / len(K)
+    share = 1.0 - float(K.mean()) / energy if energy > 0 else 1.0
+    if share > HIDDEN_SHARE:
+        return None
+    return (
+        f"With the kernel {parts.kernel} the variance of these rows is {max(share, 0.0):.1g} of "
+        "their energy in feature space, so little that rounding would hide it. Subtract their mean "
+        "and scale them (scale='standard' does both), or choose other kernel parameters."
+    )
+
+
+def evenly_spaced(n: int, most: int) -> np.ndarray:
+    """At most ``most`` of the indices below n, spread over all of them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
 def measure(rows: Rows) -> Standard:
@@ -113,9 +176,19 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     """Fold rows block by block; the last block may be short."""
     state = model.state
     assert state is not None
-    for start in range(0, len(rows), model.batch_size):
-        block = rows[start : start + model.batch_size].canonical()
-        state = fold(model.parts, state, model.prepared(block.X), block.weights, frozen)
+    if state.n_rows == 0 and len(rows) and not frozen:
+        first = rows[: model.batch_size]
+        hidden = hidden_variance(model.parts, model.scaled(first.X))
+        if hidden is not None:
+            # A stream may start at rest and move later: no reason to refuse it.
+            warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
+    size = model.batch_size
+    if frozen and model.parts.tracker.any_blocks:  # the basis decides nothing: as a device likes
+        size = preferred_rows(rows.X, model.device, model.parts.basis.size, size)
+    blocks = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
+    with memory_explained(size):
+        for X, weights, targets in ahead(blocks, model.block, model.device):
+            state = fold(model.parts, state, X, weights, frozen, targets)
     return replace(model, state=state)
 
 
@@ -158,33 +231,63 @@ def view_of_blocks(model: Model) -> View:
     return state.__dict__["view"]
 
 
-def learn_all(model: Model, X: Array, weights: np.ndarray | None) -> Model:
+def learn_all(
+    model: Model, X: Array, weights: np.ndarray | None, targets: Array | None = None
+) -> Model:
     """Learn rows that are all at hand: one pass for the basis, one for the statistics.
 
     The second pass sees every row in the final basis, so nothing is stale. Sequential rules and
     bases that lose nothing need one pass only.
     """
-    rows = Rows(X, weights)
+    rows = Rows(X, weights, targets)
     n = len(rows)
     order = np.arange(n)
     if model.parts.basis.order_free:
         order = generator(model.parts.seed, "order").permutation(n)
-    model = started(model, picked(rows, order[: start_rows(model)]), rows)
-    if model.parts.tracker.sequential or not model.parts.basis.settles_late:
+    model = unsigned(started(model, picked(rows, order[: start_rows(model)]), rows))
+    if not wants_second_pass(model):
         return signed_anew(folded(model, rows))
+    # The first pass only looks for points: it learns no targets.
+    scout = replace(model, parts=replace(model.parts, regress_inputs=False))
     for start in range(0, n, model.batch_size):
-        model = folded(model, picked(rows, order[start : start + model.batch_size]))
+        found = picked(Rows(X, weights), order[start : start + model.batch_size])
+        scout = folded(scout, found)
+    return signed_anew(folded(second_pass(replace(scout, parts=model.parts)), rows, frozen=True))
+
+
+def wants_second_pass(model: Model) -> bool:
+    """Whether statistics gathered in the finished basis would differ from those of one pass."""
+    return model.parts.basis.settles_late and not model.parts.tracker.sequential
+
+
+def second_pass(model: Model) -> Model:
+    """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
     model = settled(model)
     assert model.state is not None
     basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
     empty = blank(model.parts, basis, model.state.moments.total)
-    return signed_anew(folded(replace(model, state=empty), rows, frozen=True))
+    return unsigned(replace(model, state=empty))
+
+
+def end_second_pass(model: Model) -> Model:
+    """The model after the last row of a second pass, as ``learn_all`` leaves it."""
+    rows = model.waiting
+    if len(rows):
+        model = replace(folded(model, rows.join(), frozen=True), waiting=Waiting())
+    return signed_anew(model)
 
 
 def picked(rows: Rows, index: np.ndarray) -> Rows:
     """Some of the rows, in a given order."""
     weights = None if rows.weights is None else rows.weights[index]
-    return Rows(take_rows(rows.X, index), weights)
+    targets = None if rows.targets is None else take_rows(rows.targets, index)
+    return Rows(take_rows(rows.X, index), weights, targets)
+
+
+def unsigned(model: Model) -> Model:
+    """The model that takes no references for signs: they will come from all rows at once."""
+    assert model.state is not None
+    return replace(model, state=replace(model.state, next_signs=sys.maxsize))
 
 
 def signed_anew(model: Model) -> Model:

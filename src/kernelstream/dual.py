@@ -37,6 +37,7 @@ from kernelstream.backends.arrays import (
     cast,
     like,
     namespace_of,
+    on_accelerator,
     take_rows,
     to_float64,
     to_host,
@@ -49,6 +50,7 @@ from kernelstream.trackers.hebbian import recursion
 
 # Bytes of a kernel block when the block size is left to us: it should stay in reach of the cache.
 _BLOCK_BYTES = 2**25
+_DEVICE_BLOCK_BYTES = 2**28  # on a GPU
 _LOOK_EVERY = 5  # epochs between two looks at how far the components moved
 # Directions whose squared length is below this share of the longest are rounding.
 _RANK_FLOOR = {"float64": 1e-10, "float32": 1e-6}
@@ -106,7 +108,8 @@ class FiniteSet:
         self.weights = np.ones(self.n_rows) if weights is None else weights / weights.mean()
         row_bytes = self.n_rows * np.dtype(str(X.dtype).rsplit(".", 1)[-1]).itemsize
         if batch_size is None:
-            batch_size = max(16, min(_BLOCK_BYTES // row_bytes, max(128, n_components)))
+            most = _DEVICE_BLOCK_BYTES if on_accelerator(X) else _BLOCK_BYTES
+            batch_size = max(16, min(most // row_bytes, max(128, n_components)))
         self.batch_size = batch_size
         self.matrix: Array | None = None
         if self.n_rows * row_bytes <= cache_bytes:
@@ -232,9 +235,11 @@ def sample_epoch(
     k, grand = means.column, means.grand
     s, q = sums(A, means)
     lengths = np.zeros(len(s))
-    for start in range(0, len(order), data.batch_size):
-        J = order[start : start + data.batch_size]
-        K = data.block(J)
+    blocks = [order[i : i + data.batch_size] for i in range(0, len(order), data.batch_size)]
+    # On a GPU the next kernel block is computed while the host is busy with the recursion.
+    early = on_accelerator(A)
+    K = data.block(blocks[0])
+    for number, J in enumerate(blocks):
         Kt = xp.matrix_transpose(K)
         G = to_host(cast(A, K.dtype) @ Kt).astype(np.float64)
         inner = to_host(xp.take(K, like(J, K), axis=1)).astype(np.float64)
@@ -244,12 +249,17 @@ def sample_epoch(
         if watched is not None:
             outputs = to_float64(cast(watched, K.dtype) @ Kt)
             lengths += to_host(xp.sum(outputs * xp.take(watched, like(J, A), axis=1), axis=1))
+        following = blocks[number + 1 : number + 2]
+        if early and following:
+            K = data.block(following[0])
         steps = schedule.steps(time + 1, len(J)) * data.weights[J]
         T, S, shortened = recursion(G, inner, steps, time, variances, schedule)
         A = like(T, A) @ A
         add_to_columns(A, J, like(S, A))
         s, q = T @ s + S.sum(axis=1), T @ q + S @ k[J]
         time, tamed = time + len(J), tamed + shortened
+        if not early and following:
+            K = data.block(following[0])
     after = Expansion(A, variances, time, tamed)
     if watched is None:
         return after, None

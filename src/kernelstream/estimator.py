@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import numbers
 import os
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from array_api_compat import is_torch_array
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -17,7 +21,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_random_state, validate_data
+from sklearn.utils.validation import assert_all_finite, check_random_state, validate_data
 
 from kernelstream import bases, kernels, preimages, storage, trackers
 from kernelstream.backends.arrays import (
@@ -29,24 +33,97 @@ from kernelstream.backends.arrays import (
     is_foreign,
     is_sparse,
     namespace_of,
+    on_accelerator,
     row_norms_squared,
     take_rows,
     to_float64,
     to_host,
 )
+from kernelstream.backends.devices import checked_device, placed, preferred_rows
 from kernelstream.blocks import advance, caught_up, learn_all, settled, view, view_of_blocks
 from kernelstream.certificate import Certificate, certify
 from kernelstream.export import to_sklearn
 from kernelstream.merge import merged
-from kernelstream.model import Model, Parts
+from kernelstream.model import Model, Parts, moved
+from kernelstream.preimages.back import WayBack
 from kernelstream.view import View
 
+NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
 QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
 
 logger = logging.getLogger("kernelstream")
 
 
-class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class OnStream(BaseEstimator):
+    """An estimator that holds a stream: fitted or not, changed wholly or not at all, a file."""
+
+    _model: Model
+
+    #: Fitted attributes that are not in the model, but belong into its file.
+    _also_saved: tuple[str, ...] = ()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file: data only, checksummed, wholly or not at all.
+
+        A loaded model goes on learning bit for bit as this one would.
+        """
+        storage.save(path, self._content())
+
+    def _content(self) -> dict[str, Any]:
+        """What a model file holds."""
+        self._view_exists()
+        params = self.get_params(deep=False)
+        if not isinstance(params["random_state"], numbers.Integral):
+            params["random_state"] = None  # the seed that was drawn is part of the model
+        if "device" in params:
+            params["device"] = None  # the machine that reads the file may have others
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "estimator": type(self).__name__,
+            "parameters": tuple(params.items()),
+            "feature_names": None if names is None else tuple(map(str, names)),
+            "model": replace(self._model, device=None),
+            "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
+        }
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
+        """Read a model that was saved by :meth:`save`; ``device`` as in :func:`load`."""
+        model = load(path, device)
+        if not isinstance(model, cls):
+            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
+        return model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_fitted()
+
+    def _is_fitted(self) -> bool:
+        return getattr(self, "_model", None) is not None
+
+    def _view_exists(self) -> None:
+        if not self._is_fitted():
+            raise NotFittedError(
+                f"This {type(self).__name__} has not seen any rows yet: call fit, partial_fit or "
+                "learn_one first."
+            )
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo everything when an error is raised.
+
+        Overflow is no warning here: values that are not finite are found and become an error.
+        """
+        before = dict(self.__dict__)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+
+class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnStream):
     """Kernel PCA in one pass and bounded memory.
 
     ``fit`` passes twice over rows that are at hand; ``partial_fit`` and ``learn_one`` learn from a
@@ -83,8 +160,10 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         How much work the error certificate may cost.
     batch_size : int or "auto"
         Rows in an internal block. Rows of an unfinished block wait; queries see them.
-    device : None
-        Where to compute; None is where the data is.
+    device : None, str or torch.device
+        Where to compute. None is where the data is: PyTorch and CuPy arrays stay on their device,
+        with all that is learned from them. ``"cuda"`` sends NumPy rows to the GPU block by block
+        (the copy of a block runs while the last one is worked on) and gives NumPy arrays back.
     random_state : int, RandomState or None
         Seed of everything that is drawn.
     verbose : bool
@@ -155,9 +234,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.random_state = random_state
         self.verbose = verbose
 
-    #: Fitted attributes that are not in the model, but belong into its file.
-    _also_saved: tuple[str, ...] = ()
-
     # -- learning
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -179,7 +255,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             X, weights = self._learnable(X, sample_weight, reset=True)
             if X.shape[0] == 0:
                 raise ValueError("All rows have weight zero: there is nothing to learn from.")
-            self._model = learn_all(self._new_model(X), X, weights)
+            with explained(X):
+                self._model = learn_all(self._new_model(X), X, weights)
         self._report()
         return self
 
@@ -204,7 +281,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             first = not self._is_fitted()
             X, weights = self._learnable(X, sample_weight, reset=first)
             if X.shape[0]:
-                self._model = advance(self._new_model(X) if first else self._model, X, weights)
+                with explained(X):
+                    self._model = advance(self._new_model(X) if first else self._model, X, weights)
             elif first:
                 raise ValueError("All rows have weight zero: there is nothing to learn from.")
         self._report()
@@ -225,7 +303,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if not self._is_fitted():
             return self.partial_fit(np.asarray(x)[None, :] if np.ndim(x) == 1 else x)
         with self._all_or_nothing():
-            self._model = advance(self._model, summable(self._one(x)), None)
+            self._model = advance(self._model, self._one(x, learning=True), None)
         return self
 
     # -- queries
@@ -260,17 +338,21 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         row = row if standard is None else standard.apply(row)
         return self._in_pieces(seen.scores, row)[0, :]
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
         """Inputs whose images are near the given scores.
 
         Parameters
         ----------
         X : array of shape (n, r)
             Scores.
+        return_report : bool
+            Whether to return how each row was found in the place of the bare inputs.
 
         Returns
         -------
-        array of shape (n, d)
+        array of shape (n, d), or preimages.Report
+            The report has the inputs ``X``, the squared ``distance`` that remains in feature
+            space, and for each row whether the search ``converged`` and its number of steps.
         """
         seen = self._view()
         method = preimages.resolve(self.preimage, seen.kernel)
@@ -280,19 +362,14 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f"{seen.basis} has explicit features instead of points, and inverse_transform "
                 "needs points; use a basis of points, for example bases.Centroids."
             )
-        factor, points, standard = seen.span.factor, seen.span.points, self._standard()
-
-        def solve(block: Array) -> Array:
-            xp = namespace_of(block)
-            held = to_float64(block) @ xp.matrix_transpose(seen.lift) + seen.mean[None, :]
-            found, _ = method.solve(seen.kernel, points, held @ xp.matrix_transpose(factor))
-            found = found if standard is None else standard.undo(found)
-            return cast(found, block.dtype)
-
-        pieces = range(0, scores.shape[0], QUERY_ROWS)
-        return concatenate_rows(
-            [solve(scores[i : min(i + QUERY_ROWS, scores.shape[0]), :]) for i in pieces]
-        )
+        back = WayBack(seen, method, self._standard())
+        device, n = self._model.device, int(scores.shape[0])
+        starts = range(0, n, QUERY_ROWS)
+        pieces = (placed(scores[i : min(i + QUERY_ROWS, n), :], device) for i in starts)
+        found = preimages.Report.joined([back.report(piece) for piece in pieces])
+        if device is not None and not is_foreign(scores):
+            found = moved(found, None)
+        return found if return_report else found.X
 
     def reconstruction_error(self, X: Any) -> Array:
         """Squared distance in feature space between each row and its projection on the model.
@@ -319,33 +396,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return -float(namespace_of(difference).mean(difference**2))
 
     # -- files and neighbours
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file: data only, checksummed, wholly or not at all.
-
-        A loaded model goes on learning bit for bit as this one would.
-        """
-        self._view_exists()
-        params = self.get_params(deep=False)
-        if not isinstance(params["random_state"], numbers.Integral):
-            params["random_state"] = None  # the seed that was drawn is part of the model
-        names = getattr(self, "feature_names_in_", None)
-        content = {
-            "estimator": type(self).__name__,
-            "parameters": tuple(params.items()),
-            "feature_names": None if names is None else tuple(map(str, names)),
-            "model": self._model,
-            "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
-        }
-        storage.save(path, content)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that was saved by :meth:`save`."""
-        model = load(path)
-        if not isinstance(model, cls):
-            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
-        return model
 
     def merge(self, other: StreamingKernelPCA) -> Self:
         """A new model of the rows that both have seen.
@@ -462,24 +512,11 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     # -- inside
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._is_fitted()
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.scale is None  # centring would fill the matrix
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _is_fitted(self) -> bool:
-        return getattr(self, "_model", None) is not None
-
-    def _view_exists(self) -> None:
-        if not self._is_fitted():
-            raise NotFittedError(
-                f"This {type(self).__name__} has not seen any rows yet: call fit, partial_fit or "
-                "learn_one first."
-            )
 
     def _view(self) -> View:
         self._view_exists()
@@ -491,21 +528,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         known = model.standard is not None or not model.standardise
         return model.standard if known else settled(model).standard
 
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo everything when an error is raised.
-
-        Overflow is no warning here: values that are not finite are found and become an error.
-        """
-        before = dict(self.__dict__)
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
         """The two parts that make a method; the papers' estimators choose their own."""
         return bases.resolve(self.basis), trackers.resolve(self.tracker)
@@ -514,17 +536,23 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Check the parameters and put the chain together."""
         kernel = kernels.resolve(self.kernel, self.gamma)
         basis, tracker = self._basis_and_tracker()
-        preimages.resolve(self.preimage, kernel)
+        method = preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)
         tracker.suits(basis, n_components)
         if not isinstance(self.center, bool | np.bool_):
             raise ValueError(f"center must be True or False; got {self.center!r}.")
         checked_choice("scale", self.scale, (None, "standard"))
         checked_choice("certify", self.certify, ("auto", "tight", False))
-        checked_choice("device", self.device, (None,))
+        device = None if is_foreign(X) else checked_device(self.device)
         batch_size = self.batch_size
         if batch_size == "auto":
             batch_size = min(basis.preferred_batch, 256 if tracker.sequential else 1024)
+            if tracker.any_blocks:
+                most = basis.preferred_on_device
+                batch_size = min(
+                    preferred_rows(X, device, basis.size, batch_size),
+                    sys.maxsize if most is None else max(most, batch_size),
+                )
         elif isinstance(batch_size, bool) or not (
             isinstance(batch_size, numbers.Integral) and int(batch_size) >= 1
         ):
@@ -534,21 +562,34 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if isinstance(self.random_state, numbers.Integral):
             seed = int(self.random_state)
-        parts = Parts(kernel, basis, tracker, bool(self.center), n_components, seed, self.certify)
+        parts = Parts(
+            kernel=kernel,
+            basis=basis,
+            tracker=tracker,
+            center=bool(self.center),
+            n_components=n_components,
+            seed=seed,
+            certify=self.certify,
+            regress_inputs=(
+                preimages.learns_from_rows(method) and isinstance(tracker, trackers.Covariance)
+            ),
+        )
         return Model(
             parts=parts,
             batch_size=int(batch_size),
             n_features=int(X.shape[1]),
             dtype=str(X.dtype).rsplit(".", 1)[-1],
             standardise=self.scale == "standard",
+            device=device,
         )
 
     def _learnable(self, X: Any, weights: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
         """Rows to learn, in the type of the stream, and their weights; zero weights dropped."""
-        X = self._validated(X, reset)
+        X = self._validated(X, reset, check_finite=False)
         if not reset:
             X = cast(X, getattr(namespace_of(X), self._model.dtype))
-        X = summable(X)
+        if not on_accelerator(X):  # there a look costs a pass, and the fold finds it out itself
+            X = summable(X)  # of a number that is not finite, no square is: one look for both
         if weights is None:
             return X, None
         host = checked_weights(weights, int(X.shape[0]))
@@ -563,12 +604,18 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         standard = self._standard() if prepared else None
         return X if standard is None else standard.apply(X)
 
-    def _validated(self, X: Any, reset: bool) -> Array:
+    def _validated(self, X: Any, reset: bool, check_finite: bool = True) -> Array:
         if is_foreign(X):
-            X = self._validated_foreign(X, reset)
+            X = self._validated_foreign(X, reset, check_finite)
         else:
-            dtypes = [np.float64, np.float32]
-            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtypes)
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=check_finite,
+            )
         return X if reset else self._of_our_kind(X)
 
     def _of_our_kind(self, X: Array) -> Array:
@@ -578,14 +625,15 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return X
         held = model.waiting.rows[0] if model.state is None else model.state.moments.total
         ours, given = namespace_of(held), namespace_of(X)
-        if ours is not given:
+        sent = model.device is not None and (not is_foreign(X) or is_torch_array(X))
+        if ours is not given and not sent:
             raise ValueError(
                 f"The model was learned from rows of {ours.__name__} and was given an array of "
                 f"{given.__name__}: convert it first."
             )
         return X
 
-    def _validated_foreign(self, X: Array, reset: bool) -> Array:
+    def _validated_foreign(self, X: Array, reset: bool, check_finite: bool) -> Array:
         """The checks of scikit-learn for arrays of other namespaces, which it would convert."""
         xp = namespace_of(X)
         if X.ndim != 2 or X.shape[0] < 1 or X.shape[1] < 1:
@@ -594,8 +642,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError("Complex data not supported: give real numbers.")
         if X.dtype not in (xp.float32, xp.float64):
             X = to_float64(X)
-        if not all_finite(X):
-            raise ValueError("Input X contains NaN or infinity; give finite numbers.")
+        if check_finite and not all_finite(X):
+            raise ValueError(NOT_FINITE)
         if reset:
             self.n_features_in_ = int(X.shape[1])
         elif X.shape[1] != self.n_features_in_:
@@ -605,19 +653,23 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         return X
 
-    def _one(self, x: Any) -> Array:
+    def _one(self, x: Any, learning: bool = False) -> Array:
         """One row as a block of one, in the type of the stream."""
         if is_sparse(x) or is_foreign(x):
             row = self._validated(x if x.ndim == 2 else x[None, :], reset=False)
-            return cast(row, getattr(namespace_of(row), self._model.dtype))
+            row = cast(row, getattr(namespace_of(row), self._model.dtype))
+            return summable(row) if learning else row
         row = np.array(real_numbers(x), dtype=self._model.dtype, ndmin=2)  # a copy: it may wait
         if row.shape != (1, self.n_features_in_):
             raise ValueError(
                 f"Expected one row of {self.n_features_in_} features, got an array of shape "
                 f"{np.shape(x)}."
             )
-        if not all_finite(row):
-            raise ValueError("The row contains NaN or infinity; give finite numbers.")
+        # one product instead of the passes that a block gets: rows come by the million
+        if not math.isfinite(4.0 * float(row[0] @ row[0])):
+            if not all_finite(row):
+                raise ValueError("The row contains NaN or infinity; give finite numbers.")
+            row = summable(row) if learning else row
         return self._of_our_kind(row)
 
     def _scores(self, X: Any, seen: View) -> Array:
@@ -637,9 +689,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _in_pieces(self, function: Any, X: Array) -> Array:
         """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
-        starts = range(0, X.shape[0], QUERY_ROWS)
+        device, n = self._model.device, int(X.shape[0])
+        size = preferred_rows(X, device, 1, QUERY_ROWS)
+        starts = range(0, n, size)
         with np.errstate(over="ignore", invalid="ignore"):
-            pieces = [function(X[i : min(i + QUERY_ROWS, X.shape[0]), :]) for i in starts]
+            pieces = [function(placed(X[i : min(i + size, n), :], device)) for i in starts]
+            if device is not None and not is_foreign(X):
+                pieces = [to_host(piece) for piece in pieces]
         result = cast(concatenate_rows(pieces), X.dtype)
         if not all_finite(result):
             raise ValueError(
@@ -702,14 +758,29 @@ def summable(X: Array) -> Array:
     A row may wait for its block to be complete: what no kernel could take must be refused now,
     while the caller knows it, and not when the block is folded.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         fine = all_finite(4.0 * row_norms_squared(X))
     if not fine:
+        if not is_foreign(X):
+            assert_all_finite(X, input_name="X")
+        elif not all_finite(X):
+            raise ValueError(NOT_FINITE)
         raise ValueError(
             f"X has rows so large that their squared norm overflows {X.dtype}: scale the data"
             " (to unit variance, say), or leave these rows out."
         )
     return X
+
+
+@contextlib.contextmanager
+def explained(X: Array) -> Iterator[None]:
+    """Say what is wrong with the rows themselves where they were not looked at before."""
+    try:
+        yield
+    except ValueError:
+        if on_accelerator(X):
+            summable(X)
+        raise
 
 
 def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
@@ -718,25 +789,28 @@ def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 
-def descendants(cls: type[StreamingKernelPCA]) -> list[type[StreamingKernelPCA]]:
+def descendants(cls: type[OnStream]) -> list[type[OnStream]]:
     """All estimators that are built on this one."""
-    found: list[type[StreamingKernelPCA]] = []
+    found: list[type[OnStream]] = []
     for child in cls.__subclasses__():
         found += [child, *descendants(child)]
     return found
 
 
-def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
+def load(path: str | os.PathLike[str], device: Any = None) -> Any:
     """Read a model from a file, without executing anything in it.
 
     Parameters
     ----------
     path : path-like
         A file written by ``model.save(path)``.
+    device : None, str or torch.device
+        Where the model goes on, whatever device it was saved on: None is NumPy on the host,
+        ``"cuda"`` a GPU.
 
     Returns
     -------
-    StreamingKernelPCA
+    StreamingKernelPCA, or whichever estimator was saved
         The model; ``partial_fit`` goes on exactly where it stopped.
 
     Examples
@@ -749,9 +823,12 @@ def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
     >>> load(path).transform(X).shape
     (100, 2)
     """
-    content = storage.load(path)
-    family: list[type[StreamingKernelPCA]] = [StreamingKernelPCA, *descendants(StreamingKernelPCA)]
-    known = {c.__name__: c for c in family}
+    return from_content(storage.load(path), path, device)
+
+
+def from_content(content: dict[str, Any], path: str | os.PathLike[str], device: Any = None) -> Any:
+    """The estimator in the content of a model file; ``path`` is for the error message."""
+    known: dict[str, Any] = {c.__name__: c for c in descendants(OnStream)}
     try:
         if content["estimator"] in storage.READERS:
             return storage.READERS[content["estimator"]](content)
@@ -761,7 +838,9 @@ def load(path: str | os.PathLike[str]) -> StreamingKernelPCA:
         estimator.n_features_in_ = model.n_features
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise ValueError(f"Cannot load {path}: it holds no estimator ({problem!r}).") from problem
-    estimator._model = model
+    if "device" in estimator.get_params(deep=False):
+        estimator.device = device
+    estimator._model = model.on(checked_device(device))
     for name in estimator._also_saved:
         if attributes.get(name) is not None:
             setattr(estimator, name, attributes[name])

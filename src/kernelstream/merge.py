@@ -16,6 +16,7 @@ from kernelstream.model import Model, Parts, State
 from kernelstream.part import Part
 from kernelstream.stream import rebase
 from kernelstream.trackers import Moments
+from kernelstream.trackers.cross import CrossMoments
 
 
 def merged(a: Model, b: Model) -> Model:
@@ -42,7 +43,21 @@ def added(parts: Parts, one: State, two: State, basis: object) -> State:
         ledger=one.ledger.merge(two.ledger),
         signs=one.signs,
         next_signs=n_rows,
+        targets=of_both(one, two),
     )
+
+
+def of_both(one: State, two: State) -> CrossMoments | None:
+    """Moments with the targets of both, about the origin of the first."""
+    if one.targets is None or two.targets is None:
+        return one.targets or two.targets
+    if one.targets.origin.shape != two.targets.origin.shape:
+        raise ValueError(
+            f"Cannot merge regressions on {one.targets.origin.shape[0]} and "
+            f"{two.targets.origin.shape[0]} target columns."
+        )
+    moments = two.moments
+    return one.targets.merge(two.targets.about(one.targets.origin, moments.weight, moments.total))
 
 
 def require_mergeable(a: Model, b: Model) -> None:
@@ -61,7 +76,7 @@ def require_mergeable(a: Model, b: Model) -> None:
             "A width taken from the data differs from stream to stream: give the same number to "
             "both."
         )
-    for what in ("tracker", "center", "n_components", "certify"):
+    for what in ("tracker", "center", "n_components", "certify", "regress_inputs"):
         if not same(getattr(a.parts, what), getattr(b.parts, what)):
             raise ValueError(
                 f"Cannot merge models with different {what}: {getattr(a.parts, what)} and "
@@ -71,17 +86,10 @@ def require_mergeable(a: Model, b: Model) -> None:
         raise ValueError(
             f"Cannot merge models with different bases: {a.parts.basis} and {b.parts.basis}."
         )
-    if (a.standard is None) != (b.standard is None) or (
-        a.standard is not None
-        and b.standard is not None
-        and not (
-            np.array_equal(a.standard.mean, b.standard.mean)
-            and np.array_equal(a.standard.deviation, b.standard.deviation)
-        )
-    ):
+    if not same_numbers(a.standard, b.standard):
         raise ValueError(
-            "Cannot merge models that standardise with different numbers: scale the data before, "
-            "with one scaler for both, and use scale=None."
+            "Cannot merge models that prepare rows with different numbers, measured at the start "
+            "of each stream: scale the data before, with one scaler for both, and use scale=None."
         )
 
 
@@ -93,3 +101,10 @@ def same(x: object, y: object) -> bool:
     if hasattr(x, "shape") and hasattr(y, "shape"):
         return bool(np.array_equal(np.asarray(x), np.asarray(y)))
     return type(x) is type(y) and x == y
+
+
+def same_numbers(x: object, y: object) -> bool:
+    """Whether two measurements of the start of a stream are equal in kind and in all numbers."""
+    return type(x) is type(y) and (
+        x is None or all(same(ours, vars(y)[name]) for name, ours in vars(x).items())
+    )

@@ -41,16 +41,26 @@ def slack(kernel: Kernel, ledger: Ledger, span: Span, S: np.ndarray) -> float:
     use, so four times the largest error that was measured along the stream stands in for it.
     """
     m, d = (int(n) for n in span.points.shape)
-    single = in_float32(span.projector) or ledger.deviation > 0.0
+    single = calibrated(ledger, span)
     u = U32 if single else U64
     c = kernel.rounding(ledger.extent, d)
     if single:
         coordinates, value = MARGIN * (ledger.deviation + u), MARGIN * ledger.deviation
+        off = MARGIN * u
     else:
         coordinates, value = coordinate_error(kernel, span, c), c * u
-    off = defect(kernel, span, S, c, ledger) if m else 0.0
+        off = defect(kernel, span, S, c, ledger) if m else 0.0
     additions = (ledger.longest + m + 8) * u + 2 * (ledger.blocks + 4 * m + 8) * U64
     return 2 * coordinates + 3 * off + 2 * ledger.rounding + value + additions
+
+
+def calibrated(ledger: Ledger, span: Span) -> bool:
+    """Whether rounding is measured: rows in float32, whose errors exceed all others by far.
+
+    The factor and the changes of basis are in float64 there too, and their errors, some 1e-9, are
+    taken for u32, 6e-8, without being computed: that would double the cost of a change.
+    """
+    return in_float32(span.projector) or ledger.deviation > 0.0
 
 
 def coordinate_error(kernel: Kernel, span: Span, c: float) -> float:
@@ -83,6 +93,8 @@ def change(
     T = F'ᵀK(D',D)F itself has an error of |F'||F|u; what it does to the rows is compared with
     F'ᵀK(D',D)A, whose error is |F'||A|u.
     """
+    if calibrated(ledger, old):
+        return MARGIN * U32, 4 * MARGIN * U32
     c = kernel.rounding(ledger.extent, int(old.points.shape[1]))
     before = defect(kernel, old, S, c, ledger)
     T = to_host(T)

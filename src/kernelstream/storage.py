@@ -41,11 +41,13 @@ from kernelstream.part import Part
 from kernelstream.trackers import Moments
 from kernelstream.trackers.averaged import AveragedState
 from kernelstream.trackers.covariance import CovarianceState
+from kernelstream.trackers.cross import CrossMoments
 from kernelstream.trackers.hebbian import HebbianState
 from kernelstream.trackers.incremental_svd import IncrementalSVDState
 from kernelstream.trackers.lms import LMSState
 from kernelstream.trackers.rls import RLSState
 from kernelstream.trackers.weighted import WeightedState
+from kernelstream.wiener import LinearMap, Wiener
 
 _T = TypeVar("_T")
 FORMAT = "kernelstream"
@@ -71,6 +73,7 @@ STATES: dict[str, type] = {
         Moments,
         Ledger,
         Standard,
+        LinearMap,
         Waiting,
         Span,
         Reservoir,
@@ -81,6 +84,7 @@ STATES: dict[str, type] = {
         FourierState,
         ReducedSetState,
         CovarianceState,
+        CrossMoments,
         HebbianState,
         AveragedState,
         IncrementalSVDState,
@@ -111,7 +115,17 @@ PARTS: dict[str, type[Part]] = {
     name: part
     for module in (kernels, bases, trackers, schedules, preimages)
     for name, part in _parts_of(module).items()
-}
+} | {"wiener.Wiener": Wiener}
+
+
+def also_known(*classes: type) -> None:
+    """Let files hold parts and states that are defined further out (those of images)."""
+    for found in classes:
+        if issubclass(found, Part):
+            PARTS[".".join((*found.__module__.split(".")[1:], found.__name__))] = found
+        else:
+            STATES[found.__name__] = found
+
 
 # Estimators of outer modules that are no StreamingKernelPCA: how they come out of a file's content.
 READERS: dict[str, Callable[[dict[str, Any]], Any]] = {}

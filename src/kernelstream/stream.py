@@ -24,7 +24,8 @@ from kernelstream.bases.base import finite, residual_energy
 from kernelstream.model import Parts, State
 from kernelstream.trackers import Moments
 from kernelstream.trackers.base import padded
-from kernelstream.view import components
+from kernelstream.trackers.cross import CrossMoments
+from kernelstream.view import reference
 
 
 def begin(parts: Parts, X: Array, weights: np.ndarray | None) -> State:
@@ -49,10 +50,33 @@ def blank(parts: Parts, basis: Any, reference: Array) -> State:
 
 
 def fold(
-    parts: Parts, state: State, X: Array, weights: np.ndarray | None, frozen: bool = False
+    parts: Parts,
+    state: State,
+    X: Array,
+    weights: np.ndarray | None,
+    frozen: bool = False,
+    targets: Array | None = None,
 ) -> State:
     """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
-    tracker, before = parts.tracker, state.moments
+    start, n = 0, int(X.shape[0])
+    while start < n:  # once, unless a growing basis must be revised on the way
+        w = None if weights is None else weights[start:]
+        y = None if targets is None else targets[start:, :]
+        state, n_read = fold_rows(parts, state, X[start:, :], w, frozen, y)
+        start += n_read
+    return keep_signs(parts, state)
+
+
+def fold_rows(
+    parts: Parts,
+    state: State,
+    X: Array,
+    weights: np.ndarray | None,
+    frozen: bool,
+    targets: Array | None,
+) -> tuple[State, int]:
+    """Learn rows as far as the basis can read them without a revision; also how many these are."""
+    tracker, given, before = parts.tracker, state, state.moments
     clock, faded = forget(tracker.forgetting, X.shape[0], weights, parts.seed, state.n_rows)
     state = decay(parts, state, clock.decay)
 
@@ -61,11 +85,15 @@ def fold(
         block = express(parts, state.basis, X)
     else:
         basis, block = parts.basis.project(parts.kernel, state.basis, X, faded, clock)
+        n_read = int(block.Z.shape[0])
+        if n_read < X.shape[0]:
+            w = None if weights is None else weights[:n_read]
+            y = None if targets is None else targets[:n_read, :]
+            return fold_rows(parts, given, X[:n_read, :], w, frozen, y)
         state = replace(state, basis=basis)
     if tracker.needs_points:
         points = parts.basis.own_coordinates(parts.kernel, state.basis)
         state = replace(state, tracker=tracker.told(state.tracker, points))
-    state = replace(state, ledger=enter(parts, state, X, block, faded))
 
     # mean → tracker: rows as they are for moments, less the running mean for sequential rules
     rank = int(block.Z.shape[1])
@@ -78,15 +106,21 @@ def fold(
     else:
         w = None if faded is None else like(faded, block.Z)
         learned = tracker.update(tracker.pad(state.tracker, rank), block.Z, w, block.admitted)
+    # what was missed is entered last: only now does the host wait for the numbers of a device
+    ledger = enter(parts, state, X, block, faded)
+    if not math.isfinite(ledger.fresh):
+        finite(block.residual, parts.kernel)
     state = replace(
         state,
         n_rows=state.n_rows + X.shape[0],
         tracker=learned,
+        ledger=ledger,
         moments=Moments(
             state.moments.weight + (float(X.shape[0]) if faded is None else float(faded.sum())),
             padded(state.moments.total, (rank,))
             + weighted_sum(block.Z, None if faded is None else like(faded, block.Z)),
         ),
+        targets=regressed(state, block.Z, targets, faded),
     )
     # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
     if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
@@ -99,13 +133,23 @@ def fold(
     change = None if frozen else parts.basis.revise(parts.kernel, state.basis, clock)
     if change is not None:
         state = rebase(parts, state, *change)
-    return keep_signs(parts, state)
+    return state, int(X.shape[0])
+
+
+def regressed(
+    state: State, Z: Array, targets: Array | None, weights: np.ndarray | None
+) -> CrossMoments | None:
+    """Beside the tracker: the moments of coordinates with targets, where rows have some."""
+    if targets is None:
+        return state.targets
+    known = state.targets or CrossMoments.begin(int(Z.shape[1]), targets)
+    return known.update(Z, targets, None if weights is None else like(weights, Z))
 
 
 def express(parts: Parts, basis: Any, X: Array) -> Projection:
     """A block in the coordinates of a basis that does not change."""
-    Z = finite(parts.basis.coordinates(parts.kernel, basis, X), parts.kernel)
-    energy = finite(parts.kernel.diag(cast(X, Z.dtype)), parts.kernel)
+    Z = parts.basis.coordinates(parts.kernel, basis, X)
+    energy = parts.kernel.diag(cast(X, Z.dtype))
     return Projection(Z, energy, residual_energy(energy, Z))
 
 
@@ -130,6 +174,7 @@ def decay(parts: Parts, state: State, factor: float) -> State:
         moments=Moments(state.moments.weight * factor, state.moments.total * factor),
         tracker=parts.tracker.decay(state.tracker, factor),
         ledger=state.ledger.decay(factor),
+        targets=None if state.targets is None else state.targets.decay(factor),
     )
 
 
@@ -158,7 +203,7 @@ def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: fl
 
 
 def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
-    """Change the basis: one matrix carries mean, tracker, ledger and signs along."""
+    """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along."""
     tracker, loss = parts.tracker.rebase(state.tracker, T)
     signs = state.signs
     return replace(
@@ -168,6 +213,7 @@ def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
         moments=Moments(state.moments.weight, T @ state.moments.total),
         ledger=after_change(parts, state, parts.basis.span(basis), T, loss),
         signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
+        targets=None if state.targets is None else state.targets.rebase(T),
     )
 
 
@@ -181,5 +227,8 @@ def keep_signs(parts: Parts, state: State) -> State:
         return state
     beta = parts.tracker.forgetting
     memory = math.inf if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
-    _, vectors, _ = components(parts, state)
-    return replace(state, signs=vectors, next_signs=state.n_rows + int(min(state.n_rows, memory)))
+    return replace(
+        state,
+        signs=reference(parts, state),
+        next_signs=state.n_rows + int(min(state.n_rows, memory)),
+    )

@@ -12,6 +12,7 @@ from kernelstream.backends.arrays import (
     Array,
     canonical_signs,
     cast,
+    like,
     namespace_of,
     row_norms_squared,
     to_float64,
@@ -24,6 +25,14 @@ from kernelstream.trackers.base import padded
 
 KEEPS_SIGN = 0.7  # a component keeps its sign while its cosine to the reference is above this
 NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is rounding only
+
+
+@dataclass(frozen=True)
+class InputMoments:
+    """Mean of the rows and their covariance with the scores, as the kernel sees rows."""
+
+    mean: Array  # (d,)
+    covariance: Array  # (r, d)
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class View:
     mean: Array  # (q,)
     total_variance: float
     weight: float
+    inputs: InputMoments | None = None  # for the regression of the rows on their scores
 
     @cached_property
     def dual_coef(self) -> Array:
@@ -93,7 +103,8 @@ class View:
 
 def look(parts: Parts, state: State) -> View:
     """The components of a state, as many as were asked for."""
-    values, vectors, mean = components(parts, state, sample_correction(parts, state))
+    correction = sample_correction(parts, state)
+    values, vectors, mean = components(parts, state, correction)
     weight = state.moments.weight
     energy = state.ledger.energy / weight if weight > 0 else 0.0
     total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
@@ -110,7 +121,30 @@ def look(parts: Parts, state: State) -> View:
         mean=mean,
         total_variance=total_variance,
         weight=weight,
+        inputs=input_moments(parts, state, vectors, mean, correction is not None),
     )
+
+
+def input_moments(
+    parts: Parts, state: State, vectors: Array, mean: Array, correct: bool
+) -> InputMoments | None:
+    """The way back to the rows that was learned with the model, where one was asked for.
+
+    What was gathered in older bases is corrected by the sample, as the components are.
+    """
+    if not parts.regress_inputs or state.targets is None:
+        return None
+    weight, targets = state.moments.weight, state.targets
+    if not parts.center:
+        targets = targets.about(0.0 * targets.origin, weight, state.moments.total)
+    cross, offset = targets.cross / weight, targets.total / weight
+    if correct:
+        cross = cross + parts.basis.cross_correction(parts.kernel, state.basis, targets.origin)
+    if parts.center:
+        cross = cross - mean[:, None] * offset[None, :]
+    transposed = namespace_of(vectors).matrix_transpose(vectors)
+    about = targets.origin + (offset if parts.center else 0.0)
+    return InputMoments(about, transposed @ cross)
 
 
 def sample_correction(parts: Parts, state: State) -> tuple[Array, Array] | None:
@@ -167,8 +201,39 @@ def components(
         return values, vectors, mean
     if isinstance(parts.n_components, int):
         values, vectors = values[: parts.n_components], vectors[:, : parts.n_components]
-    shown = scores_of_points(parts, state, vectors, mean)
-    return values, vectors * signs(vectors, shown, state.signs)[None, :], mean
+    return values, signed(parts, state, vectors, mean), mean
+
+
+def reference(parts: Parts, state: State) -> Array:
+    """Present components with their signs, a few more than are shown: what later ones are held to.
+
+    Where there is a reference already and the basis is much larger than it, a few steps of subspace
+    iteration turn it along: a sign needs no more, and an eigenvalue problem costs as much as some
+    blocks of rows.
+    """
+    r = parts.n_components if isinstance(parts.n_components, int) else None
+    kept = None if r is None else r + r // 4 + 8
+    rank = parts.basis.rank(state.basis)
+    if state.signs is None or kept is None or 4 * kept > rank:
+        _, vectors, mean = parts.tracker.components(state.tracker, state.moments, parts.center)
+        if kept is not None and kept < vectors.shape[1]:
+            vectors = vectors[:, :kept]
+    else:
+        start = padded(state.signs, (rank, int(state.signs.shape[1])))
+        vectors, mean = parts.tracker.followed(state.tracker, state.moments, parts.center, start)
+    return signed(parts, state, vectors, mean)
+
+
+def signed(parts: Parts, state: State, vectors: Array, mean: Array) -> Array:
+    """Columns with the sign of the reference component they are nearest to.
+
+    Where there is none near, the largest score of a basis point becomes positive.
+    """
+    flip = agreement(vectors, state.signs)
+    if bool(np.any(to_host(flip) == 0)):
+        shown = scores_of_points(parts, state, vectors, mean)
+        flip = namespace_of(flip).where(flip == 0, canonical_signs(shown), flip)
+    return vectors * flip[None, :]
 
 
 def scores_of_points(parts: Parts, state: State, vectors: Array, mean: Array) -> Array:
@@ -184,17 +249,14 @@ def scores_of_points(parts: Parts, state: State, vectors: Array, mean: Array) ->
     return parts.kernel.block(points, points) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
 
 
-def signs(vectors: Array, shown: Array, reference: Array | None) -> Array:
-    """Signs that make each component agree with the reference component it is nearest to.
-
-    Where there is none, the largest of the scores ``shown`` becomes positive.
-    """
+def agreement(vectors: Array, reference: Array | None) -> Array:
+    """+1 or −1 where a column is near a reference component or its opposite, else 0."""
     xp = namespace_of(vectors)
-    flip = canonical_signs(shown)
+    undecided = like(np.zeros(int(vectors.shape[1])), vectors)
     if reference is None or reference.shape[1] == 0 or vectors.shape[1] == 0:
-        return flip
+        return undecided
     reference = padded(reference, (int(vectors.shape[0]), int(reference.shape[1])))
     cosines = xp.matrix_transpose(reference) @ vectors
-    largest, smallest = xp.max(cosines, axis=0), xp.min(cosines, axis=0)
-    flip = xp.where(largest > KEEPS_SIGN, xp.ones_like(flip), flip)
-    return xp.where(-smallest > KEEPS_SIGN, -xp.ones_like(flip), flip)
+    ones = xp.ones_like(undecided)
+    flip = xp.where(xp.max(cosines, axis=0) > KEEPS_SIGN, ones, undecided)
+    return xp.where(xp.min(cosines, axis=0) < -KEEPS_SIGN, -ones, flip)

@@ -15,6 +15,8 @@ import array_api_compat.numpy
 import numpy as np
 import scipy.sparse
 
+_SHORT_SUM = 256  # rows that a device adds up in their own type
+
 Array = Any  # an array of any supported namespace; CSR where rows of data are meant
 
 
@@ -36,6 +38,21 @@ def namespace_of(*arrays: Any) -> Any:
     """The array namespace of the arguments; NumPy for CSR rows and for host values."""
     known = [x for x in arrays if is_foreign(x)]
     return array_api_compat.array_namespace(*known) if known else array_api_compat.numpy
+
+
+def on_accelerator(x: Any) -> bool:
+    """Whether ``x`` lives on a GPU or the like: launches are dear there, and work is cheap."""
+    return is_foreign(x) and "cpu" not in str(array_api_compat.device(x)).lower()
+
+
+def overwrite(function: str, x: Array, *others: float) -> Array:
+    """``xp.function(x, *others)``, in the memory of ``x`` where the namespace can do that."""
+    if isinstance(x, np.ndarray):
+        return getattr(np, function)(x, *others, out=x)
+    if array_api_compat.is_torch_array(x):
+        in_place = {"maximum": "clamp_min_", "minimum": "clamp_max_"}.get(function, f"{function}_")
+        return getattr(x, in_place)(*others)
+    return getattr(namespace_of(x), function)(x, *others)
 
 
 def as_dense(x: Any) -> Array:
@@ -60,6 +77,16 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
     xp = namespace_of(reference)
     x = xp.asarray(x, device=None if is_sparse(reference) else array_api_compat.device(reference))
     return x if dtype is None else cast(x, dtype)
+
+
+def ones(n: int, reference: Array, dtype: Any) -> Array:
+    """N ones where ``reference`` lives: nothing is sent there."""
+    xp = namespace_of(reference)
+    return xp.ones(
+        n,
+        dtype=dtype,
+        device=None if is_sparse(reference) else array_api_compat.device(reference),
+    )
 
 
 def to_host(x: Any) -> np.ndarray:
@@ -97,12 +124,15 @@ def add_to_columns(x: Array, index: np.ndarray, values: Array) -> None:
 
 
 def concatenate_rows(blocks: list[Array]) -> Array:
-    """Blocks of rows one below the other; a mixture of CSR and dense becomes dense."""
+    """Blocks of rows one below the other; CSR beside dense becomes dense, host goes to device."""
     if len(blocks) == 1:
         return blocks[0]
     if all(is_sparse(b) for b in blocks):
         return scipy.sparse.vstack(blocks, format="csr")
     blocks = [as_dense(b) for b in blocks]
+    elsewhere = next((b for b in blocks if is_foreign(b)), None)
+    if elsewhere is not None:
+        blocks = [b if is_foreign(b) else like(b, elsewhere) for b in blocks]
     return namespace_of(*blocks).concat(blocks, axis=0)
 
 
@@ -112,14 +142,23 @@ def row_norms_squared(x: Array) -> Array:
         return np.asarray(x.multiply(x).sum(axis=1)).ravel()
     if isinstance(x, np.ndarray):
         return np.einsum("ij,ij->i", x, x)
-    return namespace_of(x).sum(x * x, axis=1)
+    xp = namespace_of(x)
+    if array_api_compat.is_torch_array(x):
+        lengths = xp.linalg.vector_norm(x, axis=1)  # one pass, no x² in memory
+        return lengths * lengths
+    return xp.sum(x * x, axis=1)
 
 
-def product(x: Array, y: Array) -> Array:
-    """``x yᵀ``: rows against points; ``x`` may be CSR."""
-    if is_sparse(x):
-        return np.asarray(x @ y.T)
-    return x @ namespace_of(y).matrix_transpose(y)
+def product(x: Array, y: Array, bias: Array | None = None) -> Array:
+    """``x yᵀ``, plus a number for each column: rows against points; ``x`` may be CSR."""
+    if bias is not None and array_api_compat.is_torch_array(x):
+        import torch
+
+        return torch.addmm(bias, x, y.T)  # added while the product is written
+    xy = np.asarray(x @ y.T) if is_sparse(x) else x @ namespace_of(y).matrix_transpose(y)
+    if bias is not None:
+        xy += bias[None, :]
+    return xy
 
 
 def weighted_gram(z: Array, weights: Array | None) -> Array:
@@ -135,23 +174,39 @@ def weighted_sum(z: Array, weights: Array | None) -> Array:
     if is_sparse(z):
         w = np.ones(z.shape[0]) if weights is None else weights
         return np.asarray(z.T @ w, dtype=np.float64).ravel()
-    if weights is None:
-        return xp.sum(z, axis=0, dtype=xp.float64)
-    return xp.sum(to_float64(z) * weights[:, None], axis=0)
+    if weights is not None:
+        return xp.sum(to_float64(z) * weights[:, None], axis=0)
+    if on_accelerator(z):
+        # A sum in float64 would write all of z in float64 first: short sums in its own type, and
+        # those in float64.
+        whole = int(z.shape[0]) // _SHORT_SUM * _SHORT_SUM
+        short = xp.reshape(z[:whole, :], (-1, _SHORT_SUM, int(z.shape[1])))
+        sums = xp.sum(to_float64(xp.sum(short, axis=1)), axis=0)
+        return sums + xp.sum(to_float64(z[whole:, :]), axis=0)
+    return xp.sum(z, axis=0, dtype=xp.float64)
 
 
 def sum_by_label(
     x: Array, labels: np.ndarray, n_labels: int, weights: np.ndarray | None = None
 ) -> Array:
-    """``Σ w x`` of the rows of each label, float64: one product with a sparse indicator matrix."""
-    w = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
+    """``Σ w x`` of the rows of each label, float64: one product with a sparse indicator matrix.
+
+    Without weights a few rows of a block are added in their own type (half the time for float32);
+    sums over blocks are the caller's, in float64.
+    """
+    n = len(labels)
+    dtype = np.float64 if weights is not None or is_foreign(x) else x.dtype
+    w = np.ones(n, dtype) if weights is None else np.asarray(weights, dtype=np.float64)
     if is_foreign(x):
-        indicator = np.zeros((n_labels, len(labels)))
-        indicator[labels, np.arange(len(labels))] = w
-        return to_float64(like(indicator, x, x.dtype) @ x)
-    indicator = scipy.sparse.csr_array(
-        (w, (labels, np.arange(len(labels)))), shape=(n_labels, len(labels))
-    )
+        # A product again: scattered additions on a device come in no fixed order.
+        xp = namespace_of(x)
+        cells = like(np.arange(n_labels), x)
+        indicator = cast(cells[:, None] == like(labels, x)[None, :], x.dtype)
+        if weights is not None:
+            indicator = indicator * like(w, x, x.dtype)[None, :]
+        return xp.astype(indicator @ x, xp.float64)
+    # one entry a column: the rows are read in order and added where they belong
+    indicator = scipy.sparse.csc_array((w, labels, np.arange(n + 1)), shape=(n_labels, n))
     return np.asarray(as_dense(indicator @ x), dtype=np.float64)
 
 

@@ -22,7 +22,9 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         if fast is None:
             import numba
 
-            fast = numba.njit(cache=True)(function)
+            # Sums may be taken in any order and fused with products: that is what lets inner
+            # loops use vector registers. Nothing else of IEEE arithmetic is given up.
+            fast = numba.njit(cache=True, fastmath={"reassoc", "contract"})(function)
         return fast(*arguments)
 
     return call

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from kernelstream.backends.arrays import (
     Array,
     cast,
     is_sparse,
+    like,
     namespace_of,
     row_norms_squared,
     symmetric_eigen,
+    take_rows,
     to_float64,
     to_host,
 )
@@ -75,7 +78,8 @@ class Projection:
 
     ``energy`` is k(x,x) of each row, ``residual`` what the basis misses of it. Rows before
     ``fresh_from`` were expressed before the last point was admitted; ``admitted`` are the rows of
-    the block that became points, in order.
+    the block that became points, in order. It may end before the block does, when the basis must be
+    revised before it can go on.
     """
 
     Z: Array
@@ -102,10 +106,17 @@ class Basis(Part):
     order_free = False
     #: Rows a block has unless the user says otherwise.
     preferred_batch = 1024
+    #: The same on a GPU, which has little to do in a small block; None: as many as fit.
+    preferred_on_device: int | None = 1024
 
     def start_rows(self) -> int:
         """How many rows ``begin`` wants to see."""
         return 1
+
+    @property
+    def size(self) -> int:
+        """Number of points, or a guess at it: for the choice of the block size."""
+        return 1024
 
     @abstractmethod
     def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> Any:
@@ -139,6 +150,10 @@ class Basis(Part):
         None where no row was expressed in an older basis.
         """
         return None
+
+    def cross_correction(self, kernel: Kernel, state: Any, origin: Array) -> Array | float:
+        """Mean of (z − c)(x − o)ᵀ over the same sample, for the moments of z with rows x."""
+        return 0.0
 
     def refreshed(self, kernel: Kernel, state: Any) -> Any:
         """Return the state for a second pass: all rows will be expressed in the present basis."""
@@ -178,6 +193,24 @@ def factorise(kernel: Kernel, points: Array) -> Span:
     return Span(points, factor, cast(factor, points.dtype))
 
 
+def independent(
+    kernel: Kernel, points: Array, energies: np.ndarray, share: float
+) -> tuple[Span, np.ndarray]:
+    """The points that do not depend on the others, and which they are: a pivoted Cholesky factor.
+
+    The point that is worst expressed by those before it comes next, until what is left of every
+    point is below ``share`` of its energy. That order keeps the factor as small as it can be.
+    """
+    # correlations: a point of small norm counts as much as one of large
+    scale = 1.0 / np.sqrt(energies)
+    gram = to_host(kernel.gram(to_float64(points))) * scale[:, None] * scale[None, :]
+    lower, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram, lower=1, tol=share)
+    kept = np.asarray(pivots[:rank]) - 1
+    inverse = scipy.linalg.solve_triangular(lower[:rank, :rank], np.eye(rank), lower=True)
+    factor = like(scale[kept][:, None] * inverse.T, points, namespace_of(points).float64)
+    return Span(take_rows(points, kept), factor, factor), kept
+
+
 def transition(kernel: Kernel, old: Span, new: Span) -> Array:
     """``T = F'ᵀ K(D',D) F``: every change of basis is this one matrix."""
     xp = namespace_of(old.factor)
@@ -192,9 +225,14 @@ def same_points(a: Span, b: Span) -> bool:
 
 
 def residual_energy(energy: Array, Z: Array) -> Array:
-    """ε = k(x,x) − |z|², clipped at zero: below it is rounding."""
-    xp = namespace_of(Z)
-    return xp.clip(energy - row_norms_squared(Z), min=0.0)
+    """ε = k(x,x) − |z|², zero where it is negative: that is rounding.
+
+    A product with 0 or 1 instead of a limit: it leaves a mark where something is not finite (∞·0),
+    which the sum over the block will show. Looking here would make a device wait.
+    """
+    missed = energy - row_norms_squared(Z)
+    with np.errstate(invalid="ignore"):
+        return missed * cast(missed > 0.0, missed.dtype)
 
 
 def finite(K: Array, kernel: Kernel) -> Array:
@@ -234,13 +272,13 @@ def distinct_rows(X: Array, most: int) -> np.ndarray | None:
         X = X.tocsr(copy=True)
         X.sum_duplicates()
         X.eliminate_zeros()
-        keys = [
+        keys: Any = (
             (X.indices[a:b].tobytes(), X.data[a:b].tobytes())
             for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
-        ]
+        )
     else:
-        host = np.ascontiguousarray(to_host(X)) + 0.0  # −0.0 and 0.0 are the same number
-        keys = [row.tobytes() for row in host]
+        # −0.0 and 0.0 are the same number; rows are looked at until there are too many
+        keys = ((row + 0.0).tobytes() for row in to_host(X))
     first: dict[Any, int] = {}
     for index, key in enumerate(keys):
         first.setdefault(key, index)

@@ -62,11 +62,15 @@ def new_points(
     use = cells.mass / to_host(namespace_of(means).sum(cells.span.factor**2, axis=1))
     kept = np.sort(np.argsort(-use, kind="stable")[: m - math.ceil(share * m)])
     ones = np.ones(recent.shape[0])
-    near = nearest(recent, take_rows(means, kept))[1] if len(kept) else ones
+    labels, near = np.zeros(recent.shape[0], dtype=np.intp), ones
+    if len(kept):
+        labels, near = nearest(recent, take_rows(means, kept))
     fresh = cast(draw_far(recent, ones, near, m - len(kept), rng), means.dtype)
     points = concatenate_rows([take_rows(means, kept), fresh])
     if not moved:
-        labels, _ = nearest(recent, points)
+        if fresh.shape[0]:
+            among, distance = nearest(recent, fresh)
+            labels = np.where((distance < near) | (len(kept) == 0), len(kept) + among, labels)
         return relocate(recent, points, labels, cells.mass[kept])
     everything = concatenate_rows([means, as_dense(recent)])
     total = float(cells.mass.sum())

@@ -21,6 +21,7 @@ from kernelstream.backends.arrays import (
     cast,
     concatenate_rows,
     like,
+    namespace_of,
     sum_by_label,
     take_rows,
     to_float64,
@@ -102,6 +103,10 @@ class Centroids(Basis):
         Share of the variance in feature space that may be missed, for example 0.05. The basis then
         starts with 32 points and grows, up to ``n_points``, until the estimated missed share is
         below; the certificate says what is certain.
+    follows : bool
+        False keeps the points that the first rows gave. No moment is then ever carried into
+        another basis, which a regression with a weak ridge would notice; a stream that moves
+        leaves such points behind.
 
     Notes
     -----
@@ -121,18 +126,34 @@ class Centroids(Basis):
     """
 
     order_free = True
+    preferred_on_device = 16384  # the points are revised at block ends: not too rarely
 
-    def __init__(self, n_points: int = 256, tolerance: float | None = None):
+    def __init__(self, n_points: int = 256, tolerance: float | None = None, follows: bool = True):
         self.n_points = n_points
         self.tolerance = tolerance
+        self.follows = follows
+
+    @property
+    def settles_late(self) -> bool:  # type: ignore[override]
+        """Points that stay where the first rows put them need no second pass."""
+        return bool(self.follows)
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_count("Centroids", "n_points", self.n_points, none_allowed=False)
         if self.tolerance is not None:
             check_number("Centroids", "tolerance", self.tolerance, above=0, below=1)
+        if not isinstance(self.follows, bool | np.bool_):
+            raise ValueError(f"Centroids: follows must be True or False, got {self.follows!r}.")
+        if self.tolerance is not None and not self.follows:
+            raise ValueError("Centroids: a basis that grows to a tolerance has to follow the rows.")
 
     # -- sizes that follow from the number of points
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return self.n_points
 
     @property
     def _first_points(self) -> int:
@@ -220,14 +241,14 @@ class Centroids(Basis):
     ) -> tuple[CentroidsState, Projection]:
         """Express a block, add its rows to their cells, and watch the residual."""
         labels, K = assign(kernel, X, state.span.points)
-        Z = finite(K, kernel) @ state.span.projector
-        energy = finite(kernel.diag(X), kernel)
+        Z = K @ state.span.projector
+        energy = kernel.diag(X)
         missed = residual_energy(energy, Z)
         m = state.span.points.shape[0]
         n = X.shape[0]
         sums = sum_by_label(X, labels, m, weights)
         sums += state.sums * clock.decay
-        watched = to_host(missed).astype(float) / state.unit
+        watched = to_host(finite(missed, kernel)).astype(float) / state.unit
         residual = float(np.average(watched, weights=weights))
         spread = float(np.average((watched - residual) ** 2, weights=weights))
         pace = min(1.0, n / self._window)
@@ -252,6 +273,8 @@ class Centroids(Basis):
         self, kernel: Kernel, state: CentroidsState, clock: Clock
     ) -> tuple[CentroidsState, Array] | None:
         """Refresh the points now and then, move or add some when the stream asks for it."""
+        if not self.follows:
+            return None
         wanted = self._wanted(state)
         if wanted:
             return self._grow(kernel, state, clock, wanted)
@@ -283,7 +306,7 @@ class Centroids(Basis):
         time to fill it.
         """
         came = state.n - state.refreshed_at
-        if came <= QUERY_SHARE * state.n or not self._can_gain(state):
+        if not self.follows or came <= QUERY_SHARE * state.n or not self._can_gain(state):
             return None
         return self._refresh(kernel, state, clock, 0.0)
 
@@ -297,6 +320,18 @@ class Centroids(Basis):
         Z, C = to_float64(state.span.coordinates(kernel, rows)), to_float64(old)
         scatter = weighted_gram(Z, None) - weighted_gram(C, None)
         return scatter, weighted_sum(Z, None) - weighted_sum(C, None), float(len(state.reservoir))
+
+    def cross_correction(
+        self, kernel: Kernel, state: CentroidsState, origin: Array
+    ) -> Array | float:
+        """What the sampled rows say about cross moments that were gathered in older bases."""
+        if len(state.reservoir) == 0:
+            return 0.0
+        rows, old = state.reservoir.sample()
+        step = to_float64(state.span.coordinates(kernel, rows)) - to_float64(old)
+        xp = namespace_of(step)
+        cross = xp.matrix_transpose(step) @ (to_float64(as_dense(rows)) - origin[None, :])
+        return cross / len(state.reservoir)
 
     def refreshed(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
         """Return the state whose reservoir was folded in the present basis."""

@@ -6,7 +6,6 @@ import numpy as np
 
 from kernelstream.backends.arrays import Array, like, to_host
 from kernelstream.backends.draws import generator
-from kernelstream.bases.base import Clock
 from kernelstream.bases.growing import Growing, GrowingState
 from kernelstream.checks import check_count
 from kernelstream.kernels import Kernel
@@ -40,9 +39,6 @@ class Everything(Growing):
     3
     """
 
-    # What a row misses is below `DEPENDENT` of its energy for ever: nothing for a second pass.
-    settles_late = False
-
     def __init__(self, start: int | None = None):
         self.start = start
 
@@ -70,7 +66,7 @@ class Everything(Growing):
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         lengths = radius * rng.random(self.start) ** (1.0 / rows.shape[1])
         points = like(centre + lengths[:, None] * directions, X, X.dtype)
-        return self.project(kernel, nothing, points, None, Clock(seed, 0))[0]
+        return self._offered(kernel, nothing, points, seed)[0]
 
     def admissible(
         self, residual: np.ndarray, energy: np.ndarray, coherence: np.ndarray | None

@@ -44,9 +44,15 @@ class Fourier(Basis):
 
     has_points = False
     settles_late = False
+    preferred_on_device = None
 
     def __init__(self, n_features: int = 512):
         self.n_features = n_features
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return self.n_features
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""

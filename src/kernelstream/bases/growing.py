@@ -32,6 +32,7 @@ from kernelstream.bases.base import (
     Span,
     factorise,
     finite,
+    independent,
     require_semidefinite,
     same_points,
     transition,
@@ -45,6 +46,11 @@ from kernelstream.kernels import Kernel
 DEPENDENT = 1e-8
 # The same for the first rows, which no criterion keeps apart.
 DISTINCT = 1e-4
+# Rows in sorted order continue each other: every pivot is fine, and yet the factor grows without
+# bound, since each point is nearly a combination of those before it. Rounding moves a coordinate by
+# about 1e-16 times the largest entry of the factor (in units of 1/√k(d,d)), so at 1e6 residuals are
+# still good to a hundredth of `DEPENDENT`; beyond, the points are taken in a better order.
+STRAINED = 1e6
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,19 @@ class Growing(Basis):
         """Return the number of points."""
         return state.span.rank
 
+    def revise(
+        self, kernel: Kernel, state: GrowingState, clock: Clock
+    ) -> tuple[GrowingState, Array] | None:
+        """Take the points in a better order when the factor is strained.
+
+        Points that depend on the others in that order are given up: what is lost of each is below
+        `DEPENDENT` of its energy, as if it had never been admitted.
+        """
+        if not _strained(to_host(state.span.factor), state.energies):
+            return None
+        span, kept = independent(kernel, state.span.points, state.energies, DEPENDENT)
+        return GrowingState(span, state.energies[kept]), transition(kernel, state.span, span)
+
     def coordinates(self, kernel: Kernel, state: GrowingState, X: Array) -> Array:
         """Coordinates of rows, in float64."""
         return state.span.coordinates(kernel, to_float64(X))
@@ -100,7 +119,11 @@ class Growing(Basis):
         weights: np.ndarray | None,
         clock: Clock,
     ) -> tuple[GrowingState, Projection]:
-        """Express a block and admit its new points in order."""
+        """Express a block and admit its new points in order.
+
+        The projection ends early, with the row that strained the factor: ``revise`` must come
+        before the next one.
+        """
         rows = to_float64(X)
         K = finite(kernel.block(rows, to_float64(state.span.points)), kernel)
         Z = K @ state.span.factor
@@ -126,10 +149,27 @@ class Growing(Basis):
         """Offer the points of one model to the other, by the same criterion as rows."""
         if same_points(a.span, b.span):
             return a, None, None
-        joint, _ = self.project(kernel, a, b.span.points, None, Clock(seed, 0))
-        old_rank, rank = a.span.rank, joint.span.rank
-        padding = like(np.eye(rank, old_rank), joint.span.factor)
-        return joint, padding, transition(kernel, b.span, joint.span)
+        joint, carry = self._offered(kernel, a, b.span.points, seed)
+        return joint, carry, transition(kernel, b.span, joint.span)
+
+    def _offered(
+        self, kernel: Kernel, state: GrowingState, points: Array, seed: int
+    ) -> tuple[GrowingState, Array]:
+        """The state that has seen some points, and the matrix that carries old coordinates there.
+
+        That matrix is an identity padded with zeros unless the factor was strained on the way.
+        """
+        clock = Clock(seed, 0)
+        carry = like(np.eye(state.span.rank), state.span.factor)
+        start = 0
+        while start < points.shape[0]:
+            state, block = self.project(kernel, state, points[start:, :], None, clock)
+            start += int(block.Z.shape[0])
+            carry = _embedded(carry, state.span.rank, int(carry.shape[1]))
+            change = self.revise(kernel, state, clock)
+            if change is not None:
+                state, carry = change[0], change[1] @ carry
+        return state, carry
 
     def _admit(
         self,
@@ -174,6 +214,10 @@ class Growing(Basis):
                 coherence = np.maximum(coherence, cosines)
             admitted.append(int(i))
             m += 1
+            energies = np.concatenate([state.energies, host_energy[admitted]])
+            if _strained(to_host(F[:m, m - 1 : m]), energies):
+                n = int(i) + 1
+                break
         points = concatenate_rows(
             [state.span.points, cast(as_dense(take_rows(X, admitted)), state.span.points.dtype)]
         )
@@ -182,7 +226,7 @@ class Growing(Basis):
             Span(points, factor, factor), np.concatenate([state.energies, host_energy[admitted]])
         )
         last = admitted[-1] if admitted else 0
-        return grown, Projection(Zg[:, :m], energy, _clip(residual), last, tuple(admitted))
+        return grown, Projection(Zg[:n, :m], energy[:n], _clip(residual[:n]), last, tuple(admitted))
 
     def _admits(
         self,
@@ -206,6 +250,11 @@ class Growing(Basis):
         if len(energies) == 0:
             return np.zeros(len(energy))
         return _cosines(to_host(K), energy[:, None], energies[None, :]).max(axis=1)
+
+
+def _strained(factor: np.ndarray, energies: np.ndarray) -> bool:
+    """Whether rounding, which the factor amplifies, would be seen in a residual."""
+    return bool(np.abs(factor * np.sqrt(energies)[:, None]).max(initial=0.0) > STRAINED)
 
 
 def _cosines(K: np.ndarray, energy: np.ndarray, energies: np.ndarray | float) -> np.ndarray:

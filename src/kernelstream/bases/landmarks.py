@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, as_dense, cast, like, take_rows
+from kernelstream.backends.arrays import Array, as_dense, cast, like, take_rows, to_host
 from kernelstream.backends.draws import generator, pick
 from kernelstream.bases.base import (
     Basis,
@@ -17,7 +17,6 @@ from kernelstream.bases.base import (
     Span,
     distinct_rows,
     factorise,
-    finite,
     residual_energy,
     same_points,
 )
@@ -57,26 +56,34 @@ class Landmarks(Basis):
 
     settles_late = False
     order_free = True
+    preferred_on_device = None
 
     def __init__(self, points: Any = 256):
         self.points = points
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
-        if np.ndim(self.points) == 0:
+        points = to_host(self.points)
+        if points.ndim == 0:
             check_count("Landmarks", "points", self.points, none_allowed=False)
-        elif np.ndim(self.points) != 2:
+        elif points.ndim != 2:
             raise ValueError(
                 "Landmarks: points must be an integer or an array of shape (n_points, n_features), "
-                f"got an array with {np.ndim(self.points)} dimension(s)."
+                f"got an array with {points.ndim} dimension(s)."
             )
-        elif np.shape(self.points)[0] == 0:
+        elif points.shape[0] == 0:
             raise ValueError("Landmarks: points must have at least one row, got an empty array.")
-        elif np.asarray(self.points).dtype.kind not in "fiub":
-            given = np.asarray(self.points).dtype
-            raise ValueError(f"Landmarks: points must be real numbers, got an array of {given}.")
-        elif not np.all(np.isfinite(self.points)):
+        elif points.dtype.kind not in "fiub":
+            raise ValueError(
+                f"Landmarks: points must be real numbers, got an array of {points.dtype}."
+            )
+        elif not np.all(np.isfinite(points)):
             raise ValueError("Landmarks: points must be finite numbers, got NaN or infinity.")
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return int(self.points) if isinstance(self.points, numbers.Integral) else len(self.points)
 
     def start_rows(self) -> int:
         """Ten rows a point, at least 500; none to speak of when points are given."""
@@ -87,7 +94,7 @@ class Landmarks(Basis):
     def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> FixedState:
         """Take the given points, or sample rows in proportion to their weights."""
         if not isinstance(self.points, numbers.Integral):
-            points = np.asarray(self.points)
+            points = to_host(self.points)
             if points.shape[1] != X.shape[1]:
                 raise ValueError(
                     f"Landmarks: the points have {points.shape[1]} features, "
@@ -128,6 +135,6 @@ class Landmarks(Basis):
         clock: Clock,
     ) -> tuple[FixedState, Projection]:
         """Express a block."""
-        Z = finite(self.coordinates(kernel, state, X), kernel)
-        energy = finite(kernel.diag(X), kernel)
+        Z = self.coordinates(kernel, state, X)
+        energy = kernel.diag(X)
         return state, Projection(Z, energy, residual_energy(cast(energy, Z.dtype), Z))

@@ -32,9 +32,9 @@ def nearest(X: Array, points: Array) -> tuple[np.ndarray, np.ndarray]:
 def assign(kernel: Kernel, X: Array, points: Array) -> tuple[np.ndarray, Array]:
     """Nearest point of each row and the kernel block; one product where they share it."""
     if isinstance(kernel, Euclidean):
-        squared = kernel.squared_distances(X, points)
-        labels = to_host(namespace_of(squared).argmin(squared, axis=1))
-        return labels, cast(kernel.of_squared_distances(squared), X.dtype)
+        scaled = kernel.scaled_distances(X, points)
+        labels = to_host(kernel.nearest(scaled))
+        return labels, cast(kernel.of_scaled_distances(scaled), X.dtype)
     return nearest(X, points)[0], kernel.block(X, points)
 
 

@@ -119,7 +119,8 @@ class ReducedSet(Basis):
         grown, block = Everything().project(kernel, state.grown, X, weights, clock)
         if self.n_points is None:
             return ReducedSetState(grown, state.scatter), block
-        scatter = weighted_gram(block.Z, None if weights is None else like(weights, block.Z))
+        n = int(block.Z.shape[0])  # fewer than there are when the basis must be revised first
+        scatter = weighted_gram(block.Z, None if weights is None else like(weights[:n], block.Z))
         q = int(state.scatter.shape[0])
         scatter[:q, :q] += state.scatter * clock.decay  # a new array: the old state stays valid
         return ReducedSetState(grown, scatter), block
@@ -127,11 +128,17 @@ class ReducedSet(Basis):
     def revise(
         self, kernel: Kernel, state: ReducedSetState, clock: Clock
     ) -> tuple[ReducedSetState, Array] | None:
-        """Compress when there are too many points."""
+        """Compress when there are too many points; else take them in a better order if need be."""
         if self.n_points is None or state.span.rank <= self.n_points:
-            return None
-        grown = compressed(kernel, state.span, state.scatter, self.n_points)
-        T = transition(kernel, state.span, grown.span)
+            change = Everything().revise(kernel, state.grown, clock)
+            if change is None:
+                return None
+            grown, T = change
+        else:
+            grown = compressed(kernel, state.span, state.scatter, self.n_points)
+            T = transition(kernel, state.span, grown.span)
+        if self.n_points is None:  # nothing will be compressed, and no scatter is kept
+            return ReducedSetState(grown, state.scatter), T
         moved = T @ state.scatter @ namespace_of(T).matrix_transpose(T)
         return ReducedSetState(grown, moved), T
 

@@ -207,13 +207,6 @@ def mirrored(K: Array, diagonal: Array) -> Array:
     return xp.where(on, diagonal[:, None], below + xp.matrix_transpose(below))
 
 
-def overwrite(function: str, x: Array, *others: float) -> Array:
-    """``xp.function(x, *others)``, in the memory of ``x`` where the namespace can do that."""
-    if isinstance(x, np.ndarray):
-        return getattr(np, function)(x, *others, out=x)
-    return getattr(namespace_of(x), function)(x, *others)
-
-
 def as_rows(X: Array, name: str) -> Array:
     """X as a float32 or float64 matrix (CSR if sparse) of finite numbers, or a ``ValueError``."""
     if is_sparse(X):

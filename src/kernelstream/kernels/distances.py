@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+from typing import Any
+
 import numpy as np
 import sklearn.metrics.pairwise
 from scipy.spatial.distance import cdist, pdist
@@ -11,12 +14,17 @@ from kernelstream.backends.arrays import (
     cast,
     is_sparse,
     namespace_of,
+    ones,
+    overwrite,
     product,
     row_norms_squared,
     take_rows,
     to_host,
 )
-from kernelstream.kernels.base import overwrite, representable
+from kernelstream.kernels.base import representable
+
+# Of points on a device: id → (reference, version, mean, squared norm of the mean).
+_OFFSETS: dict[int, tuple[Any, Any, Array, float]] = {}
 
 
 def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
@@ -46,15 +54,21 @@ def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
     array([[25.,  1.]])
     """
+    return overwrite("maximum", scaled_distances(X, Y, resolution, 1.0), 0.0)
+
+
+def scaled_distances(X: Array, Y: Array, resolution: float, factor: float) -> Array:
+    """``factor · |x_i − y_j|²``, off by rounding to either side of zero.
+
+    The factor is multiplied into the points, which costs nothing, instead of into the result.
+    """
     Y = cast(Y, X.dtype)
     centre = shift(X, Y, resolution)
     if centre is not None:
         X, Y = X - centre, Y - centre
-    sq = product(X, Y)
-    sq *= -2.0
-    sq += row_norms_squared(X)[:, None]
-    sq += row_norms_squared(Y)[None, :]
-    return overwrite("maximum", sq, 0.0)
+    scaled = product(X, Y * (-2.0 * factor), factor * row_norms_squared(Y))
+    scaled += (factor * row_norms_squared(X))[:, None]
+    return scaled
 
 
 def shift(X: Array, Y: Array, resolution: float) -> Array | None:
@@ -65,9 +79,30 @@ def shift(X: Array, Y: Array, resolution: float) -> Array | None:
     """
     if resolution <= 0.0 or Y.shape[0] == 0 or is_sparse(X):
         return None
-    xp = namespace_of(Y)
-    centre = xp.mean(Y, axis=0)
-    return centre if resolution * float(xp.sum(centre * centre)) > 16.0 else None
+    centre, squared_norm = _offset(Y)
+    return centre if resolution * squared_norm > 16.0 else None
+
+
+def _offset(Y: Array) -> tuple[Array, float]:
+    """The mean of the points and its squared norm.
+
+    Of the points on a device it is remembered: a new look would make the host wait in every block.
+    """
+    if isinstance(Y, np.ndarray):
+        centre = Y.mean(axis=0)
+        return centre, float(centre @ centre)
+    known = _OFFSETS.get(id(Y))
+    version = getattr(Y, "_version", None)  # PyTorch counts changes in place
+    if known is not None and known[0]() is Y and known[1] == version:
+        return known[2], known[3]
+    n = int(Y.shape[0])
+    centre = ones(n, Y, Y.dtype) @ Y / n  # a GPU is slow at the mean of a long, narrow matrix
+    squared_norm = float(namespace_of(Y).sum(centre * centre))
+    if version is not None:
+        if len(_OFFSETS) >= 64:
+            _OFFSETS.clear()
+        _OFFSETS[id(Y)] = (weakref.ref(Y), version, centre, squared_norm)
+    return centre, squared_norm
 
 
 def manhattan_distances(X: Array, Y: Array) -> Array:

@@ -11,13 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, cast, namespace_of, product, row_norms_squared
+from kernelstream.backends.arrays import (
+    Array,
+    cast,
+    namespace_of,
+    overwrite,
+    product,
+    row_norms_squared,
+)
 from kernelstream.kernels.base import (
     Kernel,
     is_number,
     is_positive,
     is_rule,
-    overwrite,
     require,
     scale_gamma,
 )

@@ -21,8 +21,9 @@ import scipy.special
 from kernelstream.backends.arrays import (
     Array,
     cast,
-    like,
     namespace_of,
+    ones,
+    overwrite,
     row_norms_squared,
     to_float64,
 )
@@ -30,15 +31,14 @@ from kernelstream.kernels.base import (
     Kernel,
     is_positive,
     is_rule,
-    overwrite,
     require,
     scale_gamma,
 )
 from kernelstream.kernels.distances import (
     manhattan_distances,
     median_distance,
+    scaled_distances,
     shift,
-    squared_distances,
 )
 
 
@@ -49,15 +49,20 @@ class Stationary(Kernel):
 
     def diag(self, X: Array) -> Array:
         """All 1."""
-        return like(np.ones(X.shape[0]), X, X.dtype)
+        return ones(int(X.shape[0]), X, X.dtype)
 
 
 class Euclidean(Stationary):
     """A kernel of the squared Euclidean distance.
 
-    ``block`` is ``of_squared_distances(squared_distances(X, Y))``. A basis that needs the distances
+    ``block`` is ``of_scaled_distances(scaled_distances(X, Y))``. A basis that needs the distances
     as well (k-means) calls the two itself and shares the one product.
     """
+
+    @property
+    def distance_scale(self) -> float:
+        """What squared distances are multiplied by on the way: a factor of the exponent, say."""
+        return 1.0
 
     @property
     def resolution(self) -> float:
@@ -73,13 +78,22 @@ class Euclidean(Stationary):
         """
         return False
 
-    def squared_distances(self, X: Array, Y: Array) -> Array:
-        """``|x_i − y_j|²``, as exactly as this kernel needs it."""
-        return squared_distances(to_float64(X) if self.in_float64 else X, Y, self.resolution)
+    def scaled_distances(self, X: Array, Y: Array) -> Array:
+        """``distance_scale · |x_i − y_j|²``, as exactly as this kernel needs it.
 
-    def of_squared_distances(self, sq: Array) -> Array:
-        """The kernel from squared distances, in the memory of ``sq`` where possible."""
+        Rounding may leave equal rows at a distance on the wrong side of zero.
+        """
+        rows = to_float64(X) if self.in_float64 else X
+        return scaled_distances(rows, Y, self.resolution, self.distance_scale)
+
+    def of_scaled_distances(self, t: Array) -> Array:
+        """The kernel from scaled distances, in the memory of ``t`` where possible."""
         raise NotImplementedError
+
+    def nearest(self, t: Array) -> Array:
+        """Index of the nearest point of each row, from scaled distances."""
+        xp = namespace_of(t)
+        return xp.argmin(t, axis=1) if self.distance_scale > 0 else xp.argmax(t, axis=1)
 
     def extent(self, X: Array, span: Any) -> float:
         """Largest squared norm of a row or a point, after the shift that the distances make."""
@@ -104,7 +118,7 @@ class Euclidean(Stationary):
 
     def block(self, X: Array, Y: Array) -> Array:
         """The two steps one after the other."""
-        return cast(self.of_squared_distances(self.squared_distances(X, Y)), X.dtype)
+        return cast(self.of_scaled_distances(self.scaled_distances(X, Y)), X.dtype)
 
 
 class RBF(Euclidean):
@@ -150,10 +164,14 @@ class RBF(Euclidean):
         """``gamma``."""
         return self.gamma
 
-    def of_squared_distances(self, sq: Array) -> Array:
-        """``exp(−gamma sq)``."""
-        sq *= -self.gamma
-        return overwrite("exp", sq)
+    @property
+    def distance_scale(self) -> float:
+        """``−gamma``: the exponent itself."""
+        return -self.gamma
+
+    def of_scaled_distances(self, t: Array) -> Array:
+        """``exp(t)``."""
+        return overwrite("exp", t)
 
     def sample_frequencies(self, rng: np.random.Generator, n: int, d: int) -> np.ndarray:
         """Draw n frequencies in R^d: normal, with variance 2 gamma."""
@@ -206,9 +224,9 @@ class Exponential(Euclidean):
         """Infinite: the kernel has a kink where x = y."""
         return math.inf
 
-    def of_squared_distances(self, sq: Array) -> Array:
-        """``exp(−gamma √sq)``."""
-        distances = overwrite("sqrt", sq)
+    def of_scaled_distances(self, t: Array) -> Array:
+        """``exp(−gamma √t)``."""
+        distances = overwrite("sqrt", overwrite("maximum", t, 0.0))
         distances *= -self.gamma
         return overwrite("exp", distances)
 
@@ -326,12 +344,12 @@ class Matern(Euclidean):
             return self.resolution
         return self.nu / (self.nu - 1) * self.resolution if self.nu > 1 else math.inf
 
-    def of_squared_distances(self, sq: Array) -> Array:
+    def of_scaled_distances(self, t: Array) -> Array:
         """The closed form for this nu where there is one, or Bessel functions."""
         if self.nu == math.inf:
-            sq *= -0.5 * self.resolution
-            return overwrite("exp", sq)
-        t = overwrite("sqrt", sq)
+            t *= -0.5 * self.resolution
+            return overwrite("exp", t)
+        t = overwrite("sqrt", overwrite("maximum", t, 0.0))
         t *= math.sqrt(2 * self.nu) / self.length_scale
         # From 746 on exp(−t) is 0 in float64; the factor before it must not overflow.
         t = overwrite("minimum", t, 800.0)

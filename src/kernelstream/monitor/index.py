@@ -66,16 +66,14 @@ class Index:
         return cls(kernel, span, coordinates.mean, np.ascontiguousarray(root), epsilon)
 
     def kernel_rows(self, U: np.ndarray, product: Product = rows_times) -> np.ndarray:
-        """``k(u, D)``, by a product of the given kind.
-
-        Written out, and not left to the kernel's own block: that one is a BLAS product, and the
-        derivatives below are those of the Gaussian in any case.
-        """
+        """``k(u, D)``, by a product of the given kind (the kernel's own block uses BLAS)."""
         P = self.span.points
         squared = -2.0 * product(U, P.T)
         squared += row_dots(U, U)[:, None]
         squared += row_dots(P, P)[None, :]
-        return np.exp(-self.kernel.gamma * np.maximum(squared, 0.0))
+        return self.kernel.of_scaled_distances(
+            self.kernel.distance_scale * np.maximum(squared, 0.0)
+        )
 
     def coordinates(self, U: np.ndarray, product: Product = rows_times) -> np.ndarray:
         """``z = Fᵀ k(D, u)``."""

@@ -5,14 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from kernelstream import kernels
-from kernelstream.preimages.base import Preimage
+from kernelstream.preimages.base import Preimage, Report
+from kernelstream.preimages.conformal import Conformal
 from kernelstream.preimages.fixed_point import FixedPoint
+from kernelstream.preimages.gradient import Gradient
 from kernelstream.preimages.linear import Linear
+from kernelstream.preimages.neighbours import Neighbours
 from kernelstream.preimages.ridge import Ridge
 
-__all__ = ["FixedPoint", "Linear", "Preimage", "Ridge", "resolve"]
+__all__ = [
+    "Conformal",
+    "FixedPoint",
+    "Gradient",
+    "Linear",
+    "Neighbours",
+    "Preimage",
+    "Report",
+    "Ridge",
+    "learns_from_rows",
+    "resolve",
+]
 
-_BY_NAME = {"fixed_point": FixedPoint, "linear": Linear, "ridge": Ridge}
+_BY_NAME: dict[str, type[Preimage]] = {
+    "fixed_point": FixedPoint,
+    "linear": Linear,
+    "ridge": Ridge,
+    "gradient": Gradient,
+    "neighbours": Neighbours,
+    "conformal": Conformal,
+}
 
 
 def resolve(spec: Any, kernel: Any) -> Preimage:
@@ -21,10 +42,32 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     Parameters
     ----------
     spec : str or Preimage
-        ``"auto"`` (exact for the linear kernel, fixed point for RBF, ridge for every other), a
-        name (``"fixed_point"``, ``"linear"``, ``"ridge"``) or an object.
+        ``"auto"`` (exact for the linear kernel, fixed point for RBF, ridge from the basis points
+        for every other), a name (``"fixed_point"``, ``"gradient"``, ``"neighbours"``,
+        ``"conformal"``, ``"linear"``, ``"ridge"``) or an object.
     kernel : Kernel
         The kernel it has to work with.
+
+    Notes
+    -----
+    ``"auto"`` takes what needs no accumulation and did best in measurements. Mean squared error of
+    reconstructions from 30 components over 150 centroids, as a share of the variance, of clean rows
+    and of rows with noise of deviation 0.2 (MNIST, pixels in [0, 1]):
+
+    ============  ============  ============  ============  ============  ============
+    kernel        fixed point   ridge,        ridge,        10            conformal
+                                points        rows          neighbours
+    ============  ============  ============  ============  ============  ============
+    RBF           .216 / .238   .212 / .246   .198 / .221   .305 / .321   .217 / .246
+    Matern 3/2    .272 / .303   .261 / .339   .210 / .258   .353 / .387   .263 / .334
+    Laplacian     no            .305 / .539   .211 / .469   no            .310 / .514
+    Polynomial 2  no            .201 / .213   .198 / .211   no            .200 / .213
+    ============  ============  ============  ============  ============  ============
+
+    Digits and Frey faces give the same order. The fixed point is the most robust to noise, the
+    ridge from points the best on clean rows without accumulation; ``"ridge"``, from the rows, is
+    better than both where its moments may be accumulated. Steepest descent ends where the fixed
+    point does.
 
     Examples
     --------
@@ -32,11 +75,11 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     >>> preimages.resolve("auto", kernels.RBF(gamma=1.0))
     FixedPoint()
     >>> preimages.resolve("auto", kernels.Polynomial(degree=2))
-    Ridge()
+    Ridge(source='points')
     """
     if isinstance(spec, Preimage):
         method = spec
-    elif spec == "auto":
+    elif isinstance(spec, str) and spec == "auto":
         method = _automatic(kernel)
     elif isinstance(spec, str) and spec in _BY_NAME:
         method = _BY_NAME[spec]()
@@ -48,9 +91,14 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     return method
 
 
+def learns_from_rows(method: Preimage) -> bool:
+    """Whether a model has to accumulate the moments of its rows for this method."""
+    return isinstance(method, Ridge) and method.source == "rows"
+
+
 def _automatic(kernel: Any) -> Preimage:
     if isinstance(kernel, kernels.Linear):
         return Linear()
     if isinstance(kernel, kernels.RBF):
         return FixedPoint()
-    return Ridge()
+    return Ridge(source="points")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_host,
 )
-from kernelstream.preimages.base import Preimage
+from kernelstream.checks import check_count
+from kernelstream.preimages.base import Preimage, Report
+from kernelstream.preimages.derivatives import slope
+from kernelstream.preimages.gradient import Gradient
 
 
 class FixedPoint(Preimage):
@@ -32,7 +36,7 @@ class FixedPoint(Preimage):
     points uphill but may be too long when some ``γ_k`` are negative. Here a step that does not
     raise ``f`` is taken back and halved, so the answer is never further from ``P`` than the start,
     which is the basis point with the largest ``⟨P, φ(d_j)⟩``. A row whose ``Σ w_k`` vanishes or
-    turns negative keeps the point it has.
+    turns negative is stuck: it is searched for by steepest descent, from several basis points.
 
     Parameters
     ----------
@@ -41,6 +45,9 @@ class FixedPoint(Preimage):
     tol : float, default=1e-6
         A row is finished when it moves by less than ``tol`` times the root mean square distance of
         the basis points from their mean.
+    n_starts : int, default=3
+        Basis points from which a row that is stuck is started once more, by :class:`Gradient`;
+        the best end is kept.
 
     Notes
     -----
@@ -66,9 +73,12 @@ class FixedPoint(Preimage):
     # Σ w below this share of Σ |w| is rounding: the weighted mean has no meaning there.
     _EPSILON = 1e-12
 
-    def __init__(self, max_iter: int = 100, tol: float = 1e-6):
+    searches = True
+
+    def __init__(self, max_iter: int = 100, tol: float = 1e-6, n_starts: int = 3):
         self.max_iter = max_iter
         self.tol = tol
+        self.n_starts = n_starts
 
     def check(self) -> None:
         """Steps are counted, the tolerance is not negative."""
@@ -76,6 +86,7 @@ class FixedPoint(Preimage):
             raise ValueError(f"max_iter={self.max_iter!r}; expected a whole number, 0 or more.")
         if not (isinstance(self.tol, numbers.Real) and float(self.tol) >= 0):
             raise ValueError(f"tol={self.tol!r}; expected a number that is not negative.")
+        check_count("FixedPoint", "n_starts", self.n_starts, none_allowed=False)
 
     def check_kernel(self, kernel: Any) -> None:
         """Only kernels of the distance whose slope is known."""
@@ -87,25 +98,49 @@ class FixedPoint(Preimage):
                 "use preimages.Ridge(), which works with every kernel."
             )
 
-    def _solve(self, kernel: Any, D: Array, G: Array) -> tuple[Array, Array]:
+    def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:
         xp = namespace_of(D)
         # These kernels do not see a shift; centred points keep the digits of their distances.
         mean = xp.mean(D, axis=0)
         D = D - mean
-        spread = float(xp.mean(row_norms_squared(D))) ** 0.5
         K = kernel.gram(D)
         GK = G @ K
         energy = xp.sum(GK * G, axis=1)  # |P|²
+        order = np.argsort(-to_host(GK), axis=1, kind="stable")  # nearest basis points first
+        if start is None:  # rows of the Gram matrix: exactly 1 at the point itself
+            x, k = take_rows(D, order[:, 0]), take_rows(K, order[:, 0])
+        else:
+            x = start - mean
+            k = kernel.block(x, D)
+        x, f, converged, n_iter = self._climb(kernel, D, G, x, k)
+        distance = 1 - 2 * f + energy
+        distance = xp.where(distance > 0, distance, 0 * distance)
+        found = Report(x, distance, converged, n_iter)
+        stuck = np.flatnonzero(~converged & (n_iter < self.max_iter))
+        if stuck.size:
+            descent = Gradient(self.max_iter, self.tol, n_starts=self.n_starts)
+            other = descent.report(kernel, D, take_rows(G, stuck))
+            found = found.improved(stuck, other)
+        return replace(found, X=found.X + mean)
 
-        start = to_host(xp.argmax(GK, axis=1))
+    def _climb(
+        self, kernel: Any, D: Array, G: Array, x: Array, k: Array
+    ) -> tuple[Array, Array, np.ndarray, np.ndarray]:
+        """The iteration from the places x, where k(x, D) = k.
+
+        Returns where it ends, f there, whether it came to rest, and the steps.
+        """
+        xp = namespace_of(D)
+        n = int(G.shape[0])
+        spread = float(xp.mean(row_norms_squared(D))) ** 0.5
+        converged, n_iter = np.zeros(n, dtype=bool), np.full(n, self.max_iter, dtype=np.intp)
         # The rows still under way: place, image of the place, f, share of the full step to try.
-        rows = np.arange(G.shape[0])
-        x, k = take_rows(D, start), take_rows(K, start)
+        rows = np.arange(n)
         f = xp.sum(G * k, axis=1)
         step = xp.ones_like(f)
         finished = []
-        for _ in range(self.max_iter):
-            w = G * _slope(kernel, k, x, D, spread)
+        for iteration in range(self.max_iter):
+            w = G * slope(kernel, k, x, D)
             total = xp.sum(w, axis=1)
             uphill = total > self._EPSILON * xp.sum(xp.abs(w), axis=1)
             total = xp.where(uphill, total, xp.ones_like(total))
@@ -123,32 +158,14 @@ class FixedPoint(Preimage):
             if not np.all(going):
                 done, on = np.flatnonzero(~going), np.flatnonzero(going)
                 finished.append((rows[done], take_rows(x, done), take_rows(f, done)))
+                converged[rows[done]] = to_host(uphill)[done]
+                n_iter[rows[done]] = iteration
                 rows = rows[on]
                 x, k, f, step, G = (take_rows(a, on) for a in (x, k, f, step, G))
             if rows.size == 0:
                 break
         finished.append((rows, x, f))
-
         order = np.argsort(np.concatenate([rows for rows, _, _ in finished]))
-        X = take_rows(concatenate_rows([x for _, x, _ in finished]), order) + mean
+        x = take_rows(concatenate_rows([x for _, x, _ in finished]), order)
         f = take_rows(concatenate_rows([f for _, _, f in finished]), order)
-        distance = 1 - 2 * f + energy
-        return X, xp.where(distance > 0, distance, 0 * distance)
-
-
-def _slope(kernel: Any, k: Array, x: Array, D: Array, spread: float) -> Array:
-    """``−κ'(|x − d|²)`` up to a constant factor (n, m), given ``k = κ(|x − d|²)``."""
-    if isinstance(kernel, kernels.RBF) or getattr(kernel, "nu", None) == np.inf:
-        return k
-    if getattr(kernel, "nu", None) not in (None, 0.5):
-        # With r = |x − d| and a = √(2ν) r/ℓ, (d/da)(a^ν K_ν(a)) = −a^ν K_{ν−1}(a): the slope with
-        # respect to r² is a Matérn kernel of order ν − 1 in the same a.
-        nu, ell = kernel.nu, kernel.length_scale
-        return kernels.Matern(nu=nu - 1, length_scale=ell * ((nu - 1) / nu) ** 0.5).block(x, D)
-    # κ = exp(−c r), −κ' = c κ / 2r. It has a cusp at the points themselves, and the weight of a
-    # point met exactly is left out as in Weiszfeld's method: the other points pull, and the test
-    # of the step decides whether to leave.
-    xp = namespace_of(k)
-    c = kernel.gamma if isinstance(kernel, kernels.Exponential) else 1 / kernel.length_scale
-    r = -xp.log(xp.where(k > 0, k, xp.ones_like(k))) / c
-    return xp.where(r > 1e-6 * spread, k / xp.where(r > 0, r, xp.ones_like(k)), 0 * k)
+        return x, f, converged, n_iter

@@ -6,7 +6,7 @@ from typing import Any
 
 from kernelstream import kernels
 from kernelstream.backends.arrays import Array, namespace_of
-from kernelstream.preimages.base import Preimage
+from kernelstream.preimages.base import Preimage, Report
 
 
 class Linear(Preimage):
@@ -34,6 +34,6 @@ class Linear(Preimage):
                 'use preimage="auto".'
             )
 
-    def _solve(self, kernel: Any, D: Array, G: Array) -> tuple[Array, Array]:
+    def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:
         X = G @ D
-        return X, namespace_of(X).zeros_like(X[:, 0])
+        return Report.without_search(X, namespace_of(X).zeros_like(X[:, 0]))

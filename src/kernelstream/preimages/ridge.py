@@ -1,4 +1,4 @@
-"""Pre-images by ridge regression, learned from the basis points themselves. For any kernel."""
+"""Pre-images by ridge regression, learned from the rows or from the points. For any kernel."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import numbers
 from typing import Any
 
 from kernelstream.backends.arrays import Array, namespace_of, symmetric_eigen
-from kernelstream.preimages.base import Preimage
+from kernelstream.preimages.base import Preimage, Report, remaining
 
 
 class Ridge(Preimage):
-    """Learn the map from feature space to input space from the pairs ``φ(d_j) → d_j``.
+    """Learn the map from feature space to input space by ridge regression.
+
+    In a model the map is learned from the rows: their cross moments ``Σ w z xᵀ`` with the
+    coordinates are accumulated in the same pass, one more product of m·d a row, and carried
+    through every change of basis. On its own, and where a tracker keeps no scatter matrix, it is
+    learned from the pairs ``φ(d_j) → d_j``:
 
     The map is affine in feature space, ``x = d̄ + Bᵀ (P − φ̄)`` (bars: means over the points), and
     ``B`` minimises ``Σ_j |d_j − d̄ − Bᵀ (φ(d_j) − φ̄)|² + α |B|²``. With ``K̃ = H K H``, the centred
@@ -29,7 +34,11 @@ class Ridge(Preimage):
     alpha : float, default=0.01
         Strength of the ridge, in units of the mean variance ``tr(K̃)/m`` of the mapped points, so
         that it means the same for every kernel. Small values reconstruct clean data best, values
-        near 1 remove more noise. 0 is least squares of minimum norm.
+        near 1 remove more noise. 0 is least squares of minimum norm. From rows the unit is the
+        total variance of the mapped rows, against a sum over all rows: with many rows little is
+        shrunk, and little has to be.
+    source : "rows" or "points"
+        What a model learns the map from; ``"points"`` accumulates nothing.
 
     Notes
     -----
@@ -54,15 +63,30 @@ class Ridge(Preimage):
     # A direction below this share of the largest variance is rounding, not data.
     _EPSILON = 1e-12
 
-    def __init__(self, alpha: float = 0.01):
+    def __init__(self, alpha: float = 0.01, source: str = "rows"):
         self.alpha = alpha
+        self.source = source
 
     def check(self) -> None:
         """The strength is not negative."""
         if not (isinstance(self.alpha, numbers.Real) and float(self.alpha) >= 0):
             raise ValueError(f"alpha={self.alpha!r}; expected a number that is not negative.")
+        if self.source not in ("rows", "points"):
+            raise ValueError(f"source={self.source!r}; expected 'rows' or 'points'.")
 
-    def _solve(self, kernel: Any, D: Array, G: Array) -> tuple[Array, Array]:
+    def from_moments(self, covariance: Array, variances: Array, total: float, n: float) -> Array:
+        """The linear map from scores to inputs, (r, d), that the moments of n rows give.
+
+        Scores are uncorrelated, so each has its own coefficient: its covariance with the input
+        over its variance and the ridge.
+        """
+        xp = namespace_of(variances)
+        some = variances > 0
+        ridge = self.alpha * total / max(n, 1.0)
+        shrink = xp.where(some, 1 / (xp.where(some, variances, xp.ones_like(variances)) + ridge), 0)
+        return xp.astype(shrink, covariance.dtype)[:, None] * covariance
+
+    def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:
         xp = namespace_of(D)
         K = kernel.gram(D)
         mean = xp.mean(D, axis=0)
@@ -75,7 +99,4 @@ class Ridge(Preimage):
         C = (U * shrink) @ (xp.matrix_transpose(U) @ (D - mean))
         GK = G @ K
         X = mean + (GK - columns) @ C
-        # |φ(x) − P|² = k(x, x) − 2 Σ γ_k k(x, d_k) + γᵀ K γ
-        overlap = xp.sum(G * kernel.block(X, D), axis=1)
-        distance = kernel.diag(X) - 2 * overlap + xp.sum(GK * G, axis=1)
-        return X, xp.where(distance > 0, distance, 0 * distance)
+        return Report.without_search(X, remaining(kernel, X, D, G, xp.sum(GK * G, axis=1)))

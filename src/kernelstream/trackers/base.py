@@ -37,6 +37,8 @@ class Tracker(Part):
     sequential = False
     #: Share of the weight of old rows that is left after each new row.
     forgetting: float = 1.0
+    #: Whether rows may come in blocks of any size: what is learned is the same, to rounding.
+    any_blocks = False
     #: Whether the tracker wants to be told the coordinates of the basis points before ``update``.
     needs_points = False
 
@@ -95,6 +97,13 @@ class Tracker(Part):
         correction: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array, Array]:
         """Variances in descending order, unit vectors as columns, and the mean they refer to."""
+
+    def followed(
+        self, state: Any, moments: Moments, center: bool, start: Array
+    ) -> tuple[Array, Array]:
+        """Approximate components and their mean, from earlier components: no more than a sign."""
+        _, vectors, mean = self.components(state, moments, center)
+        return vectors[:, : min(int(start.shape[1]), int(vectors.shape[1]))], mean
 
 
 def padded(array: Array, shape: tuple[int, ...]) -> Array:

@@ -17,6 +17,8 @@ from kernelstream.backends.arrays import (
 from kernelstream.checks import check_number
 from kernelstream.trackers.base import Moments, Tracker, padded
 
+SUBSPACE_STEPS = 3  # of `followed`: the start is near, and only signs are read off
+
 
 @dataclass(frozen=True)
 class CovarianceState:
@@ -47,6 +49,8 @@ class Covariance(Tracker):
     >>> bool(np.allclose(model.explained_variance_, np.linalg.eigvalsh(np.cov(X.T, ddof=0))[:0:-1]))
     True
     """
+
+    any_blocks = True
 
     def __init__(self, forgetting: float = 1.0):
         self.forgetting = forgetting
@@ -110,11 +114,28 @@ class Covariance(Tracker):
         correction: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array, Array]:
         """Eigenvectors of the covariance of all rows."""
-        xp = namespace_of(state.scatter)
         scatter, total = state.scatter, moments.total
         if correction is not None:
             scatter, total = scatter + correction[0], total + correction[1]
-        mean = total / moments.weight if center and moments.weight > 0 else 0.0 * total
-        C = scatter / max(moments.weight, np.finfo(float).tiny) - mean[:, None] * mean[None, :]
+        C, mean = covariance(scatter, Moments(moments.weight, total), center)
         values, vectors = symmetric_eigen(C)
-        return xp.clip(values, min=0.0), vectors, mean
+        return namespace_of(C).clip(values, min=0.0), vectors, mean
+
+    def followed(
+        self, state: CovarianceState, moments: Moments, center: bool, start: Array
+    ) -> tuple[Array, Array]:
+        """Subspace iteration from ``start``, and Rayleigh–Ritz: a few products."""
+        xp = namespace_of(start)
+        C, mean = covariance(state.scatter, moments, center)
+        V = start
+        for _ in range(SUBSPACE_STEPS):
+            V, _ = xp.linalg.qr(C @ V)
+        _, turn = symmetric_eigen(xp.matrix_transpose(V) @ (C @ V))
+        return V @ turn, mean
+
+
+def covariance(scatter: Array, moments: Moments, center: bool) -> tuple[Array, Array]:
+    """S/W − μμᵀ and the mean μ (zero when not centred)."""
+    mean = moments.mean if center else 0.0 * moments.total
+    weight = max(moments.weight, np.finfo(float).tiny)
+    return scatter / weight - mean[:, None] * mean[None, :], mean

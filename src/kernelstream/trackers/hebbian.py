@@ -227,9 +227,17 @@ def recursion(
     as well be points of a feature space (``dual.py``).
     """
     T = np.eye(G.shape[0])
-    S = np.zeros_like(G)
+    S = np.zeros(G.shape)
     shortened = sanger_pass(
-        G, K, steps, T, S, variances, time, schedule.per_component, schedule.relative
+        np.ascontiguousarray(G.T),
+        K,
+        steps,
+        T,
+        S,
+        variances,
+        time,
+        schedule.per_component,
+        schedule.relative,
     )
     return T, S, int(shortened)
 
@@ -248,10 +256,10 @@ def sanger_pass(
 ) -> int:
     """Sequential part: A_t = T_t A_0 + S_t Z for the components A (r × m), rows t of a block.
 
-    G = A_0 Zᵀ (r × B), K = Z Zᵀ (B × B). T enters as the identity and S as zero. Steps are η
+    G = Z A_0ᵀ (B × r), K = Z Zᵀ (B × B). T enters as the identity and S as zero. Steps are η
     for all components, or η|λ|/λ_j (per_component), or η/λ_j (relative).
     """
-    r, n = G.shape
+    n, r = G.shape
     y = np.empty(r)
     from_T = np.empty(r)
     from_S = np.empty(n)
@@ -259,10 +267,10 @@ def sanger_pass(
     for t in range(n):
         output = 0.0
         for j in range(r):
-            # y = A_t z_t = T G[:, t] + S K[:, t]; K is symmetric and its rows lie together
+            # y = A_t z_t = T G[t] + S K[t]
             value = 0.0
             for i in range(j + 1):
-                value += T[j, i] * G[i, t]
+                value += T[j, i] * G[t, i]
             for i in range(t):
                 value += S[j, i] * K[t, i]
             y[j] = value

@@ -1,0 +1,6 @@
+"""``python -m kernelstream`` is the command line."""
+
+from kernelstream.cli import main
+
+if __name__ == "__main__":
+    main()

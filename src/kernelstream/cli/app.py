@@ -1,0 +1,51 @@
+"""The commands, in one application."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelstream import __version__
+from kernelstream.cli import follow, learn, models, query, show
+from kernelstream.cli.failures import EXIT_CODES
+
+app = typer.Typer(
+    help="Kernel PCA for data that is too large or never ends.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kernelstream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Kernel PCA for data that is too large or never ends."""
+
+
+for command in (
+    learn.fit,
+    learn.update,
+    query.transform,
+    query.denoise,
+    query.score,
+    follow.monitor,
+    models.info,
+    models.merge,
+    show.report,
+    show.demo,
+    show.bench,
+):
+    app.command()(command)

@@ -1,0 +1,90 @@
+"""What can go wrong, in words, and the exit code that says so to scripts."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import sys
+from collections.abc import Iterator
+
+import typer
+from rich.console import Console
+
+from kernelstream.sources import SourceError
+
+DATA = 3  # a bad row, a missing column, a file that cannot be read
+MODEL = 4  # the model file is none, is damaged, or is of another version
+WRITE = 5  # disk full, read-only folder
+BUSY = 6  # another process writes this model
+CHANGED = 7  # the checkpoint does not belong to this command, or a source changed
+INTERRUPTED = 130
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 unforeseen; 2 wrong usage; 3 bad data; 4 no readable model; 5 cannot "
+    "write; 6 another process writes this model; 7 the checkpoint does not fit, or a source "
+    "changed; 130 interrupted."
+)
+
+
+class CommandError(Exception):
+    """Something a user can act on."""
+
+    def __init__(self, code: int, message: str):
+        super().__init__(message)
+        self.code = code
+
+
+@contextlib.contextmanager
+def reported(as_json: bool = False) -> Iterator[None]:
+    """Turn what is raised inside into one message on the standard error and an exit code."""
+    try:
+        yield
+    except CommandError as failure:
+        fail(failure.code, str(failure), as_json)
+    except SourceError as problem:
+        fail(DATA, str(problem), as_json)
+    except KeyboardInterrupt:
+        fail(INTERRUPTED, "Interrupted.", as_json)
+    except BrokenPipeError:
+        leave_closed_pipe()
+    except OSError as problem:
+        if problem.errno == errno.EPIPE:
+            leave_closed_pipe()
+        fail(*of_system(problem), as_json)
+    except ValueError as problem:  # the library's own words: parameters, rows, models
+        fail(DATA, str(problem), as_json)
+
+
+def of_system(problem: OSError) -> tuple[int, str]:
+    """Exit code and message for an error of the operating system."""
+    where = f"{problem.filename}: " if problem.filename else ""
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return WRITE, (
+            f"{where}there is no room to write ({problem.strerror}). What was there before is as "
+            "it was; make room and run the command again."
+        )
+    if problem.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return WRITE, f"{where}{problem.strerror}: choose a place where you may read and write."
+    if isinstance(problem, FileNotFoundError):
+        return DATA, f"{where}{problem.strerror or problem}"
+    return WRITE, f"{where}{problem.strerror or problem}"
+
+
+def fail(code: int, message: str, as_json: bool) -> None:
+    """Say what went wrong and leave."""
+    if as_json:
+        sys.stderr.write(json.dumps({"error": message, "exit_code": code}) + "\n")
+    else:
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        console.print("[bold red]Error:[/] ", end="")
+        console.print(message, markup=False)
+    raise typer.Exit(code)
+
+
+def leave_closed_pipe() -> None:
+    """The reader of our output has gone: that is its right, and no error."""
+    # Python would complain when it flushes the closed pipe at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise typer.Exit(0)

@@ -1,0 +1,292 @@
+"""``monitor``: rows from a pipe are judged one by one, as they come."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import math
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import numpy as np
+import typer
+
+from kernelstream.cli import options as opt
+from kernelstream.cli.failures import DATA, CommandError, leave_closed_pipe, reported
+from kernelstream.cli.judges import Judge, judge_for, monitor_class
+from kernelstream.cli.modelfile import history, locked
+from kernelstream.cli.parameters import column_list, seconds
+from kernelstream.cli.terminal import Screen, facts_table, plain
+from kernelstream.sources import Source
+from kernelstream.sources.text import is_json_number
+
+MOST_BYTES = 2 << 30  # of rows that fit --monitor takes into memory
+
+
+class RowFormat(StrEnum):
+    """How rows come in."""
+
+    auto = "auto"
+    ndjson = "ndjson"
+    csv = "csv"
+
+
+class OnBad(StrEnum):
+    """What a bad row does to a monitor: a line with the error, or the end."""
+
+    report = "report"
+    error = "error"
+
+
+def monitor(
+    model: opt.Model,
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Learn rows that raise no alarm; saved at the end.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where --learn saves. Default: the model.")
+    ] = None,
+    save_every: Annotated[str, typer.Option(help="With --learn, save so often.")] = "60s",
+    alpha: Annotated[
+        float | None, typer.Option(help="Share of normal rows that may raise an alarm.")
+    ] = None,
+    time_column: Annotated[str | None, typer.Option(help="Column with the time stamp.")] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns to repeat in the output: 'id,place'.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=0, help="How many variables to name.")] = 3,
+    alarms_only: Annotated[
+        bool, typer.Option("--alarms-only", help="Write only rows with an alarm.")
+    ] = False,
+    on_bad_rows: Annotated[
+        OnBad, typer.Option("--on-bad-rows", help="Write a line with the error, or end with one.")
+    ] = OnBad.report,
+    format: Annotated[RowFormat, typer.Option(help="How rows come in.")] = RowFormat.auto,
+    delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Judge rows from the standard input one by one, as they come: one line of NDJSON each.
+
+    The model is one of 'fit --monitor' (smoothed index, events, causes), or a plain one: then
+    reconstruction error and t2, with limits from the sample of rows that the model keeps.
+
+    Examples
+    --------
+      tail -f sensors.ndjson | kernelstream monitor model.safetensors --alarms-only
+
+      nc -l 9000 | kernelstream monitor model.safetensors --learn --time-column t > judged.ndjson
+    """
+    with reported(as_json):
+        judge = judge_for(model, alpha, learn, top)
+        rows = LiveRows(
+            sys.stdin.buffer,
+            judge,
+            format.value,
+            delimiter or ",",
+            header,
+            time_column,
+            column_list(keep) or [],
+        )
+        if not learn:
+            with terminable():
+                follow(rows, judge, alarms_only, on_bad_rows, None, math.inf)
+            return
+        target = model if output is None else output
+        with locked(target), terminable():
+            every = seconds(save_every)
+            follow(rows, judge, alarms_only, on_bad_rows, target, every or math.inf)
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """A polite request to end (SIGTERM) is an interruption like Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def follow(
+    rows: LiveRows,
+    judge: Judge,
+    alarms_only: bool,
+    on_bad_rows: OnBad,
+    target: Path | None,
+    every: float,
+) -> None:
+    """Judge until the input ends, the output is closed or somebody interrupts; then save."""
+    saved = time.monotonic()
+    closed = False
+    try:
+        for number, found in enumerate(rows, 1):
+            if isinstance(found, str):
+                if on_bad_rows is OnBad.error:
+                    raise CommandError(DATA, f"standard input, row {number}: {found}.")
+                line: dict[str, Any] = {"row": number, "error": found}
+            else:
+                x, stamp, kept = found
+                verdict = judge.judge(x, stamp)
+                if alarms_only and not verdict["alarm"]:
+                    continue
+                line = {"row": number, "time": stamp, **kept, **verdict}
+            sys.stdout.write(json.dumps(finite(line), default=plain) + "\n")
+            sys.stdout.flush()
+            if target is not None and time.monotonic() - saved > every:
+                judge.save(target)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        pass  # the usual way to end it
+    except BrokenPipeError:
+        closed = True
+    finally:
+        if target is not None and rows.n_good:
+            judge.save(target)
+    if closed:
+        leave_closed_pipe()
+
+
+class LiveRows:
+    """Rows of a pipe, each as soon as its line is complete; a bad one is its reason in words."""
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        judge: Judge,
+        format: str,
+        delimiter: str,
+        header: bool | None,
+        time_column: str | None,
+        keep: list[str],
+    ):
+        self.stream, self.judge, self.format = stream, judge, format
+        self.delimiter, self.header = delimiter, header
+        self.time_column, self.keep = time_column, keep
+        self.names = judge.names
+        self.columns: list[str] | None = None  # of CSV
+        self.n_good = 0
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, Any, dict[str, Any]] | str]:
+        # readline returns as soon as a line is there: nothing waits for a buffer to be full
+        for line in iter(self.stream.readline, b""):
+            if not line.strip():
+                continue
+            if self.format == "auto":
+                self.format = "ndjson" if line.lstrip()[:1] in (b"{", b"[") else "csv"
+            cells = self._cells(line)
+            if cells is None:
+                continue
+            found = cells if isinstance(cells, str) else self._row(cells)
+            self.n_good += not isinstance(found, str)
+            yield found
+
+    def _cells(self, line: bytes) -> dict[str, Any] | str | None:
+        """A line as named values; None for a header."""
+        text = line.decode("utf-8", errors="replace").strip()
+        if self.format == "ndjson":
+            try:
+                value = json.loads(text)
+            except ValueError:
+                return "not a JSON object"
+            if isinstance(value, list):
+                return dict(zip(self._positions(len(value)), value, strict=True))
+            return value if isinstance(value, dict) else "not a JSON object"
+        cells = next(csv.reader([text], delimiter=self.delimiter))
+        if self.columns is None:
+            is_header = self.header
+            if is_header is None:
+                is_header = not all(number(cell) is not None for cell in cells)
+            self.columns = [c.strip() for c in cells] if is_header else self._positions(len(cells))
+            if is_header:
+                return None
+        if len(cells) != len(self.columns):
+            return f"{len(cells)} cells, but there are {len(self.columns)} columns"
+        return dict(zip(self.columns, cells, strict=True))
+
+    def _positions(self, n: int) -> list[str]:
+        """Names for values that come without: the model's where the number fits."""
+        if self.names is not None and len(self.names) == n:
+            return list(self.names)
+        return [f"x{i}" for i in range(n)]
+
+    def _row(self, cells: dict[str, Any]) -> tuple[np.ndarray, Any, dict[str, Any]] | str:
+        if self.names is None:
+            others = {self.time_column, *self.keep}
+            chosen = [n for n in cells if n not in others][: self.judge.n_features]
+            if len(chosen) < self.judge.n_features:
+                return f"{len(chosen)} values, but the model wants {self.judge.n_features}"
+            names: list[str] | tuple[str, ...] = chosen
+        else:
+            names = self.names
+        x = np.empty(len(names))
+        for i, name in enumerate(names):
+            if name not in cells:
+                return f"there is no value for {name!r}"
+            value = number(cells[name])
+            if value is None:
+                return f"column {name!r}: {cells[name]!r} is not a number"
+            if math.isinf(value) or (math.isnan(value) and not self.judge.takes_missing):
+                return f"column {name!r}: the value is missing or infinite"
+            x[i] = value
+        kept = {name: cells.get(name) for name in self.keep}
+        return x, cells.get(self.time_column) if self.time_column else None, kept
+
+
+def finite(line: dict[str, Any]) -> dict[str, Any]:
+    """The same with null for what JSON cannot say: infinity, not a number."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in line.items()
+    }
+
+
+def number(value: Any) -> float | None:
+    """A JSON value or a cell of CSV as a number; NaN where it is missing, None where it is text."""
+    if value is None:
+        return math.nan
+    if is_json_number(value):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    try:
+        return float(value.strip() or "nan")
+    except ValueError:
+        return None
+
+
+def fit_monitor(
+    source: Source, output: Path, alpha: float, lags: int, basis: str, seed: int, screen: Screen
+) -> None:
+    """``fit --monitor``: learn normal operation from rows in the order of time."""
+    if not basis.isdigit():
+        raise CommandError(2, f"--monitor takes a number of points as its basis; got {basis!r}.")
+    began, blocks, bad, size = time.perf_counter(), [], 0, 0
+    for block in source:
+        blocks.append(block.X.astype(float))
+        bad, size = bad + len(block.bad), size + blocks[-1].nbytes
+        if size > MOST_BYTES:
+            raise CommandError(
+                DATA,
+                f"Normal operation must fit into memory ({MOST_BYTES >> 30} GiB): end earlier "
+                "with --limit, or choose columns.",
+            )
+    rows = np.concatenate(blocks) if blocks else np.empty((0, len(source.names)))
+    made = monitor_class()(alpha, lags=lags, basis=int(basis), random_state=seed).fit(rows)
+    if source.named:
+        made.feature_names_in_ = np.array(source.names, dtype=object)
+    made.save(output)
+    facts = history([f.path for f in source.files], len(rows), bad)
+    facts |= {"model": str(output), "seconds": time.perf_counter() - began}
+    shown = [
+        ("rows of normal operation", f"{len(rows):,} in {facts['seconds']:.1f} s"),
+        ("share of alarms in normal rows", f"{alpha:g}"),
+        ("monitor", str(output)),
+    ]
+    screen.result(facts, facts_table(shown))

@@ -1,0 +1,146 @@
+"""Model files as the command line keeps them: with their origin, a lock, and nothing half done."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelstream import __version__, storage
+from kernelstream.cli.failures import BUSY, MODEL, WRITE, CommandError
+from kernelstream.estimator import StreamingKernelPCA, from_content
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows: no advisory locks, two writers are not noticed there
+    fcntl = None  # type: ignore[assignment]
+
+
+@dataclass
+class Stored:
+    """A model with what its file says beside it.
+
+    The names of the features are kept apart from the estimator: rows come as plain arrays here,
+    and scikit-learn would warn for every block that they have no names.
+    """
+
+    estimator: StreamingKernelPCA
+    names: tuple[str, ...] | None = None
+    origin: dict[str, Any] = field(default_factory=dict)
+    progress: dict[str, Any] | None = None
+
+    def save(self, path: Path) -> None:
+        """Write the file wholly or not at all."""
+        content = self.estimator._content()
+        content["feature_names"] = self.names
+        content["origin"] = json.dumps(self.origin, sort_keys=True)
+        if self.progress is not None:
+            content["progress"] = json.dumps(self.progress, sort_keys=True)
+        storage.save(path, content)
+
+
+def read(path: Path) -> Stored:
+    """Read a model file; a file that is none fails with the reason."""
+    if not path.exists():
+        raise CommandError(MODEL, f"There is no model {path}.")
+    try:
+        content = storage.load(path)
+        if content.get("estimator") == "KernelMonitor":
+            raise CommandError(
+                MODEL, f"{path} holds a monitor: use it with 'kernelstream monitor {path}'."
+            )
+        estimator = from_content(content, path)
+    except ValueError as problem:
+        raise CommandError(MODEL, str(problem)) from problem
+    names = content.get("feature_names")
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    progress = content.get("progress")
+    return Stored(
+        estimator,
+        None if names is None else tuple(map(str, names)),
+        json.loads(content.get("origin") or "{}"),
+        None if progress is None else json.loads(progress),
+    )
+
+
+def kind_of(path: Path) -> str:
+    """Name of the estimator in a model file."""
+    if not path.exists():
+        raise CommandError(MODEL, f"There is no model {path}.")
+    try:
+        return str(storage.load(path).get("estimator"))
+    except ValueError as problem:
+        raise CommandError(MODEL, str(problem)) from problem
+
+
+def named(stored: Stored) -> StreamingKernelPCA:
+    """The estimator with the names of its features, for reports and pictures."""
+    if stored.names is not None:
+        stored.estimator.feature_names_in_ = np.array(stored.names, dtype=object)
+    return stored.estimator
+
+
+def history(sources: list[str], rows: int, bad: int, **more: Any) -> dict[str, Any]:
+    """One entry of a model's origin."""
+    return {"sources": sources, "rows": rows, "bad_rows": bad, "version": __version__, **more}
+
+
+def require_writable(path: Path) -> None:
+    """Fail before any work is done where the result could not be written."""
+    if path.is_dir():
+        raise CommandError(WRITE, f"{path} is a folder: name a file in it.")
+    if not path.parent.is_dir():
+        raise CommandError(WRITE, f"Cannot write {path}: there is no folder {path.parent}.")
+    probe = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as problem:
+        raise CommandError(
+            WRITE, f"Cannot write {path}: {problem.strerror}. Choose another place with -o."
+        ) from problem
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Be the only process that writes ``path``, and clear what a killed one left half written.
+
+    The lock is the system's: it ends with the process, however that ends.
+    """
+    require_writable(path)
+    lock = path.with_name(f".{path.name}.lock")
+    handle = _take(lock, path)
+    try:
+        for leftover in path.parent.glob(f".{path.name}*.part"):
+            leftover.unlink(missing_ok=True)
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _take(lock: Path, path: Path) -> int:
+    while True:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        if fcntl is None:
+            return handle
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            os.close(handle)
+            raise CommandError(
+                BUSY,
+                f"Another process is writing {path}: wait for it, or write another file with -o.",
+            ) from problem
+        # The holder before us may have removed the file that we opened: then it locks nothing.
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(lock).st_ino == os.fstat(handle).st_ino:
+                return handle
+        os.close(handle)

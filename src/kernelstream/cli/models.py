@@ -1,0 +1,196 @@
+"""``info`` and ``merge``: what is in model files, and several into one."""
+
+from __future__ import annotations
+
+from functools import reduce
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from kernelstream.cli import options as opt
+from kernelstream.cli.failures import DATA, CommandError, reported
+from kernelstream.cli.judges import monitor_class
+from kernelstream.cli.modelfile import Stored, kind_of, locked, read
+from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.plot.drawing import short_numbers
+
+SHOWN = 20  # components in the table
+
+
+def info(
+    model: opt.Model,
+    components: Annotated[int, typer.Option(min=1, help="Lines of the table.")] = SHOWN,
+    as_json: opt.Json = False,
+) -> None:
+    """What a model is, what it saw, its components and its certificate.
+
+    Examples
+    --------
+      kernelstream info model.safetensors
+
+      kernelstream info model.safetensors --json | jq .explained_variance_ratio
+    """
+    screen = Screen(as_json)
+    with reported(as_json):
+        if kind_of(model) == "KernelMonitor":
+            show_monitor(model, screen)
+            return
+        stored = read(model)
+        facts = facts_of(stored, model)
+        certificate = stored.estimator.certificate_
+        screen.result(
+            facts,
+            facts_table(summary(facts), title=str(model)),
+            component_table(facts, components),
+            facts_table(
+                [row for row in certificate.rows() if row[0] and not row[0].startswith("eigen")],
+                title="Certificate: batch kernel PCA of all rows seen",
+            ),
+        )
+
+
+def show_monitor(path: Path, screen: Screen) -> None:
+    """What a monitor watches, and its limits."""
+    monitor = monitor_class().load(path)
+    names = getattr(monitor, "feature_names_in_", None)
+    facts = {
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "kind": "KernelMonitor",
+        "parameters": {name: str(value) for name, value in monitor.get_params(deep=False).items()},
+        "features": int(monitor.n_features_in_),
+        "feature_names": None if names is None else list(map(str, names)),
+        "rows_followed": int(monitor.n_samples_seen_),
+        "limits": {name: str(value) for name, value in monitor.limits_.items()},
+        "events": len(monitor.events_),
+    }
+    shown = [
+        ("monitor", f"KernelMonitor, {path.stat().st_size / 1e6:.1f} MB"),
+        ("features", str(facts["features"])),
+        ("alpha", str(monitor.alpha)),
+        ("rows followed", f"{facts['rows_followed']:,}"),
+        ("events", str(facts["events"])),
+    ]
+    screen.result(facts, facts_table(shown, title=str(path)))
+
+
+def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
+    """Everything about a model, for machines."""
+    estimator = stored.estimator
+    model, certificate = estimator._model, estimator.certificate_
+    finite = np.isfinite(certificate.eigenvalue_intervals).all()
+    weight = estimator._view().weight
+    return {
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "kind": type(estimator).__name__,
+        "kernel": str(estimator.kernel_),
+        "basis": str(model.parts.basis),
+        "tracker": str(model.parts.tracker),
+        "points": len(getattr(estimator, "basis_points_", ())),
+        "dtype": model.dtype,
+        "standardized": model.standardise,
+        "features": estimator.n_features_in_,
+        "feature_names": stored.names,
+        "rows_seen": estimator.n_samples_seen_,
+        "weight": weight,
+        "history": [
+            {k: v for k, v in entry.items() if k not in ("identity", "sizes")}
+            for entry in stored.origin.get("history", [])
+        ],
+        "checkpoint": None if stored.progress is None else stored.progress["place"],
+        "explained_variance": estimator.explained_variance_.tolist(),
+        "explained_variance_ratio": estimator.explained_variance_ratio_.tolist(),
+        "certificate": {
+            "useful": certificate.useful,
+            "reason": certificate.reason,
+            "variance_intervals": (certificate.eigenvalue_intervals / weight).tolist()
+            if finite
+            else None,
+            "explained_variance_ratio_interval": list(
+                certificate.explained_variance_ratio_interval
+            ),
+            "reconstruction_error": certificate.reconstruction_error if finite else None,
+            "excess_bound": certificate.excess_bound if finite else None,
+            "angle_bound": certificate.angle_bound,
+            "proved": certificate.proved,
+        },
+    }
+
+
+def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The facts that people want first."""
+    names = facts["feature_names"]
+    shown = "" if names is None else ": " + ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+    rows = [
+        ("model", f"{facts['kind']}, {facts['bytes'] / 1e6:.1f} MB"),
+        ("rows seen", f"{facts['rows_seen']:,}"),
+        ("features", f"{facts['features']}{shown} ({facts['dtype']})"),
+        ("kernel", short_numbers(facts["kernel"])),
+        ("basis", f"{facts['points']} points, {facts['basis']}"),
+        ("tracker", facts["tracker"]),
+    ]
+    if facts["standardized"]:
+        rows.append(("standardized", "with mean and deviation of the first rows"))
+    for entry in facts["history"]:
+        sources = entry["sources"]
+        more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
+        bad = f", {entry['bad_rows']:,} bad rows passed over" if entry["bad_rows"] else ""
+        listed = ", ".join(sources[:3]) + more
+        rows.append(("learned", f"{entry['rows']:,} rows of {listed}{bad}"))
+    if facts["checkpoint"] is not None:
+        rows.append(("state", "a checkpoint: go on with fit … --resume"))
+    return rows
+
+
+def component_table(facts: dict[str, Any], limit: int) -> Table:
+    """Variances, shares and certified intervals."""
+    table = Table(title="Components", title_style="bold", title_justify="left", box=None)
+    for name in ("", "variance", "share", "together", "exact variance is certainly in"):
+        table.add_column(name, justify="right")
+    shares, intervals = (
+        facts["explained_variance_ratio"],
+        facts["certificate"]["variance_intervals"],
+    )
+    for i, variance in enumerate(facts["explained_variance"][:limit]):
+        interval = f"{intervals[i][0]:.4g} … {intervals[i][1]:.4g}" if intervals else "–"
+        together = sum(shares[: i + 1])
+        table.add_row(
+            str(i + 1), f"{variance:.4g}", f"{shares[i]:.1%}", f"{together:.1%}", interval
+        )
+    if len(shares) > limit:
+        table.add_row("…", "", "", f"{sum(shares):.1%}", f"{len(shares) - limit} more")
+    return table
+
+
+def merge(
+    models: Annotated[list[Path], typer.Argument(help="Two or more models of the same kind.")],
+    output: opt.Output,
+    as_json: opt.Json = False,
+) -> None:
+    """Models that were fitted apart become the model of all their rows.
+
+    They need the same features and the same kernel with the same numbers (give --gamma).
+
+    Examples
+    --------
+      kernelstream merge monday.safetensors tuesday.safetensors -o both.safetensors
+    """
+    screen = Screen(as_json)
+    with reported(as_json):
+        if len(models) < 2:
+            raise CommandError(2, "Name at least two models to merge.")
+        with locked(output):
+            stored = [read(path) for path in models]
+            for path, other in zip(models[1:], stored[1:], strict=True):
+                if other.names != stored[0].names:
+                    raise CommandError(DATA, f"{models[0]} and {path} have different columns.")
+            both = reduce(lambda a, b: a.merge(b), (each.estimator for each in stored))
+            entries = [entry for each in stored for entry in each.origin.get("history", [])]
+            Stored(both, stored[0].names, {"history": entries}).save(output)
+            rows = both.n_samples_seen_
+        facts = {"model": str(output), "rows_seen": rows, "merged": [str(path) for path in models]}
+        screen.result(facts, f"{len(models)} models, {rows:,} rows → {output}")

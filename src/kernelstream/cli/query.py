@@ -1,0 +1,217 @@
+"""``transform``, ``denoise`` and ``score``: rows and a model in, a table out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from kernelstream.cli import options as opt
+from kernelstream.cli.failures import DATA, CommandError, reported
+from kernelstream.cli.learn import for_model
+from kernelstream.cli.modelfile import Stored, read
+from kernelstream.cli.run import Rejects
+from kernelstream.cli.terminal import Screen, Watch
+from kernelstream.cli.writing import USAGE, Writer, format_of
+from kernelstream.estimator import StreamingKernelPCA
+
+
+class To(StrEnum):
+    """Formats that can be written."""
+
+    parquet = "parquet"
+    csv = "csv"
+    arrow = "arrow"
+    ndjson = "ndjson"
+    npy = "npy"
+
+
+OutputFile = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", help="A file; its ending tells the format. Default: stdout."),
+]
+ToOption = Annotated[
+    To | None, typer.Option("--to", help="Format, where the file name does not tell.")
+]
+Columns = dict[str, np.ndarray]
+
+
+def transform(
+    model: opt.Model,
+    sources: opt.Sources,
+    output: OutputFile = None,
+    to: ToOption = None,
+    keep: opt.Keep = None,
+    columns: opt.Columns = None,
+    limit: opt.Limit = None,
+    on_bad_rows: opt.BadRows = opt.OnBadRows.error,
+    rejects: opt.RejectsFile = None,
+    format: opt.FormatOption = None,
+    array: opt.Array = None,
+    delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Scores of rows on the components: columns pc1, pc2, and so on.
+
+    Examples
+    --------
+      kernelstream transform model.safetensors data.parquet -o scores.parquet --keep id
+
+      kernelstream transform model.safetensors data.csv --to csv | head
+    """
+
+    def scores(stored: Stored) -> Callable[[np.ndarray], Columns]:
+        def of_rows(X: np.ndarray) -> Columns:
+            found = stored.estimator.transform(X)
+            return {f"pc{i + 1}": found[:, i] for i in range(found.shape[1])}
+
+        return of_rows
+
+    read_options = opt.reading(
+        columns, None, limit, on_bad_rows, format, array, delimiter, header, keep=keep
+    )
+    apply(model, sources, output, to, read_options, rejects, Screen(as_json, quiet), scores)
+
+
+def denoise(
+    model: opt.Model,
+    sources: opt.Sources,
+    output: OutputFile = None,
+    to: ToOption = None,
+    keep: opt.Keep = None,
+    columns: opt.Columns = None,
+    limit: opt.Limit = None,
+    on_bad_rows: opt.BadRows = opt.OnBadRows.error,
+    rejects: opt.RejectsFile = None,
+    format: opt.FormatOption = None,
+    array: opt.Array = None,
+    delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Rows as the model sees them: projected on the components and back (inverse transform).
+
+    Examples
+    --------
+      kernelstream denoise model.safetensors noisy.parquet -o clean.parquet
+
+      kernelstream denoise model.safetensors noisy.npy -o clean.npy
+    """
+
+    def cleaned(stored: Stored) -> Callable[[np.ndarray], Columns]:
+        width = stored.estimator.n_features_in_
+        names = stored.names or [f"x{i}" for i in range(width)]
+
+        def of_rows(X: np.ndarray) -> Columns:
+            found = stored.estimator.inverse_transform(stored.estimator.transform(X))
+            return {name: found[:, i] for i, name in enumerate(names)}
+
+        return of_rows
+
+    read_options = opt.reading(
+        columns, None, limit, on_bad_rows, format, array, delimiter, header, keep=keep
+    )
+    apply(model, sources, output, to, read_options, rejects, Screen(as_json, quiet), cleaned)
+
+
+def score(
+    model: opt.Model,
+    sources: opt.Sources,
+    output: OutputFile = None,
+    to: ToOption = None,
+    keep: opt.Keep = None,
+    columns: opt.Columns = None,
+    limit: opt.Limit = None,
+    on_bad_rows: opt.BadRows = opt.OnBadRows.error,
+    rejects: opt.RejectsFile = None,
+    format: opt.FormatOption = None,
+    array: opt.Array = None,
+    delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
+) -> None:
+    """How strange each row is: reconstruction_error (squared, in feature space) and t2.
+
+    t2 is the sum of the squared scores, each divided by the variance of its component.
+
+    Examples
+    --------
+      kernelstream score model.safetensors data.parquet -o errors.parquet --keep time
+
+      kernelstream score model.safetensors - < rows.ndjson
+    """
+
+    def strangeness(stored: Stored) -> Callable[[np.ndarray], Columns]:
+        def of_rows(X: np.ndarray) -> Columns:
+            error = stored.estimator.reconstruction_error(X)
+            return {"reconstruction_error": error, "t2": t_squared(stored.estimator, X)}
+
+        return of_rows
+
+    read_options = opt.reading(
+        columns, None, limit, on_bad_rows, format, array, delimiter, header, keep=keep
+    )
+    apply(model, sources, output, to, read_options, rejects, Screen(as_json, quiet), strangeness)
+
+
+def t_squared(estimator: StreamingKernelPCA, X: np.ndarray) -> np.ndarray:
+    """Hotelling's T² of rows: squared scores in units of the components' variances."""
+    variances = np.asarray(estimator.explained_variance_, dtype=float)
+    real = variances > 0
+    return np.square(estimator.transform(X)[:, real].astype(float)) @ (1.0 / variances[real])
+
+
+def apply(
+    model: Path,
+    sources: list[str],
+    output: Path | None,
+    to: To | None,
+    read_options: dict[str, Any],
+    rejects: Path | None,
+    screen: Screen,
+    prepare: Callable[[Stored], Callable[[np.ndarray], Columns]],
+) -> None:
+    """Read blocks, compute columns, write them with those that are kept."""
+    with reported(screen.as_json):
+        format = format_of(output, None if to is None else to.value)
+        stored = read(model)
+        read_options = {**read_options, "carried_as_text": format == "csv"}
+        source = for_model(stored, sources, read_options)
+        if output is not None and str(output) in {file.path for file in source.files}:
+            raise CommandError(USAGE, f"{output} is also a source: write another file.")
+        of_rows, bad = prepare(stored), 0
+        listing = Rejects(rejects, 0)
+        with Writer(output, format) as writer, Watch(screen, source, "rows") as watch:
+            for block in source:
+                bad += len(block.bad)
+                listing.add(block.bad)
+                if len(block):
+                    writer.write(beside(of_rows(block.X), block.carried))
+                watch.update(len(block))
+            if writer.rows == 0:
+                raise CommandError(DATA, "The source holds no good row.")
+        listing.close()
+        facts = {"rows": writer.rows, "bad_rows": bad, "output": str(output) if output else None}
+        if output is not None:
+            skipped = f", {bad:,} bad rows passed over" if bad else ""
+            screen.result(facts, f"{writer.rows:,} rows{skipped} → {output}")
+        elif bad:
+            screen.say(f"{bad:,} bad rows passed over.")
+
+
+def beside(found: Columns, carried: pa.RecordBatch) -> pa.RecordBatch:
+    """Kept columns first, then what was computed; a name that both have is marked."""
+    columns: dict[str, Any] = {name: carried.column(name) for name in carried.schema.names}
+    for name, values in found.items():
+        fresh = name if name not in columns else f"{name}_model"
+        columns[fresh] = pa.array(np.ascontiguousarray(values))
+    return pa.RecordBatch.from_pydict(columns)

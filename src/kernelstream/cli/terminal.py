@@ -1,0 +1,102 @@
+"""What people see: messages, the progress bar, tables; and what machines read instead."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.sources import Source
+
+LOOK_EVERY = 2.0  # seconds between two looks at the explained variance, which cost a little
+REFRESH = 0.2
+
+
+class Screen:
+    """Messages and progress go to the standard error, results to the standard output."""
+
+    def __init__(self, as_json: bool = False, quiet: bool = False):
+        self.as_json = as_json
+        self.quiet = quiet or as_json
+        self.error = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.out = Console(highlight=False)
+
+    def say(self, text: str) -> None:
+        """A remark; nothing for machines."""
+        if not self.quiet:
+            self.error.print(text, markup=False)
+
+    def result(self, facts: dict[str, Any], *shown: Any) -> None:
+        """The outcome: JSON for machines, tables or sentences for people."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(facts, default=plain) + "\n")
+        elif not self.quiet:
+            for item in shown:
+                self.out.print(item)
+
+
+class Watch:
+    """A progress bar with rows per second, basis points, explained variance and time left."""
+
+    def __init__(self, screen: Screen, source: Source, title: str):
+        self.source = source
+        self.began = time.monotonic()
+        self.looked = self.drawn = 0.0
+        self.seen = ""
+        self.rows = 0
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=12),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[facts]}"),
+            console=screen.error,
+            disable=screen.quiet or not screen.error.is_terminal,
+            transient=True,
+        )
+        self.task = self.bar.add_task(title, total=None if source.from_pipe else 1.0, facts="")
+
+    def __enter__(self) -> Watch:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.bar.stop()
+
+    def update(self, n: int, estimator: StreamingKernelPCA | None = None) -> None:
+        """More rows were worked on."""
+        self.rows += n
+        now = time.monotonic()
+        if self.bar.disable or now - self.drawn < REFRESH:
+            return
+        if estimator is not None and now - self.looked > LOOK_EVERY:
+            share = float(estimator.explained_variance_ratio_.sum())
+            points = len(getattr(estimator, "basis_points_", ()))
+            self.seen = f", {points} points, {share:.1%} variance"
+            # A look may cost much with many points: never more than a few per cent of the time.
+            self.looked = time.monotonic() + 20 * (time.monotonic() - now)
+        rate = self.rows / max(now - self.began, 1e-9)
+        facts = f"{self.rows:,} rows, {rate:,.0f}/s{self.seen}"
+        self.drawn = now
+        self.bar.update(self.task, completed=self.source.fraction(), facts=facts)
+
+
+def facts_table(rows: list[tuple[str, str]], title: str | None = None) -> Table:
+    """Names and values in two columns."""
+    table = Table(
+        title=title, title_style="bold", title_justify="left", show_header=False, box=None
+    )
+    for name, value in rows:
+        table.add_row(f"[dim]{name}[/]", value)
+    return table
+
+
+def plain(value: Any) -> Any:
+    """What JSON does not know: numbers of NumPy, times, paths."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -1,0 +1,175 @@
+"""Tables out: Parquet, CSV, Arrow, NDJSON and NumPy files, or NDJSON and CSV on the output."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from kernelstream.cli.failures import DATA, CommandError
+from kernelstream.cli.modelfile import require_writable
+from kernelstream.cli.terminal import plain
+from kernelstream.sources.files import FORMATS
+
+USAGE = 2
+_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+_NPY_HEADER = 128  # bytes; the number of rows is written into it at the end
+
+
+def format_of(path: Path | None, to: str | None) -> str:
+    """The format to write: as asked, by the name, or NDJSON on the standard output."""
+    suffixes = [] if path is None else [s.lower() for s in path.suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    found = to or (FORMATS.get(suffixes[-1]) if suffixes else ("ndjson" if path is None else None))
+    if found is None or found == "npz":
+        raise CommandError(
+            USAGE,
+            f"{path}: name the format with --to (parquet, csv, arrow, ndjson, npy), or with the "
+            "ending of the file.",
+        )
+    if path is None and found not in ("ndjson", "csv"):
+        raise CommandError(USAGE, f"{found} cannot go to the standard output: name a file with -o.")
+    return found
+
+
+def wants_quotes(column: pa.Array) -> bool:
+    """Whether a column of text has a cell that CSV must quote."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    return bool(pc.any(pc.match_substring_regex(column, '[,"\\r\\n]')).as_py())
+
+
+class Writer:
+    """A table that grows batch by batch; the file appears, whole, when it is finished."""
+
+    def __init__(self, path: Path | None, format: str):
+        self.path, self.format = path, format
+        self.table: Any = None
+        self.rows = 0
+        self.stream: Any
+        if path is None:
+            self.stream = sys.stdout.buffer
+            return
+        require_writable(path)
+        self.temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+        codec = _COMPRESSED.get(path.suffix.lower())
+        self.stream = open(self.temporary, "wb")  # noqa: SIM115 (closed when finished)
+        self.file: BinaryIO = self.stream
+        if codec is not None:
+            self.stream = pa.CompressedOutputStream(pa.PythonFile(self.file, mode="w"), codec)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: object, *unused: object) -> None:
+        if self.path is None:
+            if kind is None:
+                self.stream.flush()
+            return
+        try:
+            if kind is None:
+                self._finish()
+                os.replace(self.temporary, self.path)
+        finally:
+            self.file.close()
+            self.temporary.unlink(missing_ok=True)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write some rows."""
+        getattr(self, f"_write_{self.format}")(batch)
+        self.rows += batch.num_rows
+
+    def _write_ndjson(self, batch: pa.RecordBatch) -> None:
+        lines = [json.dumps(row, default=plain) for row in batch.to_pylist()]
+        if lines:
+            self.stream.write(("\n".join(lines) + "\n").encode())
+        if self.path is None:
+            self.stream.flush()
+
+    def _write_csv(self, batch: pa.RecordBatch) -> None:
+        if self.table is None:
+            names = io.StringIO()
+            csv.writer(names, lineterminator="\n").writerow(batch.schema.names)
+            self.stream.write(names.getvalue().encode())
+            self.table = True
+        # Arrow quotes either all text or none: none as long as nothing in it asks for quotes.
+        style = "needed" if any(map(wants_quotes, batch.columns)) else "none"
+        text = io.BytesIO()
+        options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=style)
+        pyarrow.csv.write_csv(batch, text, options)
+        self.stream.write(text.getvalue())
+        if self.path is None:
+            self.stream.flush()
+
+    def _write_parquet(self, batch: pa.RecordBatch) -> None:
+        if self.table is None:
+            self.table = pq.ParquetWriter(self.stream, batch.schema)
+        self.table.write_batch(self._same_types(batch))
+
+    def _write_arrow(self, batch: pa.RecordBatch) -> None:
+        if self.table is None:
+            self.table = pa.ipc.new_file(self.stream, batch.schema)
+        self.table.write_batch(self._same_types(batch))
+
+    def _same_types(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        schema = self.table.schema if self.format == "parquet" else self.schema(batch)
+        try:
+            return batch if batch.schema.equals(schema) else batch.cast(schema)
+        except pa.ArrowException as problem:
+            raise CommandError(
+                DATA, f"A kept column changes its type between files ({problem}); write CSV."
+            ) from problem
+
+    def schema(self, batch: pa.RecordBatch) -> pa.Schema:
+        """The schema of the first batch."""
+        if not hasattr(self, "first_schema"):
+            self.first_schema = batch.schema
+        return self.first_schema
+
+    def _write_npy(self, batch: pa.RecordBatch) -> None:
+        columns = []
+        for name in batch.schema.names:
+            column = batch.column(name)
+            if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+                raise CommandError(
+                    USAGE, f"A NumPy file holds numbers only; leave {name!r} out of --keep."
+                )
+            columns.append(column.to_numpy(zero_copy_only=False))
+        rows = np.ascontiguousarray(np.column_stack(columns))
+        if self.table is None:
+            self.table = rows.dtype, rows.shape[1]
+            self.stream.write(b"\0" * _NPY_HEADER)
+        self.stream.write(rows.astype(self.table[0], copy=False).tobytes())
+
+    def _finish(self) -> None:
+        if self.format in ("parquet", "arrow") and self.table is not None:
+            self.table.close()
+        if self.format == "npy":
+            self._write_npy_header()
+        if self.stream is not self.file:
+            self.stream.close()
+        if not self.file.closed:
+            self.file.flush()
+            os.fsync(self.file.fileno())
+
+    def _write_npy_header(self) -> None:
+        dtype, width = self.table if self.table is not None else (np.dtype(float), 0)
+        described = {"descr": dtype.str, "fortran_order": False, "shape": (self.rows, width)}
+        start = b"\x93NUMPY\x01\x00" + (_NPY_HEADER - 10).to_bytes(2, "little")
+        text = repr(described).encode().ljust(_NPY_HEADER - len(start) - 1) + b"\n"
+        if self.stream is not self.file:
+            raise CommandError(USAGE, "A NumPy file cannot be compressed as a whole: write .npy.")
+        self.file.seek(0)
+        self.file.write(start + text)

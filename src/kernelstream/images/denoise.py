@@ -1,0 +1,270 @@
+"""Denoising learned from noisy images only."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import TransformerMixin
+
+from kernelstream import bases, kernels, preimages
+from kernelstream.blocks import advance, learn_all, settled
+from kernelstream.checks import check_count, check_number
+from kernelstream.estimator import StreamingKernelPCA, checked_choice, summable
+from kernelstream.images.base import ImageModel, as_rows
+from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
+from kernelstream.least_squares import NormalEquations, Prediction
+from kernelstream.model import Model
+from kernelstream.regression.base import Regression
+from kernelstream.wiener import LinearMap, Wiener
+
+
+class Denoiser(TransformerMixin, ImageModel):
+    """Remove noise from images of one kind, learned from noisy images alone, in one pass.
+
+    ``method="stein"`` regresses the clean image on kernel features of the noisy one without ever
+    seeing a clean image. Rows are first mapped to ``a = P(x − mean)``, principal directions with
+    Wiener weights; features are ``k_j = exp(−|a − d_j|²/2σ²)`` for m centroids ``d_j``. What ridge
+    regression needs is ``E[k cᵀ]`` with the unseen clean image c, and for normal noise of variance
+    v Stein's identity gives it from noisy images:
+
+        ``E[k cᵀ] = E[k xᵀ] − (v/σ²) (diag(E k) D − E[k aᵀ]) Pᵀ``.
+
+    ``method="project"`` is the classical way: project on ``n_components`` of kernel PCA and take
+    the pre-image.
+
+    Parameters
+    ----------
+    noise_variance : float or None
+        Variance of the noise on each pixel (before clipping); None measures it as the level of the
+        lower half of the spectrum of the images.
+    clipped : bool
+        Whether noisy pixels were clipped to [0, 1]. The mean of a clipped pixel is not the clean
+        one; that is undone, and results are in [0, 1].
+    basis : int, str or Basis
+        The points of the features; an integer is a number of centroids.
+    method : "stein" or "project"
+        See above.
+    width : float or None
+        The σ of the Gaussian kernel. None: a multiple of the median distance of the first rows.
+    alpha : float
+        Strength of the ridge, as a share of the largest eigenvalue of the second moments of the
+        features in orthonormal coordinates (``"stein"``).
+    n_directions : int
+        Principal directions for the features (``"stein"``).
+    n_components : int
+        Components to project on (``"project"``).
+    preimage : str or Preimage
+        The pre-image method (``"project"``).
+    random_state : int, RandomState or None
+        Seed of everything that is drawn.
+
+    Notes
+    -----
+    The identity holds for normal noise that is independent of the image. Noise that was clipped
+    is neither; on black pixels v = 0.341 of the variance is left of it, and that works well where
+    most pixels are dark.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from kernelstream.images import Denoiser
+    >>> clean = load_digits().images / 16.0
+    >>> noisy = clean + 0.3 * np.random.default_rng(0).normal(size=clean.shape)
+    >>> denoiser = Denoiser(noise_variance=0.09, basis=150, random_state=0).fit(noisy)
+    >>> found = denoiser.transform(noisy)
+    >>> bool(np.mean((found - clean) ** 2) < 0.35 * np.mean((noisy - clean) ** 2))
+    True
+    """
+
+    def __init__(
+        self,
+        noise_variance: float | None = None,
+        clipped: bool = False,
+        basis: Any = 1000,
+        *,
+        method: str = "stein",
+        width: float | None = None,
+        alpha: float = 1e-4,
+        n_directions: int = 120,
+        n_components: int = 90,
+        preimage: Any = "auto",
+        random_state: Any = None,
+    ):
+        self.noise_variance = noise_variance
+        self.clipped = clipped
+        self.basis = basis
+        self.method = method
+        self.width = width
+        self.alpha = alpha
+        self.n_directions = n_directions
+        self.n_components = n_components
+        self.preimage = preimage
+        self.random_state = random_state
+
+    # -- learning
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from noisy images that are all at hand, forgetting what was learned before.
+
+        Parameters
+        ----------
+        X : array of shape (n, height, width) or (n, pixels)
+            Noisy images; 8-bit ones are scaled to [0, 1].
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            rows, _ = as_rows(X)
+            self._model = learn_all(self._new(rows), summable(rows), None)
+            self.n_features_in_ = rows.shape[1]
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on learning from the next noisy images; what is rejected changes nothing.
+
+        Parameters
+        ----------
+        X : array of shape (n, height, width) or (n, pixels)
+            The next images, any number of them.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            first = not self._is_fitted()
+            rows, _ = as_rows(X, None if first else self.n_features_in_)
+            model = self._new(rows) if first else self._model
+            rows = summable(rows.astype(model.dtype, copy=False))
+            self._model = advance(model, rows, None)
+            self.n_features_in_ = rows.shape[1]
+        return self
+
+    def _new(self, rows: np.ndarray) -> Model:
+        checked_choice("method", self.method, ("stein", "project"))
+        check_number("Denoiser", "alpha", self.alpha)
+        check_count("Denoiser", "n_components", self.n_components, none_allowed=False)
+        for name in ("noise_variance", "width"):
+            if getattr(self, name) is not None:
+                check_number("Denoiser", name, getattr(self, name))
+        gamma = "median" if self.width is None else 0.5 / float(self.width) ** 2
+        kernel, basis = kernels.RBF(gamma=gamma), self._points()
+        size, dtype = rows.shape[1], str(rows.dtype)
+        if self.method == "project":
+            method = preimages.resolve(self.preimage, kernel)
+            return self._stream(
+                kernel,
+                basis,
+                size,
+                dtype,
+                n_components=int(self.n_components),
+                regress_inputs=preimages.learns_from_rows(method),
+            )
+        if not basis.has_points:
+            raise ValueError(f"Denoiser needs a basis of points, and {basis} has none.")
+        given = self.noise_variance
+        left = None if given is None else given * (LEFT_ON_BLACK if self.clipped else 1.0)
+        reduction = Wiener(self.n_directions, left)
+        reduction.check()
+        return self._stream(kernel, basis, size, dtype, reduction=reduction, regress_inputs=True)
+
+    def _points(self) -> bases.Basis:
+        """The basis; a number is centroids that stay, because the ridge is weak (see Centroids)."""
+        is_count = isinstance(self.basis, numbers.Integral) and not isinstance(self.basis, bool)
+        if is_count and self.method == "stein":
+            return bases.resolve(bases.Centroids(int(self.basis), follows=False))
+        return bases.resolve(self.basis)
+
+    # -- queries
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Denoised images.
+
+        Parameters
+        ----------
+        X : array of shape (n, height, width) or (n, pixels)
+            Noisy images of the size that was learned.
+
+        Returns
+        -------
+        array of the shape of X
+        """
+        self._view_exists()
+        rows, shape = as_rows(X, self.n_features_in_)
+        found = self._projected(rows) if self.method == "project" else self._regressed(rows)
+        if self.clipped:
+            found = undo_clipping(found, self.noise_variance_)
+        return found.reshape(shape)
+
+    @property
+    def noise_variance_(self) -> float:
+        """Variance of the noise before clipping, as it was given or measured."""
+        if self.noise_variance is not None:
+            return float(self.noise_variance)
+        self._view_exists()
+        known = settled(self._model).standard
+        if not isinstance(known, LinearMap):
+            raise ValueError(
+                "Denoiser(method='project') does not measure the noise: give noise_variance."
+            )
+        return known.noise_variance / (LEFT_ON_BLACK if self.clipped else 1.0)
+
+    def _projected(self, rows: np.ndarray) -> np.ndarray:
+        """The classical way: scores and back, by the estimator that does both."""
+        model = StreamingKernelPCA(int(self.n_components), preimage=self.preimage)
+        model._model, model.n_features_in_ = self._model, self.n_features_in_
+        return model.inverse_transform(model.transform(rows))
+
+    def _regressed(self, rows: np.ndarray) -> np.ndarray:
+        regression, standard = self._solution()
+        pieces = [rows[start : start + 1024] for start in range(0, len(rows), 1024)]
+        found = [regression.predict(standard.apply(piece)) for piece in pieces]
+        return np.concatenate(found).astype(rows.dtype, copy=False)
+
+    def _solution(self) -> tuple[Regression, LinearMap]:
+        """Ridge regression with the cross moments that clean images would have had."""
+        kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
+        if kept.get("solution", (None,))[0] != self.alpha:
+            whole = settled(self._model)
+            state, standard = whole.state, whole.standard
+            assert state is not None and state.targets is not None
+            assert isinstance(standard, LinearMap)
+            equations = NormalEquations.of(
+                state.moments, state.tracker.scatter, state.targets, center=True
+            )
+            due = equations.vectors.T @ noise_moments(whole, standard)
+            equations = replace(equations, moments=equations.moments - due)
+            second_moments = np.linalg.eigvalsh(state.tracker.scatter)
+            strength = self.alpha * float(second_moments[-1])
+            prediction = Prediction.of(equations, strength)
+            regression = Regression(whole.parts.kernel, whole.parts.basis, state.basis, prediction)
+            kept["solution"] = (self.alpha, (regression, standard))
+        return kept["solution"][1]
+
+
+def noise_moments(model: Model, standard: LinearMap) -> np.ndarray:
+    """E[z nᵀ] (q, d), the part of the cross moments that the noise n made, by Stein's identity.
+
+    For normal noise ``E[n g(x)] = v E[∇g(x)]``. With ``k_j = exp(−γ|a − d_j|²)``, a = P(x − mean),
+    ``E[k_j nᵀ] = 2γv (E[k_j] d_jᵀ − E[k_j aᵀ]) Pᵀ``; and z = Fᵀk with FᵀKF = I, so that
+    ``E k = K F E z`` and ``Fᵀ E[k aᵀ] = E[z aᵀ]``.
+    """
+    state = model.state
+    assert state is not None and state.targets is not None
+    kernel: Any = model.parts.kernel
+    span: Any = model.parts.basis.span(state.basis)
+    moments, targets = state.moments, state.targets
+    about_mean = targets.about(standard.mean, moments.weight, moments.total)
+    with_a = about_mean.cross / moments.weight @ standard.matrix
+    points = span.points.astype(np.float64)
+    mean_k = kernel.gram(points) @ (span.factor @ moments.mean)
+    slope = span.factor.T @ (mean_k[:, None] * points) - with_a
+    return 2.0 * kernel.gamma * standard.noise_variance * slope @ standard.matrix.T

@@ -1,0 +1,155 @@
+"""Features of small patches: odd in the patch and of its scale, for super-resolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelstream import storage
+from kernelstream.backends.arrays import Array
+from kernelstream.backends.draws import generator
+from kernelstream.bases.base import Basis, Clock, Projection, finite
+from kernelstream.bases.lloyd import lloyd, seed_points
+from kernelstream.checks import check_count, check_number
+from kernelstream.kernels import Kernel
+
+LLOYD_STEPS = 8
+FLAT_SHARE = 0.3  # of the first patches, those of least contrast: they show no direction
+
+
+@dataclass(frozen=True)
+class PatchFeaturesState:
+    """Directions D, one a row."""
+
+    directions: np.ndarray
+
+
+class PatchFeatures(Basis):
+    """Kernel features of square patches whose mean was taken out, and the patches themselves.
+
+    With the contrast ``c = √(|x|² + floor²)`` and the direction ``u = w∘x/c`` (w a window),
+
+        ``φ_j(x) = c [exp(−|u − d_j|²/2σ²) − exp(−|u + d_j|²/2σ²)]``
+
+    for m centroids ``d_j`` of the directions: features of the positive definite kernel
+    ``c c' [k(u, u') − k(u, −u')]``. A patch that is turned into its negative has the negative
+    features, one of twice the contrast nearly twice the features: what was learned from one edge
+    serves for all edges like it, as with twice as many points.
+
+    Parameters
+    ----------
+    n_points : int
+        Number of centroids m.
+    width : float
+        σ.
+    floor : float
+        Contrast below which a patch counts as flat, in units of the pixels.
+    window : float
+        Deviation of the Gaussian window, in pixels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.images.features import PatchFeatures
+    >>> X = np.random.default_rng(0).normal(size=(500, 25))
+    >>> basis = PatchFeatures(10)
+    >>> state = basis.begin(None, X, None, seed=0)
+    >>> Z = basis.coordinates(None, state, X)
+    >>> Z.shape, bool(np.allclose(basis.coordinates(None, state, -X), -Z))
+    ((500, 35), True)
+    """
+
+    has_points = False
+    settles_late = False
+
+    def __init__(
+        self,
+        n_points: int = 500,
+        width: float = 0.3,
+        floor: float = 10.0 / 255.0,
+        window: float = 2.0,
+    ):
+        self.n_points = n_points
+        self.width = width
+        self.floor = floor
+        self.window = window
+
+    def check(self) -> None:
+        """Raise ``ValueError`` in words when a parameter makes no sense."""
+        check_count("PatchFeatures", "n_points", self.n_points, none_allowed=False)
+        for name in ("width", "floor", "window"):
+            check_number("PatchFeatures", name, getattr(self, name))
+
+    def start_rows(self) -> int:
+        """Twenty patches a point, of which the flat ones are left out."""
+        return max(20 * self.n_points, 500)
+
+    def begin(
+        self, kernel: Kernel | None, X: Array, weights: np.ndarray | None, seed: int
+    ) -> PatchFeaturesState:
+        """k-means of the directions of all but the flattest patches."""
+        contrast, U = self._directions(X)
+        U = U[contrast >= np.quantile(contrast, FLAT_SHARE)]
+        ones, rng = np.ones(len(U)), generator(seed, "directions")
+        points = seed_points(U, ones, min(self.n_points, len(U)), rng)
+        return PatchFeaturesState(lloyd(U, ones, points, LLOYD_STEPS, rng)[0])
+
+    def rank(self, state: PatchFeaturesState) -> int:
+        """Return the number of features."""
+        return int(sum(state.directions.shape))
+
+    def coordinates(self, kernel: Kernel | None, state: PatchFeaturesState, X: Array) -> Array:
+        """The features of patches, and the patches themselves.
+
+        ``exp(−|u−d|²/2σ²) − exp(−|u+d|²/2σ²) = 2 exp(−(|u|²+|d|²)/2σ²) sinh(u·d/σ²)``: one product
+        and one exponential function a feature.
+        """
+        contrast, U = self._directions(X)
+        D = state.directions.astype(X.dtype, copy=False)
+        scale = X.dtype.type(1.0 / self.width**2)
+        near = np.exp(U @ (D.T * scale))
+        near -= 1.0 / near
+        near *= np.exp(-0.5 * scale * np.einsum("ij,ij->i", D, D))
+        near *= (contrast * np.exp(-0.5 * scale * np.einsum("ij,ij->i", U, U)))[:, None]
+        return np.concatenate([near, X], axis=1)
+
+    def project(
+        self,
+        kernel: Kernel,
+        state: PatchFeaturesState,
+        X: Array,
+        weights: np.ndarray | None,
+        clock: Clock,
+    ) -> tuple[PatchFeaturesState, Projection]:
+        """Express a block; the features are all there is."""
+        Z = finite(self.coordinates(kernel, state, X), kernel)
+        energy = np.einsum("ij,ij->i", Z, Z)
+        return state, Projection(Z, energy, 0.0 * energy)
+
+    def span(self, state: PatchFeaturesState) -> None:
+        """There are no points of the input space."""
+        return None
+
+    def merge(
+        self, kernel: Kernel, a: PatchFeaturesState, b: PatchFeaturesState, seed: int
+    ) -> tuple[PatchFeaturesState, Array | None, Array | None]:
+        """Take the directions as they are; they have to be the same."""
+        if not np.array_equal(a.directions, b.directions):
+            raise ValueError(
+                "Models with different directions of patches cannot be merged: they are found in "
+                "the first images, so give both the same first image."
+            )
+        return a, None, None
+
+    def _directions(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Contrast and windowed direction of each patch."""
+        side = round(X.shape[1] ** 0.5)
+        place = np.arange(side) - (side - 1) / 2
+        bell = np.exp(-0.5 * (place / self.window) ** 2)
+        window = np.outer(bell, bell).ravel().astype(X.dtype)
+        contrast = np.sqrt(np.einsum("ij,ij->i", X, X) + X.dtype.type(self.floor**2))
+        return contrast, X * window / contrast[:, None]
+
+
+storage.also_known(PatchFeatures, PatchFeaturesState)

@@ -1,0 +1,59 @@
+"""What clipping does to noisy pixels: their mean, its inverse, and the noise that is left."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import ndtr
+
+# Variance of max(n, 0) over that of normal n: the noise that is left on a black pixel.
+LEFT_ON_BLACK = 0.5 - 0.5 / math.pi
+
+
+def expected_clipped(clean: np.ndarray, noise_variance: float) -> np.ndarray:
+    """E clip(c + n, 0, 1) for normal noise n.
+
+    Noise lifts black and lowers white once it is clipped, and everything that is learned from
+    such pixels learns that too.
+
+    Parameters
+    ----------
+    clean : array
+        Pixels c in [0, 1].
+    noise_variance : float
+        Variance of the noise before clipping.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.images.noise import expected_clipped
+    >>> expected_clipped(np.array([0.0, 0.5, 1.0]), 0.1).round(3)
+    array([0.126, 0.5  , 0.874])
+    """
+    s = math.sqrt(noise_variance)
+    low, high = -clean / s, (1.0 - clean) / s
+    density = (np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2)) / math.sqrt(2 * math.pi)
+    return clean * (ndtr(high) - ndtr(low)) + s * density + ndtr(-high)
+
+
+def undo_clipping(mean: np.ndarray, noise_variance: float) -> np.ndarray:
+    """The clean pixels in [0, 1] whose noisy, clipped versions have the given mean.
+
+    Parameters
+    ----------
+    mean : array
+        Expected noisy pixels; what lies outside the possible range becomes black or white.
+    noise_variance : float
+        Variance of the noise before clipping.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.images.noise import undo_clipping
+    >>> undo_clipping(np.array([0.1, 0.126, 0.5, 0.874]), 0.1).round(2)
+    array([0. , 0. , 0.5, 1. ])
+    """
+    clean = np.linspace(0.0, 1.0, 4097)  # the function is smooth: linear between these to 1e-8
+    found = np.interp(np.asarray(mean), expected_clipped(clean, noise_variance), clean)
+    return found.astype(np.asarray(mean).dtype, copy=False)

@@ -1,0 +1,119 @@
+"""Patches of images as strided views, and images from patches that overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+
+def windows(image: np.ndarray, side: int, step: int = 1) -> np.ndarray:
+    """All square windows of an image, (rows, columns, side, side): a view, nothing is copied.
+
+    Parameters
+    ----------
+    image : array of shape (height, width)
+    side : int
+        Side of a window, in pixels.
+    step : int
+        Pixels from one window to the next.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.images import patches
+    >>> image = np.arange(30.0).reshape(5, 6)
+    >>> found = patches.windows(image, 3, step=2)
+    >>> found.shape, np.shares_memory(found, image)
+    ((2, 2, 3, 3), True)
+    """
+    if image.ndim != 2:
+        raise ValueError(f"Expected an image of shape (height, width), got {image.shape}.")
+    if not 1 <= side <= min(image.shape):
+        raise ValueError(f"An image of shape {image.shape} has no windows of side {side}.")
+    return sliding_window_view(image, (side, side))[::step, ::step]
+
+
+def starts(length: int, side: int, step: int) -> np.ndarray:
+    """Where windows begin so that they cover all of ``length``: every ``step``, and at the end.
+
+    Examples
+    --------
+    >>> from kernelstream.images import patches
+    >>> patches.starts(10, 4, 4)
+    array([0, 4, 6])
+    """
+    if side > length:
+        raise ValueError(f"A length of {length} pixels has no windows of side {side}.")
+    regular = np.arange(0, length - side + 1, step)
+    last = length - side
+    return regular if regular[-1] == last else np.append(regular, last)
+
+
+class Canvas:
+    """An image put together from patches: the mean wherever they overlap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.images import patches
+    >>> canvas = patches.Canvas((1, 3))
+    >>> canvas.add(0, 0, np.array([[0.0, 2.0]]))
+    >>> canvas.add(0, 1, np.array([[4.0, 6.0]]))
+    >>> canvas.image()
+    array([[0., 3., 6.]])
+    """
+
+    def __init__(self, shape: tuple[int, int]):
+        self.total = np.zeros(shape)
+        self.count = np.zeros(shape)
+
+    def add(self, top: int, left: int, patch: np.ndarray) -> None:
+        """Lay a patch on the canvas."""
+        height, width = patch.shape
+        self.total[top : top + height, left : left + width] += patch
+        self.count[top : top + height, left : left + width] += 1.0
+
+    def image(self) -> np.ndarray:
+        """The mean of what was laid on each pixel, zero where nothing was."""
+        return self.total / np.maximum(self.count, 1.0)
+
+
+def overlapped(blocks: np.ndarray, scale: int) -> np.ndarray:
+    """Sum of blocks of 3s×3s pixels that stand around every pixel of a coarse grid.
+
+    Parameters
+    ----------
+    blocks : array of shape (rows, columns, 3·scale, 3·scale)
+        The block of a coarse pixel covers that pixel and its eight neighbours.
+    scale : int
+        Fine pixels a coarse one.
+
+    Returns
+    -------
+    array of shape ((rows + 2)·scale, (columns + 2)·scale)
+        Sums, with a frame of one coarse pixel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.images import patches
+    >>> patches.overlapped(np.ones((1, 2, 3, 3)), 1)
+    array([[1., 2., 2., 1.],
+           [1., 2., 2., 1.],
+           [1., 2., 2., 1.]])
+    """
+    rows, columns = blocks.shape[:2]
+    parts = blocks.reshape(rows, columns, 3, scale, 3, scale)
+    total = np.zeros((rows + 2, scale, columns + 2, scale), dtype=blocks.dtype)
+    for i in range(3):
+        for j in range(3):
+            total[i : i + rows, :, j : j + columns, :] += parts[:, :, i, :, j, :].transpose(
+                0, 2, 1, 3
+            )
+    return total.reshape((rows + 2) * scale, (columns + 2) * scale)
+
+
+def turned(blocks: np.ndarray, turn: int) -> np.ndarray:
+    """Square blocks (n, side, side) in one of the eight positions: four turns, mirrored or not."""
+    blocks = np.rot90(blocks, turn % 4, axes=(1, 2))
+    return blocks[:, :, ::-1] if turn >= 4 else blocks

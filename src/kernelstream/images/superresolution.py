@@ -1,0 +1,276 @@
+"""Super-resolution: kernel features of low-resolution patches, ridge to the missing detail."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from kernelstream import kernels
+from kernelstream.backends.draws import generator
+from kernelstream.blocks import advance, settled, start_rows, started
+from kernelstream.checks import check_count, check_number
+from kernelstream.images.base import ImageModel, as_floats, checked_image
+from kernelstream.images.features import PatchFeatures
+from kernelstream.images.files import as_bytes, resized
+from kernelstream.images.patches import overlapped, turned, windows
+from kernelstream.least_squares import NormalEquations, Prediction
+from kernelstream.model import Model, Rows
+from kernelstream.regression.base import Regression
+
+SIDE = 5  # pixels of a low-resolution patch
+MARGIN = SIDE // 2
+STRIP = 8192  # patches that are worked on at a time, so that memory stays bounded
+TO_YCBCR = np.array(
+    [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
+)
+
+
+class SuperResolver(ImageModel):
+    """Enlarge images with the detail that images of the same kind have, learned in one pass.
+
+    High-resolution images are shrunk; from each 5×5 patch of the small image, ridge regression on
+    kernel features (:class:`kernelstream.images.features.PatchFeatures`) learns what bicubic
+    interpolation misses on the pixel and its eight neighbours. Predicted blocks overlap and are
+    averaged. The result is corrected so that it shrinks to the image that was given.
+
+    Parameters
+    ----------
+    scale : int
+        By how much images are enlarged.
+    basis : int
+        Number of centroids of patch directions.
+    alpha : float
+        Strength of the ridge, as a share of the mean second moment of the features.
+    patches_per_image : int or None
+        Patches that are drawn from each image; None takes all of them.
+    refinements : int
+        Corrections ``Z ← Z + up(L − down(Z))`` of the result Z for the given image L.
+    verbose : bool
+        Show progress on the standard error while an image is enlarged.
+    random_state : int, RandomState or None
+        Seed of everything that is drawn.
+
+    Attributes
+    ----------
+    n_images_seen_ : int
+        Images learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.images import SuperResolver
+    >>> y, x = np.mgrid[:64, :64] / 64
+    >>> image = 0.5 + 0.4 * np.sign(np.sin(20 * x + 9 * y**2))
+    >>> resolver = SuperResolver(2, basis=20, random_state=0).fit([image])
+    >>> resolver.predict(image[::2, ::2]).shape
+    (64, 64)
+    """
+
+    def __init__(
+        self,
+        scale: int = 2,
+        basis: int = 500,
+        *,
+        alpha: float = 1e-8,
+        patches_per_image: int | None = 4000,
+        refinements: int = 2,
+        verbose: bool = False,
+        random_state: Any = None,
+    ):
+        self.scale = scale
+        self.basis = basis
+        self.alpha = alpha
+        self.patches_per_image = patches_per_image
+        self.refinements = refinements
+        self.verbose = verbose
+        self.random_state = random_state
+
+    _also_saved = ("n_images_seen_",)
+
+    # -- learning
+
+    def fit(self, X: Iterable[Any], y: Any = None) -> Self:
+        """Learn from high-resolution images that are all at hand.
+
+        The directions of patches are found in patches from all of them.
+
+        Parameters
+        ----------
+        X : sequence of images
+            Each (height, width) or (height, width, 3), 8-bit or floats in [0, 1].
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        images = [X] if isinstance(X, np.ndarray) and X.ndim == 2 else list(X)
+        if not images:
+            raise ValueError("There is no image to learn from.")
+        with self._all_or_nothing():
+            model = self._new()
+            share = -(-start_rows(model) // len(images))
+            first = [self._patches(model, image, i, share)[0] for i, image in enumerate(images)]
+            model = started(model, Rows(np.concatenate(first), None))
+            for number, image in enumerate(images):
+                model = self._with_image(model, image, number)
+            self._model, self.n_images_seen_ = model, len(images)
+            self.n_features_in_ = model.n_features
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on learning from one more high-resolution image; a rejected one changes nothing.
+
+        Parameters
+        ----------
+        X : array of shape (height, width) or (height, width, 3)
+            8-bit, or floats in [0, 1].
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            first = not self._is_fitted()
+            number = 0 if first else self.n_images_seen_
+            self._model = self._with_image(self._new() if first else self._model, X, number)
+            self.n_images_seen_ = number + 1
+            self.n_features_in_ = self._model.n_features
+        return self
+
+    def _new(self) -> Model:
+        check_count("SuperResolver", "patches_per_image", self.patches_per_image)
+        check_number("SuperResolver", "alpha", self.alpha)
+        check_count("SuperResolver", "scale", self.scale, none_allowed=False)
+        if int(self.scale) < 2:
+            raise ValueError(f"SuperResolver: scale must be 2 or more, got {self.scale!r}.")
+        # Features have their own kernel inside; the stream's is not asked.
+        return self._stream(kernels.Linear(), PatchFeatures(self.basis), SIDE**2, "float64")
+
+    def _with_image(self, model: Model, image: Any, number: int) -> Model:
+        X, Y = self._patches(model, image, number, self.patches_per_image)
+        return advance(model, X, None, Y)
+
+    def _patches(
+        self, model: Model, image: Any, number: int, count: int | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Patches of the shrunk image less their means, and what bicubic misses around them."""
+        s = int(self.scale)
+        high = luma(checked_image(image))
+        rows, columns = (length // s for length in high.shape)
+        if min(rows, columns) < SIDE + 2:
+            raise ValueError(
+                f"An image of shape {high.shape} is too small to learn enlarging by {s}: it needs "
+                f"at least {(SIDE + 2) * s} pixels in both directions."
+            )
+        high = high[: rows * s, : columns * s]
+        low = resized(high, (rows, columns))
+        detail = high - resized(low, high.shape)
+        small = windows(low, SIDE)  # the pixel in the middle of [i, j] is [i + 2, j + 2]
+        large = windows(detail[s : -s or None, s : -s or None], 3 * s, s)
+        n = small.shape[0] * small.shape[1]
+        rng = generator(model.parts.seed, "patches", number)
+        chosen = np.arange(n) if count is None or count >= n else rng.choice(n, count, False)
+        i, j = np.unravel_index(chosen, small.shape[:2])
+        turn = rng.integers(8, size=len(chosen))
+        X, Y = small[i, j], large[i, j]
+        for t in range(8):  # each patch in one of its eight positions
+            X[turn == t], Y[turn == t] = turned(X[turn == t], t), turned(Y[turn == t], t)
+        X = X.reshape(len(chosen), -1)
+        return X - X.mean(axis=1, keepdims=True), Y.reshape(len(chosen), -1)
+
+    # -- queries
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Enlarge an image.
+
+        Parameters
+        ----------
+        X : array of shape (height, width) or (height, width, 3)
+            8-bit, or floats in [0, 1]. Of a colour image the luma is enlarged with what was
+            learned and the two colour differences by bicubic interpolation.
+
+        Returns
+        -------
+        array of shape (scale·height, scale·width) or (scale·height, scale·width, 3)
+            In the type of X.
+        """
+        self._view_exists()
+        given = checked_image(X)
+        image = as_floats(given)
+        if image.ndim == 2:
+            found = self._enlarged(image)
+        else:
+            planes = np.moveaxis(image @ TO_YCBCR.T.astype(image.dtype), 2, 0)
+            shape = (image.shape[0] * int(self.scale), image.shape[1] * int(self.scale))
+            colours = [resized(plane, shape) for plane in planes[1:]]
+            whole = np.stack([self._enlarged(planes[0]), *colours], axis=2)
+            found = whole @ np.linalg.inv(TO_YCBCR).T.astype(image.dtype)
+        if given.dtype == np.uint8:
+            return as_bytes(found)
+        return found.astype(image.dtype, copy=False)
+
+    def _enlarged(self, low: np.ndarray) -> np.ndarray:
+        s = int(self.scale)
+        shape = (low.shape[0] * s, low.shape[1] * s)
+        found = resized(low, shape) + self._detail(low)
+        for _ in range(int(self.refinements)):
+            found = found + resized(low - resized(found, low.shape), shape)
+        return found
+
+    def _detail(self, low: np.ndarray) -> np.ndarray:
+        """What bicubic interpolation misses, strip by strip, averaged where blocks overlap."""
+        s, regression = int(self.scale), self._solution()
+        rows, columns = low.shape
+        small = windows(np.pad(low, MARGIN, mode="edge").astype(np.float32), SIDE)
+        total = np.zeros(((rows + 2) * s, (columns + 2) * s), dtype=np.float32)
+        height = max(1, STRIP // columns)
+        for top in range(0, rows, height):
+            strip = small[top : top + height]
+            patches = strip.reshape(-1, SIDE**2)
+            patches = patches - patches.mean(axis=1, keepdims=True)
+            blocks = regression.predict(patches).reshape(len(strip), columns, 3 * s, 3 * s)
+            total[top * s : (top + len(strip) + 2) * s] += overlapped(blocks, s)
+            if self.verbose:
+                show_progress(min(top + height, rows) / rows)
+        inside = (slice(s, -s), slice(s, -s))
+        return total[inside] / counts(rows, columns, s)
+
+    def _solution(self) -> Regression:
+        kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
+        if kept.get("solution", (None,))[0] != self.alpha:
+            whole = settled(self._model)
+            state = whole.state
+            assert state is not None and state.targets is not None
+            scatter = state.tracker.scatter
+            equations = NormalEquations.of(state.moments, scatter, state.targets, center=False)
+            strength = self.alpha * float(np.trace(scatter)) / len(scatter)
+            prediction = Prediction.of(equations, strength)
+            found = Regression(whole.parts.kernel, whole.parts.basis, state.basis, prediction)
+            kept["solution"] = (self.alpha, found)
+        return kept["solution"][1]
+
+
+def counts(rows: int, columns: int, scale: int) -> np.ndarray:
+    """Blocks that cover each fine pixel: nine, fewer at the border."""
+    down, across = (
+        np.minimum(np.arange(n), 1) + 1 + np.minimum(np.arange(n)[::-1], 1) for n in (rows, columns)
+    )
+    return np.kron(np.outer(down, across), np.ones((scale, scale))).astype(np.float32)
+
+
+def luma(image: np.ndarray) -> np.ndarray:
+    """Brightness of a grey or colour image, float64 in [0, 1]."""
+    pixels = as_floats(image).astype(np.float64)
+    return pixels if pixels.ndim == 2 else pixels @ TO_YCBCR[0]
+
+
+def show_progress(share: float) -> None:
+    """A bar on the standard error, ended when all is done."""
+    bar = "█" * round(30 * share)
+    sys.stderr.write(f"\r{bar:30} {share:4.0%}" + ("\n" if share >= 1 else ""))
+    sys.stderr.flush()

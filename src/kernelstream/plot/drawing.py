@@ -1,0 +1,55 @@
+"""What all pictures share: Axes, colours, and no frame where there is nothing to frame."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
+
+
+def axes(ax: Any) -> Any:
+    """The given Axes, or fresh ones."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as problem:
+        raise ModuleNotFoundError(
+            "kernelstream.plot needs matplotlib: pip install 'kernelstream[plot]'"
+        ) from problem
+    return plt.subplots(layout="constrained")[1]
+
+
+def plainly(ax: Any, title: str | None = None, **labels: str) -> Any:
+    """Title and labels, and no frame at the top and on the right."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set(**labels)
+    if title is not None:
+        ax.set_title(title, loc="left")
+    return ax
+
+
+def short_numbers(text: str) -> str:
+    """Numbers with many digits, rounded for reading.
+
+    Examples
+    --------
+    >>> short_numbers("RBF(gamma=0.05282707387536111)")
+    'RBF(gamma=0.05283)'
+    """
+    return re.sub(r"\d+\.\d{5,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
+
+
+def is_ink(images: np.ndarray) -> bool:
+    """Whether images are ink on paper (most of each is empty), rather than photographs.
+
+    Examples
+    --------
+    >>> is_ink(np.array([0.0, 0.0, 0.0, 1.0])), is_ink(np.array([0.1, 0.4, 0.5, 1.0]))
+    (True, False)
+    """
+    low, high = float(np.min(images)), float(np.max(images))
+    return bool(np.median(images) <= low + 0.1 * (high - low))

@@ -1,0 +1,241 @@
+"""A classifier on a stream: ridge regression to one column a class."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from kernelstream.backends.arrays import Array, is_foreign, namespace_of, to_host
+from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.regression.base import OnePassRidge
+
+
+class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
+    """Least-squares classification on kernel features, in one pass and bounded memory.
+
+    Each class is a column of zeros and ones, and ridge regression to all columns is accumulated as
+    in :class:`StreamingKernelRidge`; the class with the largest prediction is the answer.
+
+    Parameters
+    ----------
+    alpha : float or "gcv"
+        Strength of the ridge; ``"gcv"`` chooses it by generalised cross-validation.
+    kernel : str, Kernel or callable
+        As in :class:`StreamingKernelPCA`.
+    gamma : float, str or None
+        Width of a kernel given by name.
+    basis : str, int or Basis
+        The points that span the regression; an integer is a number of centroids.
+    fit_intercept : bool
+        Whether each column has a constant of its own that is not shrunk.
+    forgetting : float
+        Share of the weight of old rows left after each new row; 1 forgets nothing.
+    scale : None or "standard"
+        ``"standard"`` standardises rows with the start of the stream.
+    batch_size : int or "auto"
+        Rows in an internal block.
+    random_state : int, RandomState or None
+        Seed of everything that is drawn.
+    verbose : bool
+        Report progress through the logger ``kernelstream``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The labels, sorted.
+    alpha_ : float
+        The strength in use.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kernelstream import StreamingKernelClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = StreamingKernelClassifier(gamma=5e-4, basis=200, random_state=0)
+    >>> for block in range(0, 1500, 100):
+    ...     rows = slice(block, block + 100)
+    ...     model = model.partial_fit(X[rows], y[rows], classes=range(10))
+    >>> bool(model.score(X[1500:], y[1500:]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float | str = "gcv",
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        basis: Any = "centroids",
+        fit_intercept: bool = True,
+        forgetting: float = 1.0,
+        scale: str | None = None,
+        batch_size: int | str = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ):
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.basis = basis
+        self.fit_intercept = fit_intercept
+        self.forgetting = forgetting
+        self.scale = scale
+        self.batch_size = batch_size
+        self.random_state = random_state
+        self.verbose = verbose
+
+    _also_saved = ("classes_",)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, sorted."""
+        if "_labels" not in self.__dict__:
+            raise AttributeError(f"This {type(self).__name__} has not seen any labels yet.")
+        return self._labels
+
+    @classes_.setter
+    def classes_(self, labels: Any) -> None:
+        self._labels = np.asarray(labels)  # a file holds names as a tuple
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows and labels that are all at hand.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows.
+        y : array of shape (n,)
+            Their labels, of at least two kinds.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            labels = checked_labels(self, y)
+            self.classes_ = np.unique(labels)
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    f"y has {len(self.classes_)} class, {self.classes_}: a classifier needs at "
+                    "least two."
+                )
+            self._learn(X, indicators(labels, self.classes_), sample_weight, anew=True)
+        self._report()
+        return self
+
+    def partial_fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Go on learning from the next rows of a stream; what is rejected changes nothing.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The next rows, any number of them.
+        y : array of shape (n,)
+            Their labels.
+        classes : array of shape (n_classes,), optional
+            All labels that may come; needed in the first call.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            labels = checked_labels(self, y)
+            if not self._is_fitted():
+                if classes is None:
+                    raise ValueError(
+                        "classes must be passed on the first call to partial_fit: a stream cannot "
+                        "know which labels will come."
+                    )
+                self.classes_ = np.unique(np.asarray(classes))
+            elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(
+                    f"classes={np.unique(classes)} differ from those of the first call, "
+                    f"{self.classes_}."
+                )
+            self._learn(X, indicators(labels, self.classes_), sample_weight, anew=False)
+        self._report()
+        return self
+
+    def learn_one(self, x: Any, y: Any = None) -> Self:
+        """Learn one row and its label (after a first ``partial_fit`` that names the classes).
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+            The row.
+        y : label
+            Its class.
+
+        Returns
+        -------
+        self
+        """
+        return self.partial_fit(np.asarray(x)[None, :], None if y is None else np.asarray([y]))
+
+    def decision_function(self, X: Any) -> Array:
+        """Predicted columns, (n, n_classes); for two classes the second less the first, (n,)."""
+        found = self._predicted(X)
+        return found[:, 1] - found[:, 0] if len(self.classes_) == 2 else found
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most likely class of each row.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        found = self._predicted(X)
+        return self.classes_[to_host(namespace_of(found).argmax(found, axis=1))]
+
+    def merge(self, other: StreamingKernelPCA) -> Self:
+        """A new model of the rows that both have seen; both have to know the same classes."""
+        theirs = getattr(other, "classes_", ())
+        if not np.array_equal(self.classes_, theirs):
+            raise ValueError(
+                f"Cannot merge classifiers of the classes {self.classes_} and {theirs}: give the "
+                "same classes to both."
+            )
+        model = super().merge(other)
+        model.classes_ = self.classes_
+        return model
+
+
+def checked_labels(estimator: Any, y: Any) -> np.ndarray:
+    """Labels as a flat array."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    labels = column_or_1d(to_host(y) if is_foreign(y) else y, warn=True)
+    check_classification_targets(labels)
+    return labels
+
+
+def indicators(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """One column a class: 1 where the row has that label."""
+    place = np.searchsorted(classes, labels)
+    place[place == len(classes)] = 0
+    unknown = classes[place] != labels
+    if np.any(unknown):
+        raise ValueError(
+            f"y has labels that were not announced: {np.unique(labels[unknown])}; the classes are "
+            f"{classes}. Name all classes in the first call to partial_fit."
+        )
+    columns = np.zeros((len(labels), len(classes)))
+    columns[np.arange(len(labels)), place] = 1.0
+    return columns

@@ -1,0 +1,199 @@
+"""Kernel ridge regression on a stream."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_array
+
+from kernelstream.backends.arrays import Array, is_foreign, to_host
+from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.regression.base import OnePassRidge
+
+
+class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
+    """Kernel ridge regression in one pass and bounded memory.
+
+    The regression is linear in the coordinates ``z(x) = Fᵀ k(D, x)`` of a basis of m points, which
+    follows the stream; its moments are accumulated with the basis, and the strength may be chosen,
+    or changed, after the rows have gone. The same rows in the same order give the same model, bit
+    for bit, however they are cut into calls. It is also a :class:`StreamingKernelPCA` of the rows
+    (``transform``, ``explained_variance_``, ``merge``, ``save``).
+
+    Parameters
+    ----------
+    alpha : float or "gcv"
+        Strength: ``Σ w |y − f(x)|² + alpha |f|²`` is minimised, as in
+        ``sklearn.kernel_ridge.KernelRidge``. ``"gcv"`` takes the strength of least generalised
+        cross-validation, computed from the moments.
+    kernel : str, Kernel or callable
+        As in :class:`StreamingKernelPCA`.
+    gamma : float, str or None
+        Width of a kernel given by name.
+    basis : str, int or Basis
+        The points that span the regression; an integer is a number of centroids.
+    fit_intercept : bool
+        Whether the prediction has a constant of its own that is not shrunk.
+    forgetting : float
+        Share of the weight of old rows left after each new row; 1 forgets nothing.
+    scale : None or "standard"
+        ``"standard"`` standardises rows with the start of the stream.
+    batch_size : int or "auto"
+        Rows in an internal block.
+    random_state : int, RandomState or None
+        Seed of everything that is drawn.
+    verbose : bool
+        Report progress through the logger ``kernelstream``.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength in use.
+    target_coef_ : array of shape (m, t)
+        ``predict(X) == kernel_(X, basis_points_) @ target_coef_ + target_intercept_``.
+    target_intercept_ : array of shape (t,)
+        The constant.
+
+    Notes
+    -----
+    With ``basis="everything"``, ``fit_intercept=False`` and a number as ``alpha`` this is
+    ``sklearn.kernel_ridge.KernelRidge``. Weights count rows: for ``"gcv"`` the number of rows is
+    the sum of the weights. ``fit`` passes over the rows twice (basis, then moments);
+    ``partial_fit`` is strictly one pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(2000, 1))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=2000)
+    >>> model = StreamingKernelRidge(gamma=1.0, basis=30, random_state=0)
+    >>> for block in range(0, 2000, 250):
+    ...     model = model.partial_fit(X[block : block + 250], y[block : block + 250])
+    >>> round(model.score(X, np.sin(2 * X[:, 0])), 2)
+    1.0
+    """
+
+    def __init__(
+        self,
+        alpha: float | str = "gcv",
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        basis: Any = "centroids",
+        fit_intercept: bool = True,
+        forgetting: float = 1.0,
+        scale: str | None = None,
+        batch_size: int | str = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ):
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.basis = basis
+        self.fit_intercept = fit_intercept
+        self.forgetting = forgetting
+        self.scale = scale
+        self.batch_size = batch_size
+        self.random_state = random_state
+        self.verbose = verbose
+
+    _also_saved = ("_flat",)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows and targets that are all at hand.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows.
+        y : array of shape (n,) or (n, t)
+            The targets.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights; a weight of two counts like the row twice.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            targets, self._flat = columns(self, y)
+            self._learn(X, targets, sample_weight, anew=True)
+        self._report()
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on learning from the next rows of a stream; what is rejected changes nothing.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The next rows, any number of them.
+        y : array of shape (n,) or (n, t)
+            Their targets.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            targets, flat = columns(self, y)
+            self._flat = flat and getattr(self, "_flat", True)
+            self._learn(X, targets, sample_weight, anew=False)
+        self._report()
+        return self
+
+    def learn_one(self, x: Any, y: Any = None) -> Self:
+        """Learn one row and its target.
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+            The row.
+        y : float, or array of shape (t,)
+            Its target.
+
+        Returns
+        -------
+        self
+        """
+        target = None if y is None else np.asarray(y)[None]
+        return self.partial_fit(np.asarray(x)[None, :], target)
+
+    def predict(self, X: Any) -> Array:
+        """Predictions of rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+
+        Returns
+        -------
+        array of shape (n,) or (n, t)
+            In the type of X; flat where the targets were.
+        """
+        found = self._predicted(X)
+        return found[:, 0] if self._flat else found
+
+    def merge(self, other: StreamingKernelPCA) -> Self:
+        """A new model of the rows that both have seen, with the parameters of this one."""
+        model = super().merge(other)
+        model._flat = self._flat
+        return model
+
+
+def columns(estimator: Any, y: Any) -> tuple[np.ndarray, bool]:
+    """Targets as a matrix of finite numbers, and whether they were given flat."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    y = to_host(y) if is_foreign(y) else y
+    targets = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=estimator)
+    return (targets[:, None], True) if targets.ndim == 1 else (targets, False)

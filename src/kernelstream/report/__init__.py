@@ -1,0 +1,15 @@
+"""One self-contained HTML page about a model, which works offline.
+
+>>> import numpy as np
+>>> from kernelstream import StreamingKernelPCA
+>>> from kernelstream.report import html
+>>> X = np.random.default_rng(0).normal(size=(500, 3))
+>>> page = html(StreamingKernelPCA(3, basis=40, random_state=0).fit(X), X)
+>>> "500 rows" in page
+True
+"""
+
+from kernelstream.report.observe import Observed, observe
+from kernelstream.report.page import html
+
+__all__ = ["Observed", "html", "observe"]

@@ -1,0 +1,149 @@
+"""Parquet and Arrow files: columns with types, read a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kernelstream.sources.files import File, Opened, SourceError
+from kernelstream.sources.readers import Batch, Reader, Reading, rows_in_batch
+
+_SINGLE = {pa.float32(), pa.float16(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16()}
+
+
+def is_number(type: pa.DataType) -> bool:
+    """Whether a column of this type holds numbers."""
+    return pa.types.is_floating(type) or pa.types.is_integer(type) or pa.types.is_decimal(type)
+
+
+class ColumnarReader(Reader):
+    """What Parquet and Arrow share: a schema with types."""
+
+    def __init__(self, file: File, schema: pa.Schema):
+        self.file = file
+        self.fields = {f.name: is_number(f.type) for f in schema}
+        if len(self.fields) < len(schema):
+            raise SourceError(f"{file.name} has several columns of one name: rename them.")
+        self.types = {f.name: f.type for f in schema}
+
+    def is_single(self, names: list[str]) -> bool:
+        """Whether float32 holds these columns exactly."""
+        return all(self.types[name] in _SINGLE for name in names)
+
+
+class ParquetReader(ColumnarReader):
+    """A Parquet file, read through a small buffer: row groups may be of any size."""
+
+    def __init__(self, file: File):
+        # Without a buffer size, and with pre_buffer, whole column chunks would be held in memory.
+        self.stored = pq.ParquetFile(file.path, buffer_size=1 << 16, pre_buffer=False)
+        super().__init__(file, self.stored.schema_arrow)
+        self.n_rows = self.stored.metadata.num_rows
+        self.done = 0
+
+    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+        """Row groups before the position are not read at all."""
+        metadata, first, group = self.stored.metadata, 0, 0
+        while group < metadata.num_row_groups:
+            rows = metadata.row_group(group).num_rows
+            if first + rows > skip:
+                break
+            first, group = first + rows, group + 1
+        self.done = first
+        for batch in self.stored.iter_batches(
+            batch_size=rows_in_batch(len(wanted)),
+            row_groups=list(range(group, metadata.num_row_groups)),
+            columns=wanted,
+            use_threads=False,
+        ):
+            yield from _after(batch, self.done, skip)
+            self.done += batch.num_rows
+
+    def fraction(self) -> float:
+        """By rows."""
+        return self.done / self.n_rows if self.n_rows else 1.0
+
+    def close(self) -> None:
+        """Close the file."""
+        self.stored.close()
+
+
+def arrow(file: File, opened: Opened, start: bytes) -> ColumnarReader:
+    """An Arrow or Feather file, memory-mapped where it can be, or an Arrow stream."""
+    if start.startswith(b"ARROW1"):
+        if file.is_stdin or file.compression is not None:
+            raise SourceError(
+                f"{file.name}: an Arrow file must lie on the disk uncompressed; a pipe can carry "
+                "the Arrow stream format."
+            )
+        opened.stream.close()
+        return ArrowFileReader(file)
+    if start.startswith(b"FEA1"):
+        raise SourceError(f"{file.name} is Feather version 1: write it again as version 2.")
+    return ArrowStreamReader(file, opened)
+
+
+class ArrowFileReader(ColumnarReader):
+    """An Arrow (Feather) file, memory-mapped."""
+
+    def __init__(self, file: File):
+        self.mapped = pa.memory_map(file.path)
+        self.stored = pa.ipc.open_file(self.mapped)
+        super().__init__(file, self.stored.schema)
+        self.index = 0
+
+    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+        """Stored batches, cut where they are large."""
+        done, size = 0, rows_in_batch(len(wanted))
+        for index in range(self.stored.num_record_batches):
+            self.index = index
+            stored = self.stored.get_batch(index).select(wanted)
+            for start in range(0, stored.num_rows, size):
+                piece = stored.slice(start, size)
+                yield from _after(piece, done, skip)
+                done += piece.num_rows
+
+    def fraction(self) -> float:
+        """By stored batches."""
+        return self.index / max(self.stored.num_record_batches, 1)
+
+    def close(self) -> None:
+        """Close the mapping."""
+        self.mapped.close()
+
+
+class ArrowStreamReader(ColumnarReader):
+    """An Arrow stream, from a pipe or a file."""
+
+    def __init__(self, file: File, opened: Opened):
+        self.opened = opened
+        self.stored = pa.ipc.open_stream(pa.PythonFile(opened.stream, mode="r"))
+        super().__init__(file, self.stored.schema)
+
+    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+        """Stored batches, cut where they are large."""
+        done, size = 0, rows_in_batch(len(wanted))
+        for stored in self.stored:
+            for start in range(0, stored.num_rows, size):
+                piece = stored.select(wanted).slice(start, size)
+                yield from _after(piece, done, skip)
+                done += piece.num_rows
+
+    def fraction(self) -> float:
+        """By bytes."""
+        return min(1.0, self.opened.told / max(self.file.size, 1))
+
+    def close(self) -> None:
+        """Close the stream."""
+        self.opened.stream.close()
+
+
+def _after(batch: pa.RecordBatch, done: int, skip: int) -> Iterator[Batch]:
+    """The part of a batch that lies after the first ``skip`` rows of the file."""
+    first = max(done, skip)
+    end = done + batch.num_rows
+    if end > first:
+        yield Batch(np.arange(first + 1, end + 1), batch.slice(first - done), end)

@@ -1,0 +1,269 @@
+"""Which files a source is: folders, globs, formats, compression, and whether they changed."""
+
+from __future__ import annotations
+
+import bz2
+import glob
+import gzip
+import io
+import lzma
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+
+FORMATS: dict[str, str] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+    ".npy": "npy",
+    ".npz": "npz",
+}
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".br")
+NEEDS_FILE = ("parquet", "npz")  # formats whose directory stands at the end of the file
+STDIN = "-"
+_BUFFER = 1 << 20
+_MAGIC = (
+    (b"PAR1", "parquet"),
+    (b"ARROW1", "arrow"),
+    (b"\xff\xff\xff\xff", "arrow"),
+    (b"\x93NUMPY", "npy"),
+    (b"PK\x03\x04", "npz"),
+)
+_COMPRESSED_MAGIC = (
+    (b"\x1f\x8b", ".gz"),
+    (b"BZh", ".bz2"),
+    (b"\xfd7zXZ", ".xz"),
+    (b"\x28\xb5\x2f\xfd", ".zst"),
+    (b"\x04\x22\x4d\x18", ".lz4"),
+)
+
+
+class SourceError(ValueError):
+    """A source that cannot be read as asked; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a source, or the standard input (``-``)."""
+
+    path: str
+    format: str | None
+    compression: str | None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "standard input" if self.is_stdin else self.path
+
+    @property
+    def is_stdin(self) -> bool:
+        """Whether this is the standard input."""
+        return self.path == STDIN
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk, as they are stored."""
+        return 0 if self.is_stdin else os.stat(self.path).st_size
+
+
+def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = None) -> list[File]:
+    """The files that paths, folders and globs stand for, in a fixed order.
+
+    Folders are searched to any depth for files of a known format; hidden files and those whose
+    name begins with an underscore (``_SUCCESS``) are passed over.
+
+    Parameters
+    ----------
+    given : iterable of path-like
+        Files, folders, globs, or ``-`` for the standard input.
+    format : str, optional
+        Format of all of them, where the names do not tell.
+
+    Returns
+    -------
+    list of File
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name in ("b.csv", "a.csv.gz", "_SUCCESS", "notes.md"):
+    ...     (folder / name).touch()
+    >>> [pathlib.Path(file.path).name for file in find_files([folder])]
+    ['a.csv.gz', 'b.csv']
+    """
+    found: list[File] = []
+    for item in given:
+        text = os.fspath(item)
+        if text == STDIN:
+            found.append(File(STDIN, format, None))
+        elif os.path.isdir(text):
+            found += _in_folder(Path(text), format)
+        elif os.path.exists(text):
+            found.append(_file(text, format))
+        elif glob.has_magic(text):
+            matches = sorted(p for p in glob.glob(text, recursive=True) if os.path.isfile(p))
+            if not matches:
+                raise SourceError(f"No file matches {text!r}.")
+            found += [_file(p, format) for p in matches]
+        else:
+            raise SourceError(f"There is no file or folder {text!r}.")
+    if not found:
+        raise SourceError("No source was given: name files, folders or globs, or - for a pipe.")
+    if sum(file.is_stdin for file in found) > 1:
+        raise SourceError("The standard input (-) can be read only once.")
+    return found
+
+
+def _in_folder(folder: Path, format: str | None) -> list[File]:
+    names = []
+    for path in folder.rglob("*"):
+        inside = path.relative_to(folder).parts
+        if path.is_file() and not any(part.startswith((".", "_")) for part in inside):
+            names.append(path)
+    files = [_file(str(path), format) for path in sorted(names)]
+    files = [file for file in files if file.format is not None]
+    if not files:
+        raise SourceError(
+            f"The folder {folder} holds no file of a known format "
+            f"({', '.join(sorted(FORMATS))}); or name the format with --format."
+        )
+    return files
+
+
+def _file(path: str, format: str | None) -> File:
+    stem, suffix = os.path.splitext(path)
+    compression = None
+    if suffix.lower() in COMPRESSIONS:
+        compression = suffix.lower()
+        suffix = os.path.splitext(stem)[1]
+    return File(path, format or FORMATS.get(suffix.lower()), compression)
+
+
+def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
+    """Path, bytes and time of change of each file: equal as long as nobody touched them."""
+    found = []
+    for file in files:
+        if file.is_stdin:
+            found.append((STDIN, 0, 0))
+        else:
+            stat = os.stat(file.path)
+            found.append((os.path.abspath(file.path), stat.st_size, stat.st_mtime_ns))
+    return tuple(found)
+
+
+@dataclass
+class Opened:
+    """A file as a stream of bytes, decompressed; ``told`` counts the stored bytes read so far."""
+
+    stream: BinaryIO
+    counted: Counted
+
+    @property
+    def told(self) -> int:
+        """Stored bytes read so far."""
+        return self.counted.count
+
+
+class Counted(io.RawIOBase):
+    """A stream that counts what is read from it."""
+
+    def __init__(self, stream: BinaryIO):
+        self.stream = stream
+        self.count = 0
+
+    def readable(self) -> bool:
+        """It is for reading."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Read what there is: a pipe may hold less than was asked for."""
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        data = self.stream.read1(len(view)) if hasattr(self.stream, "read1") else None
+        data = self.stream.read(len(view)) if data is None else data
+        view[: len(data)] = data
+        self.count += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        """Close the stream below."""
+        if not self.closed:
+            self.stream.close()
+        super().close()
+
+
+def open_bytes(file: File, stdin: BinaryIO) -> Opened:
+    """A file or the standard input as a stream of decompressed bytes that can be peeked at."""
+    stored_bytes = stdin if file.is_stdin else open(file.path, "rb")  # noqa: SIM115 (streamed)
+    counted = Counted(stored_bytes)
+    stored = io.BufferedReader(counted, _BUFFER)
+    compression = file.compression
+    if compression is None:
+        start = stored.peek(8)
+        compression = next((c for magic, c in _COMPRESSED_MAGIC if start.startswith(magic)), None)
+    return Opened(_decompressed(stored, compression), counted)
+
+
+def _decompressed(stored: Any, compression: str | None) -> BinaryIO:
+    if compression is None:
+        return stored
+    if compression == ".gz":
+        raw: object = gzip.GzipFile(fileobj=stored)
+    elif compression == ".bz2":
+        raw = bz2.BZ2File(stored)
+    elif compression == ".xz":
+        raw = lzma.LZMAFile(stored)  # noqa: SIM115 (closed with the stream around it)
+    else:
+        codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
+        raw = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)
+    return cast(BinaryIO, io.BufferedReader(_AsRaw(raw), _BUFFER))
+
+
+class _AsRaw(io.RawIOBase):
+    """Any object with ``read`` as a raw stream, so that all can be peeked at alike."""
+
+    def __init__(self, source: object):
+        self.source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        data = self.source.read(len(view))  # type: ignore[attr-defined]
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.source.close()  # type: ignore[attr-defined]
+        super().close()
+
+
+def guess_format(start: bytes, name: str) -> str:
+    """The format of a stream by its first bytes."""
+    for magic, format in _MAGIC:
+        if start.startswith(magic):
+            return format
+    text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text.startswith(b"{"):
+        return "ndjson"
+    if b"\0" in start:
+        raise SourceError(
+            f"The format of {name} cannot be told from its name or its first bytes: give --format "
+            f"({', '.join(sorted(set(FORMATS.values())))})."
+        )
+    return "csv"

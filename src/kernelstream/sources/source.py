@@ -1,0 +1,357 @@
+"""A source: files, folders, globs or a pipe as one stream of blocks of finite numbers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from kernelstream.sources.columnar import ColumnarReader
+from kernelstream.sources.columns import Bad, Chosen, choose, listed, matrix, require
+from kernelstream.sources.files import File, SourceError, find_files
+from kernelstream.sources.readers import Batch, Reader, Reading, open_reader
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a source: so many rows of this file, bad ones included, have gone by."""
+
+    file: int = 0
+    row: int = 0
+
+
+BEGINNING = Position()
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be learned, and where it stands (rows are counted from 1)."""
+
+    file: str
+    row: int
+    column: str | None
+    reason: str
+    text: str
+
+    def __str__(self) -> str:
+        column = "" if self.column is None else f", column {self.column!r}"
+        return f"{self.file}, row {self.row}{column}: {self.reason}"
+
+
+class BadRowError(SourceError):
+    """A bad row in a source that was to have none."""
+
+    def __init__(self, bad: BadRow):
+        super().__init__(
+            f"{bad}. Mend the file, or pass over such rows with --on-bad-rows skip "
+            "(on_bad_rows='skip')."
+        )
+        self.bad = bad
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of one file, ready to be learned.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+        Finite numbers; n may be 0 where all rows were bad.
+    weights : array of shape (n,) or None
+    carried : pyarrow.RecordBatch
+        The columns to keep, as they are stored.
+    file : str
+        Name of the file.
+    rows : array of shape (n,)
+        Numbers of the rows in the file, from 1.
+    end : Position
+        Where reading goes on after this block.
+    bad : tuple of BadRow
+        Rows that were passed over.
+    """
+
+    X: np.ndarray
+    weights: np.ndarray | None
+    carried: pa.RecordBatch
+    file: str
+    rows: np.ndarray
+    end: Position
+    bad: tuple[BadRow, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+class Source:
+    r"""Files, folders, globs or a pipe as one stream of blocks, in bounded memory.
+
+    Parameters
+    ----------
+    paths : path-like or sequence of them
+        Files, folders, globs, or ``"-"`` for the standard input.
+    columns, exclude : sequence of str, optional
+        Names or patterns (``"sensor_*"``) of the columns to learn, and of those not to. Without
+        any, all columns that hold numbers.
+    features : sequence of str, optional
+        Exactly these columns in this order: those of a model.
+    n_features : int, optional
+        So many columns of numbers: those of a model that knows no names.
+    weight_column : str, optional
+        Column with the weight of each row.
+    keep : sequence of str or None
+        Columns to carry through; None for all that are not learned.
+    on_bad_rows : "error" or "skip"
+        A row with a missing value, or with text for a number, is an error that names it, or is
+        passed over and listed in ``Block.bad``.
+    limit : int, optional
+        End after so many good rows.
+    format : str, optional
+        ``"parquet"``, ``"csv"``, ``"arrow"``, ``"ndjson"``, ``"npy"`` or ``"npz"``, where names and
+        first bytes do not tell.
+    array : str, optional
+        Name of the array in ``.npz`` archives.
+    delimiter, header
+        Of CSV files; by default what the first line has of ``, ; tab |``, in this order, and a
+        header where the first line is not all numbers.
+    dtype : "auto", "float32" or "float64"
+        ``"auto"`` is float32 where that loses nothing.
+    carried_as_text : bool
+        Leave the kept columns of CSV files as they are spelt.
+    stdin : binary stream, optional
+        What ``"-"`` reads.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns that are learned.
+    named : bool
+        Whether these are the file's own names.
+    left_out : tuple of str
+        Columns without numbers that nobody asked for.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("time,a,b\nmon,1,2\ntue,3,4\nwed,5,six\n")
+    >>> source = Source(path, on_bad_rows="skip")
+    >>> source.names, source.left_out
+    (('a', 'b'), ('time',))
+    >>> [(block.X.tolist(), [bad.reason for bad in block.bad]) for block in source]
+    [([[1.0, 2.0], [3.0, 4.0]], ["'six' is not a number"])]
+    """
+
+    def __init__(
+        self,
+        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
+        features: Sequence[str] | None = None,
+        n_features: int | None = None,
+        weight_column: str | None = None,
+        keep: Sequence[str] | None = (),
+        on_bad_rows: str = "error",
+        limit: int | None = None,
+        format: str | None = None,
+        array: str | None = None,
+        delimiter: str | None = None,
+        header: bool | None = None,
+        dtype: str = "auto",
+        carried_as_text: bool = False,
+        stdin: BinaryIO | None = None,
+    ):
+        if on_bad_rows not in ("error", "skip"):
+            raise ValueError(f"on_bad_rows must be 'error' or 'skip'; got {on_bad_rows!r}.")
+        if limit is not None and limit < 1:
+            raise ValueError(f"limit must be at least 1; got {limit}.")
+        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        self.files = find_files(given, format)
+        self.on_bad_rows = on_bad_rows
+        self.limit = limit
+        self.stdin = stdin if stdin is not None else sys.stdin.buffer
+        self._reading = Reading(delimiter, header, array, carried_as_text=carried_as_text)
+        first = open_reader(self.files[0], self._reading, self.stdin)
+        self._chosen = self._choose(
+            first, columns, exclude, features, n_features, weight_column, keep
+        )
+        self._reading = replace(self._reading, features=self._chosen.features)
+        self.dtype = chosen_dtype(first, self._chosen) if dtype == "auto" else dtype
+        self.named = first.named
+        self.image_shape = getattr(first, "image_shape", None)
+        self._first: Reader | None = first
+        self._reader: Reader | None = None
+        self._at = 0
+
+    def _choose(
+        self,
+        first: Reader,
+        columns: Sequence[str] | None,
+        exclude: Sequence[str],
+        features: Sequence[str] | None,
+        n_features: int | None,
+        weight: str | None,
+        keep: Sequence[str] | None,
+    ) -> Chosen:
+        """The columns, by the first file; those of a model must be there."""
+        where = self.files[0].name
+        if features is not None and first.named:
+            require(features, list(first.fields), where)
+            columns, exclude, n_features = features, (), len(features)
+        elif features is not None:
+            n_features = len(features)
+        if n_features is not None and columns is None:
+            chosen = choose(first, where, None, exclude, weight, keep)
+            if len(chosen.features) != n_features:
+                raise SourceError(
+                    f"{where} has {len(chosen.features)} columns of numbers and the model wants "
+                    f"{n_features}; choose them with --columns: {listed(chosen.features)}."
+                )
+            return chosen
+        chosen = choose(first, where, columns, exclude, weight, keep)
+        if n_features is not None and len(chosen.features) != n_features:
+            raise SourceError(
+                f"{len(chosen.features)} columns were chosen and the model wants {n_features}."
+            )
+        return chosen
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are learned."""
+        return self._chosen.features
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Columns without numbers that nobody asked for."""
+        return self._chosen.left_out
+
+    @property
+    def from_pipe(self) -> bool:
+        """Whether a part of it can be read only once."""
+        return any(file.is_stdin for file in self.files)
+
+    def fraction(self) -> float:
+        """How much of all bytes has been read, between 0 and 1."""
+        sizes = [file.size for file in self.files]
+        share = 0.0 if self._reader is None else self._reader.fraction()
+        done = sum(sizes[: self._at]) + share * (sizes[self._at] if self._at < len(sizes) else 0)
+        return min(1.0, done / max(sum(sizes), 1))
+
+    def __iter__(self) -> Iterator[Block]:
+        return self.blocks()
+
+    def blocks(self, start: Position = BEGINNING, n_before: int = 0) -> Iterator[Block]:
+        """Blocks from a position on; ``n_before`` good rows count towards the limit already."""
+        left = None if self.limit is None else self.limit - n_before
+        for index in range(start.file, len(self.files)):
+            if left is not None and left <= 0:
+                return
+            skip = start.row if index == start.file else 0
+            for block in self._of_file(index, skip):
+                if left is not None:
+                    block = first_rows(block, left)
+                    left -= len(block)
+                yield block
+                if left is not None and left <= 0:
+                    return
+
+    def _of_file(self, index: int, skip: int) -> Iterator[Block]:
+        file = self.files[index]
+        self._at = index
+        reader = self._first if index == 0 and self._first is not None else None
+        if reader is None:
+            if file.is_stdin and index == 0:
+                raise SourceError("A pipe can be read only once.")
+            reader = open_reader(file, self._reading, self.stdin)
+        if index == 0:
+            self._first = None
+        try:
+            require(self._chosen.wanted, list(reader.fields), file.name)
+            self._reader = reader
+            for batch in reader.batches(self._chosen.wanted, skip, self._reading):
+                yield self._block(file, index, batch)
+            self._at = index + 1
+        except (pa.ArrowException, EOFError, UnicodeDecodeError) as problem:
+            raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
+        finally:
+            self._reader = None
+            reader.close()
+
+    def _block(self, file: File, index: int, batch: Batch) -> Block:
+        """A batch as finite numbers; bad rows are taken out, or are an error."""
+        X, cells = matrix(batch, self.names, self.dtype)
+        weights = None
+        if self._chosen.weight is not None:
+            weights, more = self._weights(batch)
+            cells = cells + more
+        bad = [BadRow(file.name, b.row, b.column, b.reason, b.text) for b in batch.broken]
+        places: dict[int, Bad] = {}
+        for cell in cells:
+            places.setdefault(cell.place, cell)
+        for place, cell in places.items():
+            number = int(batch.numbers[place])
+            text = shown(batch, place, self.names)
+            bad.append(BadRow(file.name, number, cell.column, cell.reason, text))
+        bad.sort(key=lambda b: b.row)
+        if bad and self.on_bad_rows == "error":
+            raise BadRowError(bad[0])
+        carried = batch.table.select(list(self._chosen.carried))
+        numbers = batch.numbers
+        if places:
+            good = np.ones(len(X), dtype=bool)
+            good[list(places)] = False
+            X, numbers = X[good], numbers[good]
+            if carried.num_columns:
+                carried = carried.filter(pa.array(good))
+            weights = None if weights is None else weights[good]
+        return Block(
+            X, weights, carried, file.name, numbers, Position(index, batch.end), tuple(bad)
+        )
+
+    def _weights(self, batch: Batch) -> tuple[np.ndarray, list[Bad]]:
+        name = self._chosen.weight
+        assert name is not None
+        column = Batch(batch.numbers, batch.table, batch.end)
+        values, cells = matrix(column, [name], "float64")
+        weights = values[:, 0]
+        negative = np.flatnonzero(weights < 0)
+        cells += [Bad(int(i), name, f"the weight {weights[i]:g} is negative") for i in negative]
+        return weights, cells
+
+
+def first_rows(block: Block, n: int) -> Block:
+    """The first n good rows of a block; what comes after them was not read."""
+    if len(block) <= n:
+        return block
+    last = int(block.rows[n - 1])
+    return Block(
+        block.X[:n],
+        None if block.weights is None else block.weights[:n],
+        block.carried.slice(0, n),
+        block.file,
+        block.rows[:n],
+        Position(block.end.file, last),
+        tuple(b for b in block.bad if b.row < last),
+    )
+
+
+def chosen_dtype(reader: Reader, chosen: Chosen) -> str:
+    """float32 where it holds every column exactly, else float64."""
+    if isinstance(reader, ColumnarReader):
+        return "float32" if reader.is_single(list(chosen.features)) else "float64"
+    return "float32" if reader.single else "float64"
+
+
+def shown(batch: Batch, place: int, names: Sequence[str]) -> str:
+    """A row in words, for the list of rejected rows."""
+    if batch.matrix is not None:
+        values: list[Any] = [batch.matrix[place, j].item() for j in range(min(len(names), 20))]
+    else:
+        values = [batch.table.column(name)[place].as_py() for name in names[:20]]
+    more = ", …" if len(names) > 20 else ""
+    return ", ".join("" if value is None else str(value) for value in values) + more

@@ -1,0 +1,346 @@
+"""CSV and NDJSON: text that may hold anything, read so that a bad row can be named."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+
+from kernelstream.sources.files import File, Opened, SourceError
+from kernelstream.sources.readers import BLOCK_BYTES, Batch, Broken, Reader, Reading
+
+LOOKED_AT = 1000  # rows at the start that decide which columns hold numbers
+
+
+class CsvReader(Reader):
+    """A CSV file, read as text: whether a cell is a number is decided where it can be named.
+
+    Without a header (a first line of numbers only) the columns are called x0, x1, and so on.
+    """
+
+    def __init__(self, file: File, opened: Opened, reading: Reading):
+        self.file, self.opened = file, opened
+        line = self._first_line()
+        text = line.decode("utf-8-sig").strip("\r\n")
+        self.delimiter = reading.delimiter or next((c for c in ",;\t|" if c in text), ",")
+        first = next(csv.reader([text], delimiter=self.delimiter), [])
+        has_header = not all(map(looks_like_number, first))
+        if reading.header is not None:
+            has_header = reading.header
+        self.named = has_header
+        names = [name.strip() for name in first]
+        self.names = names if has_header else [f"x{i}" for i in range(len(first))]
+        if len(set(self.names)) < len(self.names):
+            raise SourceError(f"{file.name} has several columns of one name: rename them.")
+        self.broken: deque[Broken] = deque()  # Arrow may parse ahead, on a thread of its own
+        # Arrow reads several blocks ahead: they are small, but never smaller than a row.
+        self.block_size = max(1 << 20, 32 * len(line))
+        self.stored = self._open(b"" if has_header else line)
+        self.head = next(self.stored, None)
+        self.fields = {name: self._holds_numbers(i) for i, name in enumerate(self.names)}
+
+    def _first_line(self) -> bytes:
+        """The first line that is not empty; quotes may hold line ends."""
+        text = b""
+        while True:
+            line = self.opened.stream.readline()
+            text += line
+            if not line or (text.count(b'"') % 2 == 0 and text.strip()):
+                return text
+
+    def _open(self, line: bytes) -> Iterator[pa.RecordBatch]:
+        """Batches of text columns; a first line that was data is read once more."""
+        if not line and not self.opened.stream.peek(1):  # type: ignore[attr-defined]
+            return
+        yield from pyarrow.csv.open_csv(
+            pa.PythonFile(Replayed(line, self.opened.stream), mode="r"),
+            read_options=pyarrow.csv.ReadOptions(
+                use_threads=False, block_size=self.block_size, column_names=self.names
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=self.delimiter,
+                invalid_row_handler=self._note,
+                newlines_in_values=True,
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(self.names, pa.string()), strings_can_be_null=True
+            ),
+        )
+
+    def _note(self, row: Any) -> str:
+        reason = f"{row.actual_columns} cells, but the file has {row.expected_columns} columns"
+        self.broken.append(Broken(row.number, None, reason, row.text))
+        return "skip"
+
+    def _holds_numbers(self, place: int) -> bool:
+        if self.head is None:
+            return True
+        cells = self.head.column(place).slice(0, LOOKED_AT).drop_null().to_pylist()
+        return 2 * sum(map(looks_like_number, cells)) >= len(cells)
+
+    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+        """Text columns with the numbers of their rows; rows of the wrong length are broken."""
+        done = 0
+        types: dict[str, pa.DataType] = {}
+        features = set(reading.features)
+        carried = [n for n in wanted if n not in features]
+        index = {name: i for i, name in enumerate(self.names)}
+        places = [index[name] for name in wanted]
+        while self.head is not None:
+            batch, self.head = self.head, None
+            numbers, end = self._numbers(done, batch.num_rows)
+            broken = []
+            while self.broken and self.broken[0].row <= end:
+                broken.append(self.broken.popleft())
+            chosen = batch.select(places)
+            if not reading.carried_as_text:
+                chosen = self._typed(chosen, carried, types, numbers)
+            keep = numbers > skip
+            if end > skip:
+                yield Batch(
+                    numbers[keep],
+                    chosen.slice(len(numbers) - int(keep.sum())),
+                    end,
+                    broken=tuple(b for b in broken if b.row > skip),
+                )
+            done = end
+            self.head = next(self.stored, None)
+        if self.broken:  # after the last good row
+            end = max(b.row for b in self.broken)
+            left = tuple(b for b in self.broken if b.row > skip)
+            nothing = pa.RecordBatch.from_pydict({n: pa.array([], pa.string()) for n in wanted})
+            yield Batch(np.arange(0), nothing, end, broken=left)
+
+    def _numbers(self, done: int, n: int) -> tuple[np.ndarray, int]:
+        """Numbers of the next n good rows, given which rows after ``done`` were broken."""
+        broken = {b.row for b in list(self.broken)}
+        numbers = np.empty(n, dtype=np.int64)
+        if not broken:
+            numbers[:] = np.arange(done + 1, done + n + 1)
+            return numbers, done + n
+        at = done
+        for i in range(n):
+            at += 1
+            while at in broken:
+                at += 1
+            numbers[i] = at
+        while at + 1 in broken:
+            at += 1
+        return numbers, at
+
+    def _typed(
+        self, batch: pa.RecordBatch, carried: list[str], types: dict[str, Any], numbers: np.ndarray
+    ) -> pa.RecordBatch:
+        """Carried columns as numbers where the first batch has numbers only, else as text."""
+        for name in carried:
+            column = batch.column(name)
+            if name not in types:
+                types[name] = next(
+                    (t for t in (pa.int64(), pa.float64()) if castable(column, t)), pa.string()
+                )
+            if not castable(column, types[name]):
+                place = next(
+                    i for i in range(len(column)) if not castable(column.slice(i, 1), types[name])
+                )
+                raise SourceError(
+                    f"{self.file.name}, row {numbers[place]}, column {name!r}: the column began "
+                    f"with numbers and has {column[place].as_py()!r} here. Write CSV, in which "
+                    "kept columns stay as they are, or leave the column out of --keep."
+                )
+            at = batch.schema.get_field_index(name)
+            batch = batch.set_column(at, name, column.cast(types[name]))
+        return batch
+
+    def fraction(self) -> float:
+        """By bytes."""
+        return min(1.0, self.opened.told / max(self.file.size, 1))
+
+    def close(self) -> None:
+        """Close the stream."""
+        self.opened.stream.close()
+
+
+class Replayed:
+    """A stream whose first bytes were read already and come once more."""
+
+    closed = False
+
+    def __init__(self, start: bytes, stream: BinaryIO):
+        self.start, self.stream = start, stream
+
+    def read(self, size: int) -> bytes:
+        """The first bytes, then the stream's."""
+        if not self.start:
+            return self.stream.read(size)
+        data, self.start = self.start[:size], self.start[size:]
+        return data + self.stream.read(size - len(data))
+
+    def close(self) -> None:
+        """The stream is closed by its owner."""
+
+
+def looks_like_number(cell: str) -> bool:
+    """Whether a cell of text is a number, an empty one included."""
+    try:
+        float(cell.strip() or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def castable(column: pa.Array, type: pa.DataType) -> bool:
+    """Whether every cell of a text column can be of a type; "007" is a name, not a number."""
+    try:
+        column.cast(type)
+    except pa.ArrowInvalid:
+        return False
+    leading_zero = pc.match_substring_regex(column, "^[+-]?0[0-9]")
+    return type == pa.string() or not pc.any(leading_zero).as_py()
+
+
+class NdjsonReader(Reader):
+    """One JSON object a line: whole blocks go through Arrow, those with a bad row line by line."""
+
+    def __init__(self, file: File, opened: Opened):
+        self.file, self.opened = file, opened
+        self.rest = b""
+        self.types: dict[str, pa.DataType] = {}
+        self.head = self._next_lines()
+        counts: dict[str, list[int]] = {}
+        for line in self.head.split(b"\n", LOOKED_AT)[:LOOKED_AT]:
+            row = parsed(line)
+            for name, value in row.items() if isinstance(row, dict) else ():
+                numbers = counts.setdefault(name, [0, 0])
+                numbers[0] += is_json_number(value) or value is None
+                numbers[1] += 1
+        if not counts:
+            raise SourceError(f"{file.name} has no JSON object in its first lines.")
+        self.fields = {name: 2 * numbers >= seen for name, (numbers, seen) in counts.items()}
+
+    def _next_lines(self) -> bytes:
+        """Whole lines of about a megabyte; less when a pipe has no more at the moment."""
+        data = self.rest
+        while True:
+            piece = self.opened.stream.read1(BLOCK_BYTES // 4)  # type: ignore[attr-defined]
+            if not piece:
+                self.rest = b""
+                return data
+            data += piece
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                self.rest = data[cut:]
+                return data[:cut]
+
+    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+        """Typed columns; lines that are no object, or have text for a number, are broken."""
+        done = 0
+        while self.head:
+            lines, self.head = self.head, b""
+            n = lines.count(b"\n") + (not lines.endswith(b"\n"))
+            if done + n > skip:
+                batch = self._fast(lines, n, wanted, reading) if done >= skip else None
+                if batch is not None:
+                    yield Batch(np.arange(done + 1, done + n + 1), batch, done + n)
+                else:
+                    yield self._slow(lines, done, skip, wanted, reading)
+            done += n
+            self.head = self._next_lines()
+
+    def _fast(
+        self, lines: bytes, n: int, wanted: list[str], reading: Reading
+    ) -> pa.RecordBatch | None:
+        """A block through Arrow; None when it is not sure of every row."""
+        known = dict.fromkeys(reading.features, pa.float64()) | self.types
+        try:
+            table = pyarrow.json.read_json(
+                pa.BufferReader(lines),
+                read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+                parse_options=pyarrow.json.ParseOptions(explicit_schema=pa.schema(known)),
+            )
+        except pa.ArrowException:
+            return None
+        if table.num_rows != n or not set(wanted) <= set(table.column_names):
+            return None
+        batch = table.select(wanted).combine_chunks().to_batches()[0]
+        self.types |= {
+            f.name: f.type
+            for f in batch.schema
+            if f.name not in reading.features and not pa.types.is_null(f.type)
+        }
+        return batch
+
+    def _slow(
+        self, lines: bytes, done: int, skip: int, wanted: list[str], reading: Reading
+    ) -> Batch:
+        columns: dict[str, list[Any]] = {name: [] for name in wanted}
+        numbers: list[int] = []
+        broken: list[Broken] = []
+        end = done
+        for end, line in enumerate(lines.removesuffix(b"\n").split(b"\n"), done + 1):
+            if end <= skip or not line.strip():
+                continue
+            row = parsed(line)
+            text = line.decode(errors="replace")
+            if not isinstance(row, dict):
+                broken.append(Broken(end, None, "not a JSON object", text))
+                continue
+            wrong = next(
+                (
+                    name
+                    for name in reading.features
+                    if row.get(name) is not None and not is_json_number(row[name])
+                ),
+                None,
+            )
+            if wrong is not None:
+                broken.append(Broken(end, wrong, f"{row[wrong]!r} is not a number", text))
+                continue
+            numbers.append(end)
+            for name, values in columns.items():
+                values.append(row.get(name))
+        arrays = {name: self._column(name, values, reading) for name, values in columns.items()}
+        table = pa.RecordBatch.from_pydict(arrays)
+        return Batch(np.array(numbers, dtype=np.int64), table, end, broken=tuple(broken))
+
+    def _column(self, name: str, values: list[Any], reading: Reading) -> pa.Array:
+        if name in reading.features:
+            return pa.array([np.nan if v is None else float(v) for v in values], pa.float64())
+        try:
+            column = pa.array(values, self.types.get(name))
+        except pa.ArrowException as problem:
+            raise SourceError(
+                f"{self.file.name}, column {name!r}: the kind of its values changes "
+                f"({problem}); leave the column out of --keep."
+            ) from problem
+        if not pa.types.is_null(column.type):
+            self.types[name] = column.type
+        return column
+
+    def fraction(self) -> float:
+        """By bytes."""
+        return min(1.0, self.opened.told / max(self.file.size, 1))
+
+    def close(self) -> None:
+        """Close the stream."""
+        self.opened.stream.close()
+
+
+def parsed(line: bytes) -> Any:
+    """The JSON value of a line, or None."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def is_json_number(value: Any) -> bool:
+    """Whether a JSON value is a number (true and false are not)."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

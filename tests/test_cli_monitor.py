@@ -1,0 +1,166 @@
+"""``kernelstream monitor``: rows are judged as they come, and the end is always clean."""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import kernelstream
+from kernelstream import StreamingKernelPCA, load
+from kernelstream.cli.app import app
+from kernelstream.cli.failures import DATA, MODEL
+
+NAMES = ["flow", "heat", "load"]
+
+
+def normal(n: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 2, size=n)
+    return np.stack([t, t**2 - 3 * t, 3 * t**2 - t**3], axis=1) + 0.05 * rng.normal(size=(n, 3))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("monitor") / "m.safetensors"
+    rows = pd.DataFrame(normal(3000, 0), columns=NAMES)
+    StreamingKernelPCA(6, basis=60, scale="standard", random_state=0).fit(rows).save(path)
+    return path
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "kernelstream", "monitor", *map(str, words)]
+
+
+def judged(*words: object, stdin: bytes, code: int = 0) -> list[dict[str, Any]]:
+    done = CliRunner().invoke(app, ["monitor", *map(str, words)], input=stdin)
+    assert done.exit_code == code, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def ndjson(X: np.ndarray, **more: object) -> bytes:
+    rows = [json.dumps({**dict(zip(NAMES, row, strict=True)), **more}) for row in X.tolist()]
+    return "".join(row + "\n" for row in rows).encode()
+
+
+def test_alarms_with_causes_and_few_false_ones(model: Path) -> None:
+    broken = normal(20, 2) + np.array([0.0, 1.5, 0.0])
+    lines = judged(
+        model, "--keep", "place", stdin=ndjson(np.vstack([normal(500, 1), broken]), place="A")
+    )
+    alarms = [line["alarm"] for line in lines]
+    assert len(lines) == 520 and sum(alarms[:500]) <= 15 and sum(alarms[500:]) == 20
+    causes = [line["top"][0]["variable"] for line in lines[500:]]
+    assert causes.count("heat") > 10
+    last = lines[-1]
+    assert last["row"] == 520 and last["place"] == "A" and last["p_value"] < 0.01
+    assert last["reconstruction_error"] > last["limit"] or last["t2"] > last["t2_limit"]
+
+
+def test_csv_and_arrays_give_the_same_verdicts(model: Path) -> None:
+    X = normal(10, 1)
+    table = pd.DataFrame(X, columns=NAMES).assign(when=range(10))
+    by_csv = judged(model, "--time-column", "when", stdin=table.to_csv(index=False).encode())
+    arrays = "".join(json.dumps(row) + "\n" for row in X.tolist()).encode()
+    by_array = judged(model, stdin=arrays)
+    shuffled = judged(
+        model, stdin=table[["load", "when", "flow", "heat"]].to_csv(index=False).encode()
+    )
+    assert [line["t2"] for line in by_csv] == [line["t2"] for line in by_array]
+    assert [line["t2"] for line in by_csv] == [line["t2"] for line in shuffled]
+    assert [line["time"] for line in by_csv] == list("0123456789")
+
+
+def test_bad_rows_are_reported_and_it_goes_on(model: Path) -> None:
+    lines = [b'{"flow": 1, "heat": "hot", "load": 2}', b"not json", b'{"flow": 1, "heat": -2}']
+    stdin = b"\n".join([*lines, b'{"flow": 1, "heat": null, "load": 2}', ndjson(normal(1, 1))])
+    found = judged(model, stdin=stdin)
+    assert [line.get("error") for line in found] == [
+        "column 'heat': 'hot' is not a number",
+        "not a JSON object",
+        "there is no value for 'load'",
+        "column 'heat': the value is missing or infinite",
+        None,
+    ]
+    assert judged(model, "--on-bad-rows", "error", stdin=stdin, code=DATA) == []
+    assert judged(model, "--alarms-only", stdin=ndjson(normal(3, 1))) == []
+
+
+def line_within(process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], seconds)
+    assert ready, "no line came"
+    return json.loads(process.stdout.readline())
+
+
+def follow(*words: object) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    )
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, None])
+def test_each_row_is_answered_at_once_and_the_end_saves(
+    model: Path, tmp_path: Path, end: signal.Signals | None
+) -> None:
+    output = tmp_path / "learned.safetensors"
+    process = follow(model, "--learn", "-o", output)
+    assert process.stdin is not None
+    rows = normal(4, 5)
+    for i in range(4):  # the pipe stays open: an answer must come before the next row is sent
+        process.stdin.write(ndjson(rows[i : i + 1]))
+        assert line_within(process, 30)["row"] == i + 1
+    if end is None:
+        process.stdin.close()
+    else:
+        process.send_signal(end)
+    assert process.wait(30) == 0
+    process.stdin.close()
+    process.stdout.close()  # type: ignore[union-attr]
+    assert load(output).n_samples_seen_ == 3004
+    assert load(model).n_samples_seen_ == 3000
+
+
+def test_a_closed_output_ends_it_cleanly_with_the_model_saved(model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "learned.safetensors"
+    process = follow(model, "--learn", "-o", output)
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(ndjson(normal(1, 5)))
+    line_within(process, 30)
+    process.stdout.close()
+    process.stdin.write(ndjson(normal(3, 6)))
+    process.stdin.close()
+    assert process.wait(30) == 0
+    assert load(output).n_samples_seen_ >= 3001
+
+
+def test_a_model_without_a_sample_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    StreamingKernelPCA(2, basis="distance", gamma=1.0).fit(normal(300, 0)).save(path)
+    done = CliRunner().invoke(app, ["monitor", str(path)], input=b"")
+    assert done.exit_code == MODEL and "fit --monitor" in " ".join(done.stderr.split())
+
+
+@pytest.mark.skipif(not hasattr(kernelstream, "KernelMonitor"), reason="needs KernelMonitor")
+def test_fit_monitor_makes_a_kernel_monitor(tmp_path: Path) -> None:
+    rows, path = tmp_path / "normal.csv", tmp_path / "m.safetensors"
+    pd.DataFrame(normal(400, 0), columns=NAMES).to_csv(rows, index=False)
+    fit = ["fit", "--monitor", str(rows), "-o", str(path), "--basis", "50"]
+    assert CliRunner().invoke(app, fit).exit_code == 0
+    assert "KernelMonitor" in CliRunner().invoke(app, ["info", str(path)]).stdout
+    broken = normal(10, 2) + np.array([0.0, 1.5, 0.0])
+    lines = judged(path, stdin=ndjson(np.vstack([normal(50, 1), broken])))
+    assert sum(line["alarm"] for line in lines[:50]) <= 3
+    assert lines[-1]["alarm"] and lines[-1]["event"] == 1
+    assert len(lines[-1]["top"]) == 3 and lines[-1]["top"][0]["variable"] in NAMES
+    learned = judged(path, "--learn", stdin=ndjson(normal(30, 1)))
+    assert any(line["learned"] for line in learned)

@@ -1,0 +1,199 @@
+"""The report: self-contained, true to the model, and readable in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from kernelstream import StreamingKernelPCA, load
+from kernelstream.cli.app import app
+from kernelstream.report import html, observe
+from kernelstream.report.observe import BINS, SAMPLE_ROWS
+from kernelstream.report.thumbnails import grey_levels
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(3000, 16)) + np.repeat(
+        [[0.0], [1.0], [3.0]], 1000, 0
+    )
+
+
+@pytest.fixture(scope="module")
+def model(X: np.ndarray) -> StreamingKernelPCA:
+    return StreamingKernelPCA(3, basis=40, gamma=0.03, random_state=0).fit(X)
+
+
+def embedded(page: str) -> list[dict[str, Any]]:
+    """The columns that the plots of a page draw."""
+    text = re.search(r"const docs_json = '(.*?)';\n", page)
+    assert text is not None
+    found: list[dict[str, Any]] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if value.get("name") == "ColumnDataSource":
+                entries = value["attributes"]["data"]["entries"]
+                found.append(dict(entries))
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(json.loads(text[1].encode().decode("unicode_escape")))
+    return found
+
+
+def test_the_page_says_what_was_learned(model: StreamingKernelPCA, X: np.ndarray) -> None:
+    page = html(model, X, title="A <b>title</b>")
+    text = unescape(re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL))
+    share = float(model.explained_variance_ratio_.sum())
+    assert "learned from 3,000 rows of 16 features and kept in 40 points" in text
+    assert f"explain {share:.1%} of the variance" in text
+    assert "RBF(gamma=0.03)" in text and "Centroids(n_points=40)" in text
+    assert "<b>title</b>" not in page and "A <b>title</b>" in text
+    names = {name for columns in embedded(page) for name in columns}
+    assert {"share", "pc1", "largest", "mean"} <= names
+
+
+def test_nothing_is_loaded_from_elsewhere(model: StreamingKernelPCA, X: np.ndarray) -> None:
+    page = html(model, X)
+    assert not re.search(r"<(script|link|img)[^>]+(src|href)=[\"']?(https?:)?//", page)
+    assert len(page) > 500_000  # Bokeh itself is inside
+
+
+def test_pages_without_rows_and_without_points(X: np.ndarray, model: StreamingKernelPCA) -> None:
+    page = html(model)
+    assert "The points of the basis; no rows were given." in page
+    assert "Reconstruction error over time" not in page
+    features = StreamingKernelPCA(2, kernel="rbf", gamma=0.1, basis="fourier", random_state=0)
+    assert "Rows on the first components" not in html(features.fit(X))
+
+
+def test_images_become_thumbnails(model: StreamingKernelPCA, X: np.ndarray) -> None:
+    page = html(model, X[:500], labels=["a"] * 250 + ["b"] * 250, image_shape=(4, 4))
+    assert page.count('<img alt="point') == 40
+    assert sum("image" in columns for columns in embedded(page)) == 2  # one for each kind
+    assert "<span><i" in page
+    with pytest.raises(ValueError, match="has 6 pixels, and a row has 16"):
+        html(model, image_shape=(2, 3))
+
+
+def test_ink_is_dark_and_light_is_bright() -> None:
+    ink, photograph = np.array([[0.0, 0.0, 0.0, 9.0]]), np.array([[0.0, 4.0, 5.0, 9.0]])
+    assert grey_levels(ink).tolist() == [[255, 255, 255, 0]]
+    assert grey_levels(photograph)[0, 0] == 0 and grey_levels(photograph)[0, 3] == 255
+
+
+def test_labels_that_are_numbers_and_labels_that_are_too_many(
+    model: StreamingKernelPCA, X: np.ndarray
+) -> None:
+    assert any("value" in columns for columns in embedded(html(model, X, labels=list(X[:, 0]))))
+    with pytest.raises(ValueError, match="more than 20 kinds"):
+        html(model, X, labels=[f"k{i}" for i in range(3000)])
+
+
+@pytest.mark.parametrize("cut", [1, 97, 3000])
+def test_observing_does_not_depend_on_the_cutting(
+    model: StreamingKernelPCA, X: np.ndarray, cut: int
+) -> None:
+    blocks = ((X[i : i + cut], list(range(i, min(i + cut, 3000)))) for i in range(0, 3000, cut))
+    seen = observe(model, blocks)
+    assert seen.n_rows == 3000 and len(seen.rows) == SAMPLE_ROWS
+    assert np.array_equal(seen.rows, X[seen.numbers - 1])
+    assert seen.labels == (seen.numbers - 1).tolist()
+    errors = model.reconstruction_error(X)
+    assert len(seen.mean_error) <= BINS and seen.bin_rows == 8
+    assert np.allclose(seen.mean_error, errors.reshape(-1, 8).mean(axis=1))
+    assert np.allclose(seen.largest_error, errors.reshape(-1, 8).max(axis=1))
+
+
+def test_the_command(tmp_path: Path, X: np.ndarray) -> None:
+    rows, path, page = tmp_path / "x.csv", tmp_path / "m.safetensors", tmp_path / "r.html"
+    table = pd.DataFrame(X, columns=[f"p{i}" for i in range(16)])
+    table.assign(kind=["low", "middle", "high"] * 1000).to_csv(rows, index=False)
+    words = ["fit", rows, "-o", path, "--basis", "40", "--components", "3", "-q"]
+    assert CliRunner().invoke(app, list(map(str, words))).exit_code == 0
+    words = ["report", path, rows, "-o", page, "--color", "kind", "--image-shape", "4x4", "--json"]
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["bytes"] == page.stat().st_size
+    text = page.read_text()
+    assert f"3,000 rows of {rows}" in text and "middle" in text
+    assert load(path).n_samples_seen_ == 3000
+    bad = ["report", path, rows, "-o", page, "--image-shape", "big"]
+    assert CliRunner().invoke(app, list(map(str, bad))).exit_code == 2
+
+
+PROBE = """<script>
+window.problems = [];
+window.addEventListener('error', e => problems.push(String(e.message)));
+for (const level of ['error', 'warn']) {
+  const before = console[level];
+  console[level] = (...words) => { problems.push(words.join(' ')); before(...words); };
+}
+function canvases(node) {
+  let found = [];
+  for (const child of node.querySelectorAll('*')) {
+    if (child.tagName === 'CANVAS' && child.width > 50 && child.height > 50) found.push(child);
+    if (child.shadowRoot) found = found.concat(canvases(child.shadowRoot));
+  }
+  return found;
+}
+window.addEventListener('load', () => setTimeout(() => {
+  parent.postMessage(JSON.stringify({
+    problems, plots: Bokeh.documents[0].roots().length, canvases: canvases(document).length,
+    wide: document.documentElement.scrollWidth, window: window.innerWidth,
+    text: Math.min(...[...document.querySelectorAll('p, td, th')].map(
+      e => parseFloat(getComputedStyle(e).fontSize))),
+  }), '*');
+}, 1500));
+</script>"""
+
+
+# Chromium's windows are at least 500 pixels wide: a frame can be as narrow as a phone.
+FRAME = """<!doctype html><body style="margin:0"><script>
+window.addEventListener('message', e => { document.body.dataset.probe = e.data; });
+</script><iframe src="report.html" style="border:0;width:%dpx;height:2400px"></iframe>"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: apt install chromium")
+@pytest.mark.parametrize("width", [1280, 400])
+def test_in_a_browser(width: int, tmp_path: Path, model: StreamingKernelPCA, X: np.ndarray) -> None:
+    page = html(model, X, labels=["a", "b", "c"] * 1000, image_shape=(4, 4))
+    (tmp_path / "report.html").write_text(page.replace("<head>", "<head>" + PROBE, 1))
+    (tmp_path / "frame.html").write_text(FRAME % width)
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--host-resolver-rules=MAP * ~NOTFOUND",  # offline
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--window-size=1400,2400",
+        "--virtual-time-budget=10000",
+        "--dump-dom",
+        (tmp_path / "frame.html").as_uri(),
+    ]
+    dom = subprocess.run(list(map(str, command)), capture_output=True, timeout=120).stdout.decode()
+    found = re.search(r'data-probe="(.*?)"', dom)
+    assert found is not None, dom[:500]
+    seen = json.loads(unescape(found[1]))
+    assert seen["problems"] == []
+    assert seen["plots"] == 3 and seen["canvases"] >= 3
+    assert seen["window"] == width and seen["wide"] <= width  # no scrolling sideways
+    assert seen["text"] >= 13

@@ -1,0 +1,56 @@
+"""The linear map that a stream of noisy rows starts with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelstream.images import Denoiser
+from kernelstream.wiener import Wiener
+
+
+def noisy_rows(n: int = 3000, seed: int = 0) -> np.ndarray:
+    """Three strong directions of twelve, white noise of variance 0.04, a mean."""
+    rng = np.random.default_rng(seed)
+    signal = rng.normal(size=(n, 3)) * [3.0, 2.0, 1.0] @ np.eye(12)[:3]
+    return signal + 0.2 * rng.normal(size=(n, 12)) + np.arange(12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_map_is_that_of_the_definition(weighted):
+    X = noisy_rows()
+    w = np.random.default_rng(1).integers(1, 4, size=len(X)) if weighted else None
+    repeated = X if w is None else np.repeat(X, w, axis=0)
+    found = Wiener(5, 0.04).measure(X, None if w is None else w.astype(float))
+    omega, V = np.linalg.eigh(np.cov(repeated.T, ddof=0))
+    for i in range(5):
+        share = max(omega[-1 - i] - 0.04, 0.0) / omega[-1 - i]
+        direction = found.matrix[:, i]
+        assert np.linalg.norm(direction) == pytest.approx(share, abs=1e-9)
+        if share > 0:
+            assert abs(direction @ V[:, -1 - i]) == pytest.approx(share, abs=1e-9)
+    np.testing.assert_allclose(found.mean, repeated.mean(axis=0))
+    np.testing.assert_allclose(found.apply(X), (X - found.mean) @ found.matrix)
+
+
+def test_noise_is_the_level_of_the_lower_half():
+    assert Wiener(3).measure(noisy_rows(), None).noise_variance == pytest.approx(0.04, rel=0.05)
+
+
+def test_more_directions_than_pixels_are_all_of_them():
+    assert Wiener(80).measure(noisy_rows(), None).matrix.shape == (12, 12)
+
+
+def test_streams_with_other_maps_are_not_merged():
+    first, second = (
+        Denoiser(0.04, basis=10, width=4.0, random_state=0).partial_fit(noisy_rows(seed=seed))
+        for seed in (0, 1)
+    )
+    with pytest.raises(ValueError, match="prepare rows with different numbers"):
+        first.merge(second)
+    same = first.merge(
+        Denoiser(0.04, basis=10, width=4.0, random_state=0).partial_fit(noisy_rows())
+    )
+    assert same._model.n_rows == 6000
+    rows = noisy_rows(20)
+    np.testing.assert_allclose(same.transform(rows), first.transform(rows), atol=1e-9)
