@@ -141,7 +141,7 @@ def test_score_first_then_learn(fitted: KernelMonitor) -> None:
     """A row's record does not depend on the row being learned, nor on what comes after it."""
     X = process(200, seed=1)
     long, short = copy.copy(fitted), copy.copy(fitted)
-    assert_same(Records(long.update_many(X)[:120]), short.update_many(X[:120]))
+    assert_same(long.update_many(X)[:120], short.update_many(X[:120]))
 
 
 def test_adaptation_learns_at_block_ends(fitted: KernelMonitor) -> None:
@@ -173,7 +173,7 @@ def test_an_event_is_not_learned(fitted: KernelMonitor) -> None:
     assert shifted < 0.5
     assert monitor.event_ is not None and monitor.event_.n_rows >= 195
     name, _, size = monitor.event_contributions(monitor.event_).ranking()[0]
-    assert name == "x1" and 3.0 < size < 12.0
+    assert name == "x1" and 4.5 < size < 7.5
 
 
 def test_learning_every_row_would_absorb_it(fitted: KernelMonitor) -> None:

@@ -26,6 +26,7 @@ from reproductions.tennessee_eastman import protocol, run
 
 @pytest.fixture(autouse=True)
 def closed() -> Iterator[None]:
+    plt.close("all")
     yield
     plt.close("all")
 

@@ -149,6 +149,16 @@ def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelMonitor
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> monitor = KernelMonitor(basis=30, random_state=0).fit(X[:200])
+    >>> records = monitor.update_many(X[200:] + [0.0, 5.0, 0.0])
+    >>> contribution_map(records).get_yticklabels()[0].get_text()
+    'x1'
     """
     found = [(t, r.contributions) for t, r in enumerate(records) if r.contributions is not None]
     if not found:
@@ -200,6 +210,15 @@ def score_plot(
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelMonitor
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> monitor = KernelMonitor(basis=30, random_state=0).fit(X[:200])
+    >>> score_plot(monitor, {"normal": X[200:], "moved": X[200:] + 4.0}).get_xlabel()
+    'component 1'
     """
     ax = _axis(ax, (5, 4.2))
     first, second = components
@@ -228,6 +247,15 @@ def adaptation_chart(records: Records, axes: Any = None) -> Any:
     Returns
     -------
     array of two Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelMonitor
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> monitor = KernelMonitor(basis=30, random_state=0).fit(X[:200])
+    >>> len(adaptation_chart(monitor.update_many(X[200:])))
+    2
     """
     import matplotlib.pyplot as plt
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelstream.monitor.index import TINIEST
 from kernelstream.monitor.normal import Normal
-from kernelstream.monitor.products import rows_times
+from kernelstream.monitor.products import row_dots, rows_times
 from kernelstream.monitor.scaling import Product
 
 MOST_ROWS = 64  # over which the curvature is averaged
@@ -59,15 +60,24 @@ class Contributions:
 
 
 def slopes(
-    normal: Normal, R: np.ndarray, n_features: int, product: Product = rows_times
+    normal: Normal,
+    curvature: np.ndarray,
+    R: np.ndarray,
+    n_features: int,
+    product: Product = rows_times,
 ) -> np.ndarray:
     """∂M of each row with respect to each variable in reference units, lags summed, (n, d).
 
-    Rows beyond the kernel's reach are drawn back for the gradient; the slope of a quadratic grows
-    with the distance, and so does this one.
+    As if M were quadratic: rows far out are drawn back for the gradient, whose length is then
+    stretched again; and where M rises faster than its curvature C over normal rows says, by
+    a = uᵀg / uᵀCu > 1 along the ray from the centre, the gradient is divided by a. Neither changes
+    which variable is first in a row; both keep sizes and averages in proportion.
     """
-    G, stretch = normal.index.gradient(normal.scaling.apply(R, product), product)
-    G = normal.scaling.pull_back(G, product) * stretch[:, None]
+    U = normal.scaling.apply(R, product)
+    G, stretch = normal.index.gradient(U, product)
+    U = U / stretch[:, None]
+    steepness = row_dots(U, G) / np.maximum(row_dots(U, product(U, curvature)), TINIEST)
+    G = normal.scaling.pull_back(G, product) * (stretch / np.maximum(steepness, 1.0))[:, None]
     return G.reshape(len(R), -1, n_features).sum(axis=1)
 
 

@@ -10,27 +10,17 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils.validation import validate_data
 
 from kernelstream import storage
 from kernelstream.estimator import real_numbers, summable
-from kernelstream.monitor.attributes import MonitorAttributes
-from kernelstream.monitor.contributions import Contributions, slopes
 from kernelstream.monitor.fitting import LEAST_ROWS, Options, fitted
-from kernelstream.monitor.follow import (
-    MonitorState,
-    Plan,
-    accepted,
-    complete_rows,
-    explained,
-    follow,
-)
-from kernelstream.monitor.index import Scores
+from kernelstream.monitor.follow import MonitorState, Plan, accepted, follow
+from kernelstream.monitor.queries import MonitorQueries
 from kernelstream.monitor.records import Event, Record, Records
 from kernelstream.monitor.watch import Rule
 
 
-class KernelMonitor(MonitorAttributes, OutlierMixin, BaseEstimator):
+class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
     """Watch a process: control charts, novelty, drift and causes on a live stream.
 
     ``fit`` learns normal operation; ``update`` and ``update_many`` then judge each row of the
@@ -261,70 +251,34 @@ class KernelMonitor(MonitorAttributes, OutlierMixin, BaseEstimator):
         return event
 
     def accept(self) -> Event:
-        """Declare the present event the new normal: learn its rows and end it."""
+        """Declare the present event the new normal: learn its rows and end it.
+
+        The centre of normal operation moves to the latest rows of the event at once; ``drift_``
+        goes on to show the distance from the model that was fitted.
+        """
         state = self._known()
         event = self._present()
         with np.errstate(over="ignore", under="ignore"):
             self._state = accepted(state, self._plan(state))
         return replace(event, accepted=True)
 
-    # -- queries
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Minus the logarithm of the index of each row: higher is more normal."""
-        return -self._scores(X).log_index
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score above the limit: negative for rows that raise an alarm."""
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """1 for normal rows, −1 for those over the limit of the index."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
-
-    def contributions(self, X: Any, average: bool = True) -> Any:
-        """The variables behind a high index, with sign and size in the units of the data.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n, d)
-            Rows of one event, consecutive where there are lags.
-        average : bool
-            Average over the rows (sharper: noise cancels), or one result a row. With lags the
-            average leaves out the first rows, which have no past, where there are others.
-
-        Returns
-        -------
-        Contributions, or a list of them
-        """
-        state = self._known()
-        R = self._lagged_query(X)
-        found = slopes(state.normal, R, state.n_features, np.matmul)
-        if average and len(R) > state.lags:
-            found = found[state.lags :]  # the first rows have no past of their own
-        parts = explained(state, [found.mean(axis=0)] if average else list(found), self._names())
-        return parts[0] if average else parts
-
-    def event_contributions(self, event: Event) -> Contributions:
-        """The variables behind an event of ``events_`` or ``event_``, averaged over its rows."""
-        if event.values is not None and event.sizes is not None:
-            return Contributions(self._names(), event.values, event.sizes)
-        return explained(self._known(), [event.mean_slope], self._names())[0]
-
-    def component_scores(self, X: Any) -> np.ndarray:
-        """Scores on the principal components of normal operation, for a score plot."""
-        state = self._known()
-        index = state.normal.index
-        Z = index.coordinates(
-            state.normal.scaling.apply(self._lagged_query(X), np.matmul), np.matmul
-        )
-        _, vectors = np.linalg.eigh(state.normal.coordinates.covariance)
-        return (Z - index.mean) @ vectors[:, ::-1]
-
     # -- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write monitor and adaptive state to a file: a loaded one goes on bit for bit."""
+        """Write monitor and adaptive state to a file: a loaded one goes on bit for bit.
+
+        Examples
+        --------
+        >>> import numpy as np, os, tempfile
+        >>> from kernelstream import KernelMonitor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> monitor = KernelMonitor(basis=30, random_state=0).fit(X[:100])
+        >>> path = os.path.join(tempfile.mkdtemp(), "monitor.safetensors")
+        >>> monitor.save(path)
+        >>> again = KernelMonitor.load(path)
+        >>> again.update(X[100]).index == monitor.update(X[100]).index
+        True
+        """
         state = self._known()
         params = self.get_params(deep=False)
         if not isinstance(params["random_state"], numbers.Integral):
@@ -380,30 +334,6 @@ class KernelMonitor(MonitorAttributes, OutlierMixin, BaseEstimator):
         with np.errstate(over="ignore", under="ignore"):
             self._state, records = follow(state, self._plan(state), X, times, trusted)
         return records
-
-    def _lagged_query(self, X: Any) -> np.ndarray:
-        state = self._known()
-        Z = state.standard.apply(self._validated(X, reset=False))
-        summable(np.nan_to_num(Z, posinf=np.inf, neginf=-np.inf))
-        return complete_rows(replace(state, history=state.history[:0]), Z)[0]
-
-    def _scores(self, X: Any) -> Scores:
-        R = self._lagged_query(X)
-        with np.errstate(over="ignore", under="ignore"):
-            return self._known().normal.score(R, np.matmul)
-
-    def _validated(self, X: Any, reset: bool, least: int = 1) -> np.ndarray:
-        if not reset and not hasattr(self, "n_features_in_"):
-            self._known()
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=least,
-            order="C",
-        )
 
     def _times(self, X: Any, time: Sequence[Any] | None, n: int) -> Sequence[Any]:
         """Time stamps: as given, the index of a DataFrame, or row numbers."""

@@ -200,7 +200,7 @@ def _recorded(
     slope_of: dict[int, np.ndarray] = {}
     h = np.ones(state.n_features)
     if len(flagged):
-        found = slopes(state.normal, R[flagged], state.n_features)
+        found = slopes(state.normal, state.curvature, R[flagged], state.n_features)
         slope_of = dict(zip(flagged.tolist(), found, strict=True))
         h = stiffness(state.normal, state.curvature, state.n_features)
     present, events = state.present, list(state.events)

@@ -66,7 +66,7 @@ class Index:
         return cls(kernel, span, coordinates.mean, np.ascontiguousarray(root), epsilon)
 
     def kernel_rows(self, U: np.ndarray, product: Product = rows_times) -> np.ndarray:
-        """``k(u, D)``, by a product of the given kind."""
+        """``k(u, D)``, by a product of the given kind (the kernel's own block uses BLAS)."""
         P = self.span.points
         squared = -2.0 * product(U, P.T)
         squared += row_dots(U, U)[:, None]

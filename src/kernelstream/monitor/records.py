@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -89,7 +89,29 @@ def _same(a: Any, b: Any) -> bool:
 
 
 class Records(list[Record]):
-    """Records in the order of their rows."""
+    """Records in the order of their rows: a list, with columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelMonitor
+    >>> X = np.random.default_rng(0).normal(size=(210, 3))
+    >>> records = KernelMonitor(basis=30, random_state=0).fit(X[:200]).update_many(X[200:])
+    >>> records[:4].column("row")
+    array([0, 1, 2, 3])
+    >>> records[0].same_as(records[0])
+    True
+    """
+
+    @overload
+    def __getitem__(self, which: SupportsIndex, /) -> Record: ...
+
+    @overload
+    def __getitem__(self, which: slice, /) -> Records: ...
+
+    def __getitem__(self, which: SupportsIndex | slice, /) -> Record | Records:
+        found = super().__getitem__(which)
+        return Records(found) if isinstance(found, list) else found
 
     def column(self, name: str) -> np.ndarray:
         """One field of all records.
