@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import tracemalloc
 from typing import Any
@@ -341,9 +342,10 @@ def test_super_resolver_obeys_the_laws(tmp_path):
 def test_merging_super_resolvers():
     start = SuperResolver(2, 20, random_state=0).partial_fit(picture(0))
     assert start._model.state is not None
-    one, two = pickle.loads(pickle.dumps((start, start)))
+    one, two = copy.deepcopy(start), copy.deepcopy(start)
     both = one.partial_fit(picture(1)).merge(two.partial_fit(picture(2)))
     assert both._model.n_rows == one._model.n_rows + two._model.n_rows
+    assert both.n_images_seen_ == 4
     assert both.predict(picture(3, (12, 12))).shape == (24, 24)
     other = SuperResolver(2, 20, random_state=1).partial_fit(picture(5))
     with pytest.raises(ValueError, match="different directions of patches"):

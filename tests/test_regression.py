@@ -278,6 +278,7 @@ def test_a_rejected_block_changes_nothing():
         (X[:5] * np.inf, Y[:5], "infinity"),
         (X[:5], None, "requires y to be passed"),
         (X[:5], np.zeros((5, 1, 1)), "dim 3"),
+        (X[:5], Y[:5] * 1e200, "y has numbers so large"),
     ]:
         with pytest.raises(ValueError, match=words):
             model.partial_fit(rows, targets)

@@ -46,7 +46,7 @@ def test_streams_with_other_maps_are_not_merged():
         Denoiser(0.04, basis=10, width=4.0, random_state=0).partial_fit(noisy_rows(seed=seed))
         for seed in (0, 1)
     )
-    with pytest.raises(ValueError, match="prepare rows with different numbers"):
+    with pytest.raises(ValueError, match="map rows by what the start"):
         first.merge(second)
     same = first.merge(
         Denoiser(0.04, basis=10, width=4.0, random_state=0).partial_fit(noisy_rows())

@@ -155,7 +155,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
         ``"standard"`` divides by the deviation of the first rows after subtracting their mean,
         both then frozen.
     preimage : str or Preimage
-        How ``inverse_transform`` goes back to input space.
+        How ``inverse_transform`` goes back to input space: ``"auto"``, ``"fixed_point"``,
+        ``"gradient"``, ``"neighbours"``, ``"conformal"``, ``"linear"``, ``"ridge"`` (learned from
+        the rows in the same pass), or an object of :mod:`kernelstream.preimages`.
     certify : "auto", "tight" or False
         How much work the error certificate may cost.
     batch_size : int or "auto"

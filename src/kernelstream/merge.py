@@ -88,8 +88,9 @@ def require_mergeable(a: Model, b: Model) -> None:
         )
     if not same_numbers(a.standard, b.standard):
         raise ValueError(
-            "Cannot merge models that prepare rows with different numbers, measured at the start "
-            "of each stream: scale the data before, with one scaler for both, and use scale=None."
+            "Cannot merge models that prepare rows with different numbers: they standardise with "
+            "different numbers, or map rows by what the start of their streams was like. Scale the "
+            "data before, with one scaler for both, and use scale=None."
         )
 
 

@@ -26,6 +26,7 @@ class ImageModel(OnStream):
     """
 
     n_features_in_: int
+    n_images_seen_: int  # where images are cut into patches
     random_state: Any
 
     def _stream(
@@ -72,6 +73,8 @@ class ImageModel(OnStream):
         model = type(self)(**self.get_params(deep=False))
         model.__dict__.update(self.__dict__)
         model._model = merged(self._model, other._model)
+        if hasattr(self, "n_images_seen_"):
+            model.n_images_seen_ = self.n_images_seen_ + other.n_images_seen_
         return model
 
 

@@ -76,6 +76,11 @@ class OnePassRidge(StreamingKernelPCA):
             return self
         if not first:
             self._same_columns(targets)
+        weighted = targets if weights is None else targets * weights[:, None]
+        if not np.isfinite(4.0 * np.sum(np.abs(weighted * targets))):
+            raise ValueError(
+                "y has numbers so large that the sum of their squares overflows: scale the targets."
+            )
         Y = to_float64(like(np.ascontiguousarray(targets), X))
         if anew:
             self._model = self._learned_from_all(X, weights, Y)

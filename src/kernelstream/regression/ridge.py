@@ -33,7 +33,10 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     gamma : float, str or None
         Width of a kernel given by name.
     basis : str, int or Basis
-        The points that span the regression; an integer is a number of centroids.
+        The points that span the regression; an integer is a number of centroids. Centroids given
+        by number stay where the first rows (in ``fit``: all rows) put them, because a weak ridge
+        is spoiled by moments that were carried through a move; with ``forgetting`` below 1 they
+        follow the rows. ``bases.Centroids(m)`` as an object does what it says.
     fit_intercept : bool
         Whether the prediction has a constant of its own that is not shrunk.
     forgetting : float
