@@ -2,9 +2,9 @@
 
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kernelstream import bases, images, kernels, metrics, preimages, schedules, trackers
+from kernelstream import bases, kernels, metrics, preimages, schedules, trackers
 from kernelstream.estimator import StreamingKernelPCA, load
 from kernelstream.methods import (
     AdaptiveKernelPCA,
@@ -12,8 +12,11 @@ from kernelstream.methods import (
     KernelHebbianPCA,
     OnlineKernelPCA,
 )
-from kernelstream.monitor import KernelMonitor
-from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
+
+if TYPE_CHECKING:
+    from kernelstream import images, plot
+    from kernelstream.monitor import KernelMonitor
+    from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 
 __all__ = [
     "AdaptiveKernelPCA",
@@ -38,8 +41,23 @@ __all__ = [
 __version__ = version("kernelstream")
 
 
+# What not everybody needs is imported when it is used: it would cost every start time and memory,
+# and pictures, pages and files need packages that the core does not.
+_MODULES = ("images", "plot", "report", "sources")
+_CLASSES = {
+    "KernelMonitor": "monitor",
+    "StreamingKernelClassifier": "regression",
+    "StreamingKernelRidge": "regression",
+}
+
+
 def __getattr__(name: str) -> Any:
-    # Pictures, pages and files need packages that the core does not: only when they are used.
-    if name in ("plot", "report", "sources"):
+    if name in _MODULES:
         return import_module(f"kernelstream.{name}")
+    if name in _CLASSES:
+        return getattr(import_module(f"kernelstream.{_CLASSES[name]}"), name)
     raise AttributeError(f"module 'kernelstream' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -830,11 +830,14 @@ def load(path: str | os.PathLike[str], device: Any = None) -> Any:
 
 def from_content(content: dict[str, Any], path: str | os.PathLike[str], device: Any = None) -> Any:
     """The estimator in the content of a model file; ``path`` is for the error message."""
-    known: dict[str, Any] = {c.__name__: c for c in descendants(OnStream)}
     try:
-        if content["estimator"] in storage.READERS:
-            return storage.READERS[content["estimator"]](content)
-        estimator = known[content["estimator"]](**dict(content["parameters"]))
+        name = content["estimator"]
+        if name != StreamingKernelPCA.__name__:
+            storage.import_late()
+        if name in storage.READERS:
+            return storage.READERS[name](content)
+        family: dict[str, Any] = {c.__name__: c for c in descendants(OnStream)}
+        estimator = family[name](**dict(content["parameters"]))
         model, names = content["model"], content["feature_names"]
         attributes = dict(content["attributes"])
         estimator.n_features_in_ = model.n_features

@@ -15,7 +15,8 @@ import math
 import os
 import secrets
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -116,6 +117,23 @@ PARTS: dict[str, type[Part]] = {
     for module in (kernels, bases, trackers, schedules, preimages)
     for name, part in _parts_of(module).items()
 } | {"wiener.Wiener": Wiener}
+
+
+# Where parts, states and estimators live that are imported only when they are used.
+LATE = ("kernelstream.regression", "kernelstream.images", "kernelstream.monitor")
+
+
+def known(table: Mapping[str, Any], name: str) -> Any:
+    """The entry of a table of names; modules that may add to it are imported if it is not there."""
+    if name not in table:
+        import_late()
+    return table[name]
+
+
+def import_late() -> None:
+    """Import what is defined further out and was not used yet: a fixed list, never from a file."""
+    for module in LATE:
+        import_module(module)
 
 
 def also_known(*classes: type) -> None:
@@ -283,9 +301,9 @@ def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
         return scipy.sparse.csr_matrix(arrays, shape=tuple(value["shape"]))
     if "part" in value:
         params = {k: _decode(v, tensors) for k, v in value["params"].items()}
-        return PARTS[value["part"]](**params)
+        return known(PARTS, value["part"])(**params)
     fields = {k: _decode(v, tensors) for k, v in value["fields"].items()}
-    return STATES[value["state"]](**fields)
+    return known(STATES, value["state"])(**fields)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
