@@ -5,13 +5,14 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from kernelstream import bases, kernels, metrics, preimages, schedules, trackers
-from kernelstream.estimator import StreamingKernelPCA, load
+from kernelstream.estimator import StreamingKernelPCA
 from kernelstream.methods import (
     AdaptiveKernelPCA,
     IncrementalKernelPCA,
     KernelHebbianPCA,
     OnlineKernelPCA,
 )
+from kernelstream.persistence import load
 
 if TYPE_CHECKING:
     from kernelstream import images, plot

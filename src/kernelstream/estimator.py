@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import numbers
-import os
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from array_api_compat import is_torch_array
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     clone,
 )
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import assert_all_finite, check_random_state, validate_data
+from sklearn.utils.validation import check_random_state, validate_data
 
-from kernelstream import bases, kernels, preimages, storage, trackers
+from kernelstream import bases, kernels, preimages, trackers
 from kernelstream.backends.arrays import (
     Array,
     all_finite,
@@ -34,7 +28,6 @@ from kernelstream.backends.arrays import (
     is_sparse,
     namespace_of,
     on_accelerator,
-    row_norms_squared,
     take_rows,
     to_float64,
     to_host,
@@ -45,82 +38,22 @@ from kernelstream.certificate import Certificate, certify
 from kernelstream.export import to_sklearn
 from kernelstream.merge import merged
 from kernelstream.model import Model, Parts, moved
+from kernelstream.persistence import OnStream
 from kernelstream.preimages.back import WayBack
+from kernelstream.validation import (
+    NOT_FINITE,
+    checked_choice,
+    checked_n_components,
+    checked_weights,
+    explained,
+    real_numbers,
+    summable,
+)
 from kernelstream.view import View
 
-NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
 QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
 
 logger = logging.getLogger("kernelstream")
-
-
-class OnStream(BaseEstimator):
-    """An estimator that holds a stream: fitted or not, changed wholly or not at all, a file."""
-
-    _model: Model
-
-    #: Fitted attributes that are not in the model, but belong into its file.
-    _also_saved: tuple[str, ...] = ()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file: data only, checksummed, wholly or not at all.
-
-        A loaded model goes on learning bit for bit as this one would.
-        """
-        storage.save(path, self._content())
-
-    def _content(self) -> dict[str, Any]:
-        """What a model file holds."""
-        self._view_exists()
-        params = self.get_params(deep=False)
-        if not isinstance(params["random_state"], numbers.Integral):
-            params["random_state"] = None  # the seed that was drawn is part of the model
-        if "device" in params:
-            params["device"] = None  # the machine that reads the file may have others
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            "estimator": type(self).__name__,
-            "parameters": tuple(params.items()),
-            "feature_names": None if names is None else tuple(map(str, names)),
-            "model": replace(self._model, device=None),
-            "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
-        }
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
-        """Read a model that was saved by :meth:`save`; ``device`` as in :func:`load`."""
-        model = load(path, device)
-        if not isinstance(model, cls):
-            raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
-        return model
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._is_fitted()
-
-    def _is_fitted(self) -> bool:
-        return getattr(self, "_model", None) is not None
-
-    def _view_exists(self) -> None:
-        if not self._is_fitted():
-            raise NotFittedError(
-                f"This {type(self).__name__} has not seen any rows yet: call fit, partial_fit or "
-                "learn_one first."
-            )
-
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo everything when an error is raised.
-
-        Overflow is no warning here: values that are not finite are found and become an error.
-        """
-        before = dict(self.__dict__)
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
 
 class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnStream):
@@ -709,146 +642,3 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
     def _report(self) -> None:
         if self.verbose:
             logger.info("%s: %d rows seen", type(self).__name__, self._model.n_rows)
-
-
-def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:
-    """The number of components as an int, a share as a float, or None; else an error in words."""
-    if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
-        if int(n_components) >= 1:
-            return int(n_components)
-    elif tracker.sequential:
-        raise ValueError(
-            f"The tracker {tracker} learns a fixed number of components from the first row on: "
-            f"give n_components as an integer, got {n_components!r}."
-        )
-    elif n_components is None:
-        return None
-    elif isinstance(n_components, numbers.Real) and 0 < float(n_components) < 1:
-        return float(n_components)
-    raise ValueError(
-        "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "
-        f"or None for all components; got {n_components!r}."
-    )
-
-
-def real_numbers(x: Any) -> np.ndarray:
-    """The argument as an array, refused where a conversion would drop the imaginary part."""
-    x = np.asarray(x)
-    if x.dtype.kind == "c":
-        raise ValueError("Complex data not supported: give real numbers.")
-    return x
-
-
-def checked_weights(weights: Any, n: int) -> np.ndarray:
-    """Weights of n rows as float64; one number stands for all."""
-    w = real_numbers(to_host(weights) if is_foreign(weights) else weights).astype(np.float64)
-    w = np.full(n, float(w)) if w.ndim == 0 else w
-    if w.shape != (n,):
-        raise ValueError(
-            f"sample_weight has shape {w.shape}: expected ({n},), one number for each row."
-        )
-    if not all_finite(w):
-        raise ValueError("sample_weight contains NaN or infinity; give finite numbers.")
-    if np.any(w < 0):
-        raise ValueError("sample_weight has negative numbers; a weight is zero or more.")
-    return w
-
-
-def summable(X: Array) -> Array:
-    """Rows whose squared distances are finite numbers in their type, or an error.
-
-    A row may wait for its block to be complete: what no kernel could take must be refused now,
-    while the caller knows it, and not when the block is folded.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        fine = all_finite(4.0 * row_norms_squared(X))
-    if not fine:
-        if not is_foreign(X):
-            assert_all_finite(X, input_name="X")
-        elif not all_finite(X):
-            raise ValueError(NOT_FINITE)
-        raise ValueError(
-            f"X has rows so large that their squared norm overflows {X.dtype}: scale the data"
-            " (to unit variance, say), or leave these rows out."
-        )
-    return X
-
-
-@contextlib.contextmanager
-def explained(X: Array) -> Iterator[None]:
-    """Say what is wrong with the rows themselves where they were not looked at before."""
-    try:
-        yield
-    except ValueError:
-        if on_accelerator(X):
-            summable(X)
-        raise
-
-
-def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    """Raise unless ``value`` is one of ``choices``."""
-    if not any(value is c or (isinstance(c, str) and value == c) for c in choices):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
-
-
-def descendants(cls: type[OnStream]) -> list[type[OnStream]]:
-    """All estimators that are built on this one."""
-    found: list[type[OnStream]] = []
-    for child in cls.__subclasses__():
-        found += [child, *descendants(child)]
-    return found
-
-
-def load(path: str | os.PathLike[str], device: Any = None) -> Any:
-    """Read a model from a file, without executing anything in it.
-
-    Parameters
-    ----------
-    path : path-like
-        A file written by ``model.save(path)``.
-    device : None, str or torch.device
-        Where the model goes on, whatever device it was saved on: None is NumPy on the host,
-        ``"cuda"`` a GPU.
-
-    Returns
-    -------
-    StreamingKernelPCA, or whichever estimator was saved
-        The model; ``partial_fit`` goes on exactly where it stopped.
-
-    Examples
-    --------
-    >>> import numpy as np, tempfile, os
-    >>> from kernelstream import StreamingKernelPCA, load
-    >>> X = np.random.default_rng(0).normal(size=(100, 3))
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
-    >>> StreamingKernelPCA(2, random_state=0).fit(X).save(path)
-    >>> load(path).transform(X).shape
-    (100, 2)
-    """
-    return from_content(storage.load(path), path, device)
-
-
-def from_content(content: dict[str, Any], path: str | os.PathLike[str], device: Any = None) -> Any:
-    """The estimator in the content of a model file; ``path`` is for the error message."""
-    try:
-        name = content["estimator"]
-        if name != StreamingKernelPCA.__name__:
-            storage.import_late()
-        if name in storage.READERS:
-            return storage.READERS[name](content)
-        family: dict[str, Any] = {c.__name__: c for c in descendants(OnStream)}
-        estimator = family[name](**dict(content["parameters"]))
-        model, names = content["model"], content["feature_names"]
-        attributes = dict(content["attributes"])
-        estimator.n_features_in_ = model.n_features
-    except (AttributeError, KeyError, TypeError, ValueError) as problem:
-        raise ValueError(f"Cannot load {path}: it holds no estimator ({problem!r}).") from problem
-    if "device" in estimator.get_params(deep=False):
-        estimator.device = device
-    estimator._model = model.on(checked_device(device))
-    for name in estimator._also_saved:
-        if attributes.get(name) is not None:
-            setattr(estimator, name, attributes[name])
-    if names is not None:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    return estimator

@@ -14,7 +14,8 @@ from sklearn.base import is_classifier, is_regressor
 
 from kernelstream import __version__, storage
 from kernelstream.cli.failures import BUSY, MODEL, WRITE, CommandError
-from kernelstream.estimator import StreamingKernelPCA, from_content
+from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.persistence import from_content
 
 try:
     import fcntl

@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_random_state
 
 from kernelstream.bases import Basis
-from kernelstream.estimator import OnStream, real_numbers
 from kernelstream.kernels import Kernel
 from kernelstream.merge import merged
 from kernelstream.model import Model, Parts
+from kernelstream.persistence import OnStream
 from kernelstream.trackers import Covariance
+from kernelstream.validation import real_numbers
 from kernelstream.wiener import Wiener
 
 

@@ -12,12 +12,13 @@ from sklearn.base import TransformerMixin
 from kernelstream import bases, kernels, preimages
 from kernelstream.blocks import advance, learn_all, settled
 from kernelstream.checks import check_count, check_number
-from kernelstream.estimator import StreamingKernelPCA, checked_choice, summable
+from kernelstream.estimator import StreamingKernelPCA
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
 from kernelstream.least_squares import NormalEquations, Prediction
 from kernelstream.model import Model
 from kernelstream.regression.base import Regression
+from kernelstream.validation import checked_choice, summable
 from kernelstream.wiener import LinearMap, Wiener
 
 

@@ -13,13 +13,13 @@ from kernelstream.backends.arrays import as_dense, is_sparse, namespace_of
 from kernelstream.bases import Clock
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.checks import check_count
-from kernelstream.estimator import checked_choice
 from kernelstream.ledger import Ledger
 from kernelstream.methods.base import PaperMethod
 from kernelstream.model import Model, State
 from kernelstream.stream import rebase
 from kernelstream.trackers import Moments
 from kernelstream.trackers.hebbian import HebbianState
+from kernelstream.validation import checked_choice
 
 
 class KernelHebbianPCA(PaperMethod):

@@ -14,7 +14,6 @@ from kernelstream.bases import Basis
 from kernelstream.bases import resolve as resolve_basis
 from kernelstream.blocks import measure
 from kernelstream.checks import check_count, check_number
-from kernelstream.estimator import checked_choice, summable
 from kernelstream.model import Rows
 from kernelstream.monitor.contributions import mean_curvature
 from kernelstream.monitor.drift import no_drift
@@ -25,6 +24,7 @@ from kernelstream.monitor.scaling import lagged
 from kernelstream.monitor.selection import RIDGES, WIDTHS, choose, saturates
 from kernelstream.monitor.sensors import Sensors
 from kernelstream.monitor.watch import Watch
+from kernelstream.validation import checked_choice, summable
 
 LEAST_ROWS = 8  # of normal operation
 LEAST_MEMORY = 10

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_consistent_length
 from kernelstream import bases, trackers
 from kernelstream.backends.arrays import Array, cast, like, to_float64
 from kernelstream.blocks import advance, learn_all, settled
-from kernelstream.estimator import StreamingKernelPCA, checked_weights
+from kernelstream.estimator import StreamingKernelPCA
 from kernelstream.least_squares import NormalEquations, Prediction
 from kernelstream.model import Model
+from kernelstream.validation import checked_weights
 
 
 class OnePassRidge(StreamingKernelPCA):
