@@ -214,23 +214,29 @@ def reference(parts: Parts, state: State) -> Array:
     r = parts.n_components if isinstance(parts.n_components, int) else None
     kept = None if r is None else r + r // 4 + 8
     rank = parts.basis.rank(state.basis)
-    if state.signs is None or kept is None or 4 * kept > rank:
+    if state.signs is None or kept is None or 2 * kept > rank:
         _, vectors, mean = parts.tracker.components(state.tracker, state.moments, parts.center)
         if kept is not None and kept < vectors.shape[1]:
             vectors = vectors[:, :kept]
     else:
         start = padded(state.signs, (rank, int(state.signs.shape[1])))
         vectors, mean = parts.tracker.followed(state.tracker, state.moments, parts.center, start)
-    return signed(parts, state, vectors, mean)
+    return signed(parts, state, vectors, mean, r)
 
 
-def signed(parts: Parts, state: State, vectors: Array, mean: Array) -> Array:
+def signed(
+    parts: Parts, state: State, vectors: Array, mean: Array, shown_columns: int | None = None
+) -> Array:
     """Columns with the sign of the reference component they are nearest to.
 
-    Where there is none near, the largest score of a basis point becomes positive.
+    Where there is none near, the largest score of a basis point becomes positive; columns that
+    nobody is shown may do without.
     """
     flip = agreement(vectors, state.signs)
-    if bool(np.any(to_host(flip) == 0)):
+    undecided = to_host(flip) == 0
+    if not undecided[:shown_columns].any():
+        flip = flip + like(undecided, flip, flip.dtype)
+    else:
         shown = scores_of_points(parts, state, vectors, mean)
         flip = namespace_of(flip).where(flip == 0, canonical_signs(shown), flip)
     return vectors * flip[None, :]
