@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from kernelstream import bases, kernels, metrics, preimages, schedules, trackers
+from kernelstream import bases, kernels, preimages, schedules, trackers
 from kernelstream.estimator import StreamingKernelPCA
 from kernelstream.methods import (
     AdaptiveKernelPCA,
@@ -15,7 +15,7 @@ from kernelstream.methods import (
 from kernelstream.persistence import load
 
 if TYPE_CHECKING:
-    from kernelstream import images, plot
+    from kernelstream import images, metrics, plot
     from kernelstream.monitor import KernelMonitor
     from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 
@@ -44,7 +44,7 @@ __version__ = version("kernelstream")
 
 # What not everybody needs is imported when it is used: it would cost every start time and memory,
 # and pictures, pages and files need packages that the core does not.
-_MODULES = ("images", "plot", "report", "sources")
+_MODULES = ("images", "metrics", "plot", "report", "sources")
 _CLASSES = {
     "KernelMonitor": "monitor",
     "StreamingKernelClassifier": "regression",

@@ -6,7 +6,6 @@ import weakref
 from typing import Any
 
 import numpy as np
-import sklearn.metrics.pairwise
 from scipy.spatial.distance import cdist, pdist
 
 from kernelstream.backends.arrays import (
@@ -108,7 +107,10 @@ def _offset(Y: Array) -> tuple[Array, float]:
 def manhattan_distances(X: Array, Y: Array) -> Array:
     """``Σ_k |x_ik − y_jk|``, by whatever does that best for the kind of X."""
     if is_sparse(X):
-        return sklearn.metrics.pairwise.manhattan_distances(X, Y)
+        # Imported here: it would double the time that importing this package adds.
+        from sklearn.metrics.pairwise import manhattan_distances as of_sparse_rows
+
+        return of_sparse_rows(X, Y)
     if isinstance(X, np.ndarray):
         return cdist(X, Y, "cityblock")
     # Broadcasting needs rows × m × d numbers at a time: about 32 MB, or the size of Y.
