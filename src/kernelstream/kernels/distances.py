@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import Any
 
@@ -22,8 +23,11 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.kernels.base import representable
 
-# Of points on a device: id → (reference, version, mean, squared norm of the mean).
-_OFFSETS: dict[int, tuple[Any, Any, Array, float]] = {}
+# Of points on a device: id → (reference, version, mean, its squared norm, largest squared norm).
+_OFFSETS: dict[int, tuple[Any, Any, Array, float, float]] = {}
+# Squared norms of points, in units of the smallest distance of interest, up to which rounding moves
+# an exponent by less than 1e-3 in float32.
+SMALL = 1e4
 
 
 def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
@@ -57,9 +61,11 @@ def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
 
 
 def scaled_distances(X: Array, Y: Array, resolution: float, factor: float) -> Array:
-    """``factor · |x_i − y_j|²``, off by rounding to either side of zero.
+    """``factor · |x_i − y_j|²``, up to rounding on the wrong side of zero.
 
-    The factor is multiplied into the points, which costs nothing, instead of into the result.
+    The factor is multiplied into the points, which costs nothing, instead of into the result. On a
+    device the result is not cut off at zero where rounding can only be small: that would be one
+    more pass over it.
     """
     Y = cast(Y, X.dtype)
     centre = shift(X, Y, resolution)
@@ -67,6 +73,8 @@ def scaled_distances(X: Array, Y: Array, resolution: float, factor: float) -> Ar
         X, Y = X - centre, Y - centre
     scaled = product(X, Y * (-2.0 * factor), factor * row_norms_squared(Y))
     scaled += (factor * row_norms_squared(X))[:, None]
+    if is_sparse(X) or isinstance(X, np.ndarray) or resolution * _offset(Y)[2] > SMALL:
+        scaled = overwrite("maximum" if factor > 0 else "minimum", scaled, 0.0)
     return scaled
 
 
@@ -78,30 +86,31 @@ def shift(X: Array, Y: Array, resolution: float) -> Array | None:
     """
     if resolution <= 0.0 or Y.shape[0] == 0 or is_sparse(X):
         return None
-    centre, squared_norm = _offset(Y)
+    centre, squared_norm, _ = _offset(Y)
     return centre if resolution * squared_norm > 16.0 else None
 
 
-def _offset(Y: Array) -> tuple[Array, float]:
-    """The mean of the points and its squared norm.
+def _offset(Y: Array) -> tuple[Array, float, float]:
+    """The mean of the points, its squared norm, and the largest squared norm of a point.
 
     Of the points on a device it is remembered: a new look would make the host wait in every block.
     """
     if isinstance(Y, np.ndarray):
         centre = Y.mean(axis=0)
-        return centre, float(centre @ centre)
+        return centre, float(centre @ centre), math.inf  # not asked for on the host
     known = _OFFSETS.get(id(Y))
     version = getattr(Y, "_version", None)  # PyTorch counts changes in place
     if known is not None and known[0]() is Y and known[1] == version:
-        return known[2], known[3]
+        return known[2], known[3], known[4]
     n = int(Y.shape[0])
     centre = ones(n, Y, Y.dtype) @ Y / n  # a GPU is slow at the mean of a long, narrow matrix
     squared_norm = float(namespace_of(Y).sum(centre * centre))
+    largest = float(namespace_of(Y).max(row_norms_squared(Y))) if n else 0.0
     if version is not None:
         if len(_OFFSETS) >= 64:
             _OFFSETS.clear()
-        _OFFSETS[id(Y)] = (weakref.ref(Y), version, centre, squared_norm)
-    return centre, squared_norm
+        _OFFSETS[id(Y)] = (weakref.ref(Y), version, centre, squared_norm, largest)
+    return centre, squared_norm, largest
 
 
 def manhattan_distances(X: Array, Y: Array) -> Array:

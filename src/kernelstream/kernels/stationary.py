@@ -81,7 +81,7 @@ class Euclidean(Stationary):
     def scaled_distances(self, X: Array, Y: Array) -> Array:
         """``distance_scale · |x_i − y_j|²``, as exactly as this kernel needs it.
 
-        Rounding may leave equal rows at a distance on the wrong side of zero.
+        Rounding may leave equal rows a little on the wrong side of zero.
         """
         rows = to_float64(X) if self.in_float64 else X
         return scaled_distances(rows, Y, self.resolution, self.distance_scale)
