@@ -160,6 +160,21 @@ def test_everything_survives_the_smoothest_kernels(layout, gamma):
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=0, atol=1e-5 * values[0])
 
 
+def test_points_in_a_better_order_keep_their_energies():
+    """Points are given up and permuted; what is known of each must go with it."""
+    X = np.linspace(0.2, 6.0, 200)[:, None]
+    kernel = kernels.RBF(2.0) * kernels.Polynomial(degree=2, gamma=1.0)
+    model = StreamingKernelPCA(2, kernel=kernel, basis=bases.Everything()).partial_fit(X)
+    state = settled_state(model)
+    assert state.ledger.rounding > 0  # the order was changed
+    span = state.basis.span
+    energies = model.kernel_.diag(span.points)
+    assert energies.max() > 100 * energies.min()
+    np.testing.assert_allclose(state.basis.energies, energies, rtol=1e-12)
+    gram = span.factor.T @ model.kernel_(span.points) @ span.factor
+    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-4)
+
+
 # -- hard input
 
 

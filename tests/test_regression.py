@@ -410,3 +410,14 @@ def test_kernels_besides_rbf():
     for kernel in (kernels.Polynomial(degree=2), kernels.Laplacian(), kernels.Matern(nu=1.5)):
         model = StreamingKernelClassifier(kernel=kernel, basis=100, random_state=0)
         assert model.fit(X[:500], y[:500]).score(X[500:], y[500:600]) > 0.85
+
+
+@pytest.mark.parametrize("batch_size", [1, 64, 500])
+def test_targets_stay_with_their_rows_when_the_points_take_a_better_order(batch_size):
+    """A growing basis on sorted rows reads a block in pieces: targets must be cut with the rows."""
+    t = np.linspace(0.0, 6.0, 200)
+    X, y = np.column_stack([np.sin(t), np.cos(1.5 * t)]), np.sin(3 * t)
+    model = StreamingKernelRidge(
+        gamma=1.0, basis=bases.Everything(), alpha=1e-8, batch_size=batch_size
+    )
+    assert model.partial_fit(X, y).score(X, y) > 0.9999

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, bases, schedules, trackers
+from kernelstream.blocks import caught_up
 from kernelstream.trackers import Moments
 from kernelstream.trackers.covariance import CovarianceState
 from kernelstream.trackers.hebbian import HebbianState
@@ -298,6 +299,27 @@ def test_components_keep_their_signs_along_a_stream(forgetting):
             compared += int(np.count_nonzero(clear))
         last = scores
     assert compared > 60
+
+
+def test_the_reference_for_signs_follows_the_components():
+    """In a basis much larger than the number of components it is turned along, not solved anew."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 5)) * [2.0, 1.5, 1.0, 0.7, 0.5]
+    model = StreamingKernelPCA(3, gamma=0.1, basis=bases.Landmarks(X[:80]), batch_size=256)
+    probe, last = X[:20], None
+    for start in range(0, len(X), 500):
+        model.partial_fit(X[start : start + 500])
+        scores = model.transform(probe)
+        if last is not None:
+            assert np.all(np.sum(scores * last, axis=0) > 0)
+        last = scores
+    state = caught_up(model._model).state
+    assert state is not None and state.signs is not None
+    assert state.signs.shape == (80, 3 + 8)  # more than are shown, so that the last ones are good
+    _, exact, _ = model._model.parts.tracker.components(state.tracker, state.moments, True)
+    cosines = np.abs(np.sum(state.signs[:, :3] * exact[:, :3], axis=0))
+    assert cosines.min() > 0.99
+    np.testing.assert_allclose(np.linalg.norm(state.signs, axis=0), 1.0, rtol=1e-9)
 
 
 def test_signs_are_the_same_for_every_run():
