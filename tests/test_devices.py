@@ -184,3 +184,20 @@ def test_a_gpu_agrees_with_the_host(dtype: str, tolerance: float) -> None:
     np.testing.assert_allclose(
         to_host(there.eigenvalues_), here.eigenvalues_, rtol=tolerance, atol=0
     )
+
+
+@needs_torch
+@pytest.mark.parametrize("offset", [0.0, 50.0], ids=["not shifted", "shifted"])
+def test_points_that_change_in_place_are_looked_at_again(offset: float) -> None:
+    """What is remembered of points on a device must not outlive a change of their numbers."""
+    import torch
+
+    from kernelstream import kernels
+
+    kernel = kernels.RBF(0.5)
+    X, Y = torch.from_numpy(rows(30)), torch.from_numpy(rows(20, seed=1))
+    kernel.block(X, Y)  # remembered
+    Y += offset + 1e3  # far away: distances now need a shift by the mean of the points
+    moved = X + offset + 1e3
+    exact = np.exp(-0.5 * ((to_host(moved)[:, None] - to_host(Y)[None]) ** 2).sum(axis=2))
+    np.testing.assert_allclose(to_host(kernel.block(moved, Y)), exact, rtol=0, atol=1e-9)
