@@ -190,8 +190,8 @@ def after_change(
         return ledger.grow(moments.weight, scatter_trace(state), total, scatter)
     orders = parts.tracker.lost_orders(state.tracker, T, len(ledger.fresh_orders))
     S = to_host(state.tracker.scatter)
-    hidden = rounding.slack(parts.kernel, ledger, old, S) * (ledger.energy - ledger.exact)
-    carried, lost = rounding.change(parts.kernel, ledger, old, new, T, S)
+    carried, lost, off = rounding.change(parts.kernel, ledger, old, new, T, S)
+    hidden = rounding.slack(parts.kernel, ledger, old, S, off) * (ledger.energy - ledger.exact)
     lost *= ledger.energy
     return ledger.widen(hidden).rebase(
         moments.weight,

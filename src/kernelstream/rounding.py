@@ -34,8 +34,12 @@ def in_float32(x: Array) -> bool:
     return str(x.dtype).rsplit(".", 1)[-1] == "float32"
 
 
-def slack(kernel: Kernel, ledger: Ledger, span: Span, S: np.ndarray) -> float:
+def slack(
+    kernel: Kernel, ledger: Ledger, span: Span, S: np.ndarray, off: float | None = None
+) -> float:
     """Allowance for rounding, relative to the energy, in a state with the scatter S.
+
+    ``off`` is the defect of the factor where it is known already.
 
     Not derived for float32 coordinates: the worst case is a thousand times too large there to be of
     use, so four times the largest error that was measured along the stream stands in for it.
@@ -49,7 +53,8 @@ def slack(kernel: Kernel, ledger: Ledger, span: Span, S: np.ndarray) -> float:
         off = MARGIN * u
     else:
         coordinates, value = coordinate_error(kernel, span, c), c * u
-        off = defect(kernel, span, S, c, ledger) if m else 0.0
+        if off is None:
+            off = defect(kernel, span, S, c, ledger) if m else 0.0
     additions = (ledger.longest + m + 8) * u + 2 * (ledger.blocks + 4 * m + 8) * U64
     return 2 * coordinates + 3 * off + 2 * ledger.rounding + value + additions
 
@@ -72,7 +77,7 @@ def coordinate_error(kernel: Kernel, span: Span, c: float) -> float:
 def defect(kernel: Kernel, span: Span, S: np.ndarray, c: float, ledger: Ledger) -> float:
     """θ with |Δ S^½| ≤ θ √E: measured, plus the rounding error of the measurement."""
     m, norm = int(span.points.shape[0]), factor_norm(span)
-    F, K = to_host(span.factor), to_host(kernel.gram(to_float64(span.points)))
+    F, K = to_host(span.factor), to_host(span.gram(kernel))
     root = root_above(S, ledger)
     A = F @ root
     KA = K @ A
@@ -87,14 +92,14 @@ def defect(kernel: Kernel, span: Span, S: np.ndarray, c: float, ledger: Ledger) 
 
 def change(
     kernel: Kernel, ledger: Ledger, old: Span, new: Span, T: Array, S: np.ndarray
-) -> tuple[float, float]:
-    """Errors of a change of basis by T: of the carried coordinates, and of the energy lost.
+) -> tuple[float, float, float | None]:
+    """Errors of a change of basis by T: of carried coordinates, of the energy lost, of the factor.
 
     T = F'ᵀK(D',D)F itself has an error of |F'||F|u; what it does to the rows is compared with
     F'ᵀK(D',D)A, whose error is |F'||A|u.
     """
     if calibrated(ledger, old):
-        return MARGIN * U32, 4 * MARGIN * U32
+        return MARGIN * U32, 4 * MARGIN * U32, None
     c = kernel.rounding(ledger.extent, int(old.points.shape[1]))
     before = defect(kernel, old, S, c, ledger)
     T = to_host(T)
@@ -113,7 +118,7 @@ def change(
     error += m_new * factor_norm(new) * float(np.linalg.norm(KA))
     error += 2 * m * float(np.linalg.norm(T)) * rooted  # T S Tᵀ
     carried = relative(found + error * U64, ledger.energy) + after
-    return carried, before + after + 2 * carried
+    return carried, before + after + 2 * carried, before
 
 
 def root_above(S: np.ndarray, ledger: Ledger) -> np.ndarray:

@@ -48,6 +48,15 @@ class Span:
         """Number of coordinates."""
         return int(self.factor.shape[1])
 
+    def gram(self, kernel: Kernel) -> Array:
+        """K(D,D) in float64, computed once: it made the factor, and the certificate looks again."""
+        if "known_gram" not in self.__dict__:
+            self.__dict__["known_gram"] = kernel.gram(to_float64(self.points))
+        return self.__dict__["known_gram"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "known_gram"}
+
     def coordinates(self, kernel: Kernel, X: Array) -> Array:
         """Coordinates of rows: one kernel block, one product."""
         return kernel.block(X, cast(self.points, X.dtype)) @ cast(self.projector, X.dtype)
@@ -184,13 +193,16 @@ def factorise(kernel: Kernel, points: Array) -> Span:
     in float64 from the points as they are stored, so rounding of the points is no error at all.
     """
     xp = namespace_of(points)
-    values, vectors = symmetric_eigen(finite(kernel.gram(to_float64(points)), kernel))
+    gram = finite(kernel.gram(to_float64(points)), kernel)
+    values, vectors = symmetric_eigen(gram)
     largest = float(values[0]) if values.shape[0] else 0.0
     require_semidefinite(kernel, float(values[-1]) if values.shape[0] else 0.0, largest)
     floor = _RANK_FLOOR.get(str(points.dtype).split(".")[-1], 1e-10)
     rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
     factor = vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
-    return Span(points, factor, cast(factor, points.dtype))
+    span = Span(points, factor, cast(factor, points.dtype))
+    span.__dict__["known_gram"] = gram
+    return span
 
 
 def independent(
