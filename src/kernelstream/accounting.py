@@ -8,6 +8,7 @@ which is far less than all of it.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from kernelstream import rounding
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
+    is_sparse,
     like,
     namespace_of,
     row_norms_squared,
@@ -60,10 +62,9 @@ def enter(
         longest=max(state.ledger.longest, n),
     )
     if parts.certify:
-        # Where the error of coordinates is measured, only points are computed with in float64.
-        single = in_float32(block.Z)
-        extent = parts.kernel.extent(X[:1, :] if single else X, parts.basis.span(state.basis))
-        deviation = measured_deviation(parts, state, X, block) if single else 0.0
+        span = parts.basis.span(state.basis)
+        extent = 0.0 if span is None else span.extent(parts.kernel, shifted=not is_sparse(X))
+        deviation = measured_deviation(parts, state, X, block) if in_float32(block.Z) else 0.0
         ledger = replace(
             ledger,
             extent=max(ledger.extent, extent),
@@ -174,9 +175,12 @@ def measured_deviation(parts: Parts, state: State, X: Array, block: Projection) 
 
 
 def after_change(
-    parts: Parts, state: State, new: Span | None, T: Array, loss: float | None
+    parts: Parts, state: State, new: Span | None, learned: Any, T: Array, loss: float | None
 ) -> Ledger:
-    """The ledger after a change of basis by T that lost the energy ``loss``."""
+    """The ledger after a change of basis by T that lost the energy ``loss``.
+
+    ``state`` is the one before, ``learned`` what the tracker knows afterwards.
+    """
     old = parts.basis.span(state.basis)
     ledger, moments = state.ledger, state.moments
     if loss is None or not parts.certify or old is None or new is None:
@@ -185,12 +189,11 @@ def after_change(
     if is_padding(T) and is_extension(old, new):
         if new.rank == old.rank:
             return ledger
-        T = to_host(T)
-        scatter = T @ to_host(state.tracker.scatter) @ T.T if len(ledger.fresh_orders) else None
+        scatter = to_host(learned.scatter) if len(ledger.fresh_orders) else None
         return ledger.grow(moments.weight, scatter_trace(state), total, scatter)
     orders = parts.tracker.lost_orders(state.tracker, T, len(ledger.fresh_orders))
-    S = to_host(state.tracker.scatter)
-    carried, lost, off = rounding.change(parts.kernel, ledger, old, new, T, S)
+    S, S_new = to_host(state.tracker.scatter), to_host(learned.scatter)
+    carried, lost, off = rounding.change(parts.kernel, ledger, old, new, T, S, S_new)
     hidden = rounding.slack(parts.kernel, ledger, old, S, off) * (ledger.energy - ledger.exact)
     lost *= ledger.energy
     return ledger.widen(hidden).rebase(
@@ -199,7 +202,7 @@ def after_change(
         None if orders is None else orders + lost,
         trace=scatter_trace(state),
         total=total,
-        scatter=None if orders is None else to_host(T) @ S @ to_host(T).T,
+        scatter=None if orders is None else S_new,
         rounding=carried,
     )
 

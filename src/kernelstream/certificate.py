@@ -192,7 +192,7 @@ def as_shown(parts: Parts, state: State, shown: View) -> Shown:
         return Shown(V, mu, np.eye(span.rank), 0.0, True)
     T = to_host(transition(parts.kernel, span, new))
     S = to_host(state.tracker.scatter)
-    carried, lost, _ = rounding.change(parts.kernel, state.ledger, span, new, T, S)
+    carried, lost, _ = rounding.change(parts.kernel, state.ledger, span, new, T, S, T @ S @ T.T)
     return Shown(V, mu, T, 2 * carried + lost, False)
 
 

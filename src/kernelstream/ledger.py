@@ -56,7 +56,7 @@ class Ledger:
     longest : int
         Rows in the longest of them.
     extent : float
-        Largest squared norm of a row, as far as the kernel's rounding error depends on it.
+        Largest squared norm of a point, as far as the kernel's rounding error depends on it.
     deviation : float
         Largest error of float32 coordinates that was measured, relative to √k(x,x).
     rounding : float

@@ -27,6 +27,8 @@ from kernelstream.ledger import Ledger
 U64 = float(np.finfo(np.float64).eps) / 2
 U32 = float(np.finfo(np.float32).eps) / 2
 MARGIN = 4.0  # errors of float32 coordinates are taken this much larger than the largest measured
+# A bound that is cheap to have is good enough when it is below this share of what is missed anyway.
+NEGLIGIBLE = 2e-3
 
 
 def in_float32(x: Array) -> bool:
@@ -44,10 +46,10 @@ def slack(
     Not derived for float32 coordinates: the worst case is a thousand times too large there to be of
     use, so four times the largest error that was measured along the stream stands in for it.
     """
-    m, d = (int(n) for n in span.points.shape)
+    m = int(span.points.shape[0])
     single = calibrated(ledger, span)
     u = U32 if single else U64
-    c = kernel.rounding(ledger.extent, d)
+    c = value_error(kernel, ledger, span)
     if single:
         coordinates, value = MARGIN * (ledger.deviation + u), MARGIN * ledger.deviation
         off = MARGIN * u
@@ -66,6 +68,12 @@ def calibrated(ledger: Ledger, span: Span) -> bool:
     taken for u32, 6e-8, without being computed: that would double the cost of a change.
     """
     return in_float32(span.projector) or ledger.deviation > 0.0
+
+
+def value_error(kernel: Kernel, ledger: Ledger, *spans: Span) -> float:
+    """Error of the kernel's values with the points of these spans and of all before them, in u."""
+    extent = max([ledger.extent, *(span.extent(kernel) for span in spans)])
+    return kernel.rounding(extent, int(spans[0].points.shape[1]))
 
 
 def coordinate_error(kernel: Kernel, span: Span, c: float) -> float:
@@ -91,19 +99,30 @@ def defect(kernel: Kernel, span: Span, S: np.ndarray, c: float, ledger: Ledger) 
 
 
 def change(
-    kernel: Kernel, ledger: Ledger, old: Span, new: Span, T: Array, S: np.ndarray
+    kernel: Kernel,
+    ledger: Ledger,
+    old: Span,
+    new: Span,
+    T: Array,
+    S: np.ndarray,
+    S_new: np.ndarray,
 ) -> tuple[float, float, float | None]:
     """Errors of a change of basis by T: of carried coordinates, of the energy lost, of the factor.
 
-    T = F'ᵀK(D',D)F itself has an error of |F'||F|u; what it does to the rows is compared with
-    F'ᵀK(D',D)A, whose error is |F'||A|u.
+    S and S' = TSTᵀ are the scatter before and after. T = F'ᵀK(D',D)F itself has an error of
+    |F'||F|u; what it does to the rows is compared with F'ᵀK(D',D)A, whose error is |F'||A|u. That
+    takes nine products of m × m matrices; where a coarser bound is small beside what is missed
+    anyway, two are enough.
     """
     if calibrated(ledger, old):
         return MARGIN * U32, 4 * MARGIN * U32, None
-    c = kernel.rounding(ledger.extent, int(old.points.shape[1]))
+    c = value_error(kernel, ledger, old, new)
+    coarse = coarse_change(kernel, ledger, old, new, T, S, S_new, c)
+    if coarse[1] * ledger.energy <= NEGLIGIBLE * ledger.missed:
+        return coarse
     before = defect(kernel, old, S, c, ledger)
     T = to_host(T)
-    after = defect(kernel, new, T @ S @ T.T, c, ledger)
+    after = defect(kernel, new, S_new, c, ledger)
     cross = to_host(kernel.block(to_float64(new.points), to_float64(old.points)))
     root = root_above(S, ledger)
     A = to_host(old.factor) @ root
@@ -121,18 +140,78 @@ def change(
     return carried, before + after + 2 * carried, before
 
 
+def coarse_change(
+    kernel: Kernel,
+    ledger: Ledger,
+    old: Span,
+    new: Span,
+    T: Array,
+    S: np.ndarray,
+    S_new: np.ndarray,
+    c: float,
+) -> tuple[float, float, float]:
+    """The same three from the diagonals of the scatter matrices, without a root of them.
+
+    The error of each entry of T is bounded; of such a matrix M one has |M S^½|² ≤ q Σ_l |M_l|² S_ll
+    with its q columns M_l.
+    """
+    m, m_new = int(old.points.shape[0]), int(new.points.shape[0])
+    energy, energy_new = largest_energy(kernel, old), largest_energy(kernel, new)
+    off = coarse_defect(kernel, old, S, c, ledger)
+    off_new = coarse_defect(kernel, new, S_new, c, ledger)
+    # T: values of the kernel and their product with F; then its product with F', where the columns
+    # of K(D',D)F are inner products of the points D' with a basis that is nearly orthonormal.
+    values = (m * m_new * energy * energy_new) ** 0.5 * (c + m) * weighted(columns(old.factor), S)
+    near = 1.0 + old.orthonormality(kernel)[0]
+    products = m_new * weighted(np.full(old.rank, (m_new * energy_new * near) ** 0.5), S)
+    error = factor_norm(new) * (values + products)
+    error += 2 * m * float(np.linalg.norm(to_host(T))) * length(S, ledger)  # T S Tᵀ
+    carried = relative(error * U64, ledger.energy) + off_new
+    return carried, off + off_new + 2 * carried, off
+
+
+def coarse_defect(kernel: Kernel, span: Span, S: np.ndarray, c: float, ledger: Ledger) -> float:
+    """θ with |Δ S^½| ≤ θ √E, from the computed FᵀKF and the error of each of its entries."""
+    m, norm = int(span.points.shape[0]), factor_norm(span)
+    found, products = span.orthonormality(kernel)
+    error = norm * m * largest_energy(kernel, span) * (c + m) * weighted(columns(span.factor), S)
+    error += m * norm * weighted(products, S)
+    return relative(found * length(S, ledger) + error * U64, ledger.energy)
+
+
+def weighted(lengths: np.ndarray, S: np.ndarray) -> float:
+    """Bound on |M S^½| for a matrix whose columns, entry by entry, have these lengths or less."""
+    return float(len(lengths) * (lengths**2 @ np.maximum(S.diagonal(), 0.0))) ** 0.5
+
+
+def columns(M: Array) -> np.ndarray:
+    """Lengths of the columns."""
+    return np.linalg.norm(to_host(M), axis=0)
+
+
+def length(S: np.ndarray, ledger: Ledger) -> float:
+    """√tr S, not below its exact value."""
+    m = len(S)
+    return (max(float(np.trace(S)), 0.0) * (1.0 + m * added_up(ledger, m))) ** 0.5
+
+
 def root_above(S: np.ndarray, ledger: Ledger) -> np.ndarray:
     """A matrix B with BBᵀ ≥ S, whatever rounding S has from being added up."""
     m = len(S)
     trace = max(float(np.trace(S)), 0.0)
     if not np.all(np.isfinite(S)):
         return np.full_like(S, np.nan)
-    jitter = (ledger.longest + ledger.blocks + 8 * m + 8) * U64 * trace
+    jitter = added_up(ledger, m) * trace
     while True:
         try:
             return np.linalg.cholesky(S + jitter * np.eye(m))
         except np.linalg.LinAlgError:
             jitter = 10 * jitter + np.finfo(float).tiny
+
+
+def added_up(ledger: Ledger, m: int) -> float:
+    """Rounding error of a scatter matrix added up block by block, relative to its trace."""
+    return (ledger.longest + ledger.blocks + 8 * m + 8) * U64
 
 
 def largest_energy(kernel: Kernel, span: Span) -> float:

@@ -211,7 +211,7 @@ def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
         basis=basis,
         tracker=tracker,
         moments=Moments(state.moments.weight, T @ state.moments.total),
-        ledger=after_change(parts, state, parts.basis.span(basis), T, loss),
+        ledger=after_change(parts, state, parts.basis.span(basis), tracker, T, loss),
         signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
         targets=None if state.targets is None else state.targets.rebase(T),
     )

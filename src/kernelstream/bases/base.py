@@ -54,8 +54,28 @@ class Span:
             self.__dict__["known_gram"] = kernel.gram(to_float64(self.points))
         return self.__dict__["known_gram"]
 
+    def orthonormality(self, kernel: Kernel) -> tuple[float, np.ndarray]:
+        """|FᵀKF − I| and the lengths of the columns of KF, computed once: a change asks twice."""
+        if "known_orthonormality" not in self.__dict__:
+            F = to_host(self.factor)
+            KF = to_host(self.gram(kernel)) @ F
+            defect = F.T @ KF
+            defect.flat[:: self.rank + 1] -= 1.0
+            self.__dict__["known_orthonormality"] = (
+                float(np.linalg.norm(defect)),
+                np.linalg.norm(KF, axis=0),
+            )
+        return self.__dict__["known_orthonormality"]
+
+    def extent(self, kernel: Kernel, shifted: bool = True) -> float:
+        """``kernel.extent`` of the points, computed once: every block asks."""
+        known = self.__dict__.setdefault("known_extent", {})
+        if shifted not in known:
+            known[shifted] = kernel.extent(self.points, shifted)
+        return known[shifted]
+
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "known_gram"}
+        return {k: v for k, v in self.__dict__.items() if not k.startswith("known_")}
 
     def coordinates(self, kernel: Kernel, X: Array) -> Array:
         """Coordinates of rows: one kernel block, one product."""

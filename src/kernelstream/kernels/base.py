@@ -126,13 +126,17 @@ class Kernel(Part):
     def rounding(self, extent: float, d: int) -> float:
         """Bound on the error of a computed value, in units of u·√(k(x,x) k(y,y)).
 
-        u is the unit roundoff; ``extent`` is the largest ``extent(X, …)`` of the rows involved.
+        u is the unit roundoff, x any row and y a point; ``extent`` is that of all points so far.
         First order, worst case: the certificate adds it to every statement.
         """
         raise NotImplementedError
 
-    def extent(self, X: Array, span: Any) -> float:
-        """What of the rows' size matters for ``rounding``: nothing, unless distances are taken."""
+    def extent(self, points: Array, shifted: bool = True) -> float:
+        """What of the points' size matters for ``rounding``: nothing, unless distances are taken.
+
+        ``shifted`` says whether distances to them may be taken from their mean, as those of dense
+        rows are.
+        """
         return 0.0
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:

@@ -47,9 +47,9 @@ class Pair(Kernel):
         # Sums of positive semidefinite matrices are, and so are entrywise products (Schur).
         return self.left.psd and self.right.psd
 
-    def extent(self, X: Array, span: Any) -> float:
+    def extent(self, points: Array, shifted: bool = True) -> float:
         """The larger of the two."""
-        return max(self.left.extent(X, span), self.right.extent(X, span))
+        return max(self.left.extent(points, shifted), self.right.extent(points, shifted))
 
     def block(self, X: Array, Y: Array) -> Array:
         """The blocks of both, combined."""

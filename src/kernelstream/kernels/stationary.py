@@ -95,26 +95,30 @@ class Euclidean(Stationary):
         xp = namespace_of(t)
         return xp.argmin(t, axis=1) if self.distance_scale > 0 else xp.argmax(t, axis=1)
 
-    def extent(self, X: Array, span: Any) -> float:
-        """Largest squared norm of a row or a point, after the shift that the distances make."""
-        points = None if span is None or span.points.shape[0] == 0 else span.points
-        centre = shift(X, points, self.resolution) if points is not None else None
-        if centre is not None:
-            X, points = X - centre, points - centre
-        norms = [row_norms_squared(rows) for rows in (X, points) if rows is not None]
-        return max(float(namespace_of(n).max(n)) for n in norms)
+    def extent(self, points: Array, shifted: bool = True) -> float:
+        """Largest squared norm of a point, after the shift that the distances make."""
+        centre = shift(points, points, self.resolution) if shifted else None
+        norms = row_norms_squared(points if centre is None else points - centre)
+        return float(namespace_of(norms).max(norms)) if norms.shape[0] else 0.0
 
     def slope(self) -> float:
         """Largest |dk/d|x−y|²|; infinite for a kernel with a kink at zero."""
         return self.resolution
 
     def rounding(self, extent: float, d: int) -> float:
-        """The squared distance is off by 4(d+4) u |x|²; the kernel's slope multiplies that."""
+        """The squared distance t is off by (d+4) u (|x| + |y|)² ≤ (d+4) u (6|y|² + 3t).
+
+        That is since |x| ≤ |y| + √t: a row far from all points has a large t and a kernel that is
+        flat there. The slope |k'| multiplies the first part. It falls with t (the kernel is a
+        mixture of Gaussians), so t |k'(t)| ≤ k(0) = 1 bounds the second.
+        """
+        far = 4.0 + 3.0 * (d + 4)
+        near = 6.0 * (d + 4) * extent
         if math.isfinite(self.slope()):
-            return 4.0 + 4.0 * self.slope() * (d + 4) * extent
+            return far + self.slope() * near
         # k ≈ 1 − c|x − y|: the error of the square enters under a root, and u√(1/u) remains
         u = float(np.finfo(np.float64).eps) / 2
-        return 4.0 + math.sqrt(4.0 * self.resolution * (d + 4) * extent / u)
+        return far + math.sqrt(self.resolution * near / u)
 
     def block(self, X: Array, Y: Array) -> Array:
         """The two steps one after the other."""
