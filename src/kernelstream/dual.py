@@ -44,6 +44,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.backends.draws import generator
 from kernelstream.bases.base import Span, finite, require_semidefinite
+from kernelstream.dual_device import DeviceEpochs, runs_on_device
 from kernelstream.kernels import Kernel
 from kernelstream.schedules import Schedule
 from kernelstream.trackers.hebbian import recursion
@@ -111,6 +112,7 @@ class FiniteSet:
             most = _DEVICE_BLOCK_BYTES if on_accelerator(X) else _BLOCK_BYTES
             batch_size = max(16, min(most // row_bytes, max(128, n_components)))
         self.batch_size = batch_size
+        self.epochs: DeviceEpochs | None = None  # what the first epoch on a GPU sets up
         self.matrix: Array | None = None
         if self.n_rows * row_bytes <= cache_bytes:
             self.matrix = namespace_of(self.points).empty(
@@ -230,6 +232,12 @@ def sample_epoch(
     The squared lengths ``Δ K̃ Δᵀ`` of other functions may be measured on the way: ``watched`` are
     their coefficients, and the kernel blocks are there anyway.
     """
+    if runs_on_device(state.A):
+        if data.epochs is None:
+            data.epochs = DeviceEpochs(data, means, int(state.A.shape[0]), schedule)
+        A, variances, shortened, found = data.epochs.run(state, order, watched)
+        after = Expansion(A, variances, state.time + len(order), state.tamed + shortened)
+        return after, None if watched is None else centred_lengths(watched, means, found)
     xp = namespace_of(state.A)
     A, variances, time, tamed = state.A, state.variances.copy(), state.time, state.tamed
     k, grand = means.column, means.grand
@@ -261,10 +269,13 @@ def sample_epoch(
         if not early and following:
             K = data.block(following[0])
     after = Expansion(A, variances, time, tamed)
-    if watched is None:
-        return after, None
-    s, q = sums(watched, means)
-    return after, lengths - 2.0 * s * q + s * s * grand
+    return after, None if watched is None else centred_lengths(watched, means, lengths)
+
+
+def centred_lengths(A: Array, means: Means, lengths: np.ndarray) -> np.ndarray:
+    """The diagonal of ``A K̃ Aᵀ`` from that of ``A K Aᵀ``."""
+    s, q = sums(A, means)
+    return lengths - 2.0 * s * q + s * s * means.grand
 
 
 def sums(A: Array, means: Means) -> tuple[np.ndarray, np.ndarray]:

@@ -103,15 +103,16 @@ def to_host(x: Any) -> np.ndarray:
 
 
 def take_rows(x: Array, index: Any) -> Array:
-    """The rows ``index`` (host integers) of ``x``: a copy, never a view."""
-    index = np.asarray(index, dtype=np.intp)
+    """The rows ``index`` (integers, of the host or where x is) of ``x``: a copy, never a view."""
+    if not is_foreign(index):
+        index = np.asarray(index, dtype=np.intp)
     if is_sparse(x):
         return x[index]
     return namespace_of(x).take(x, like(index, x), axis=0)
 
 
-def add_to_columns(x: Array, index: np.ndarray, values: Array) -> None:
-    """Add ``values`` to the columns ``index`` (host integers, all different) of ``x``, in place."""
+def add_to_columns(x: Array, index: Any, values: Array) -> None:
+    """Add ``values`` to the columns ``index`` (integers, all different) of ``x``, in place."""
     if (
         isinstance(x, np.ndarray)
         or array_api_compat.is_torch_array(x)

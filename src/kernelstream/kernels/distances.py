@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,20 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.kernels.base import representable
 
-# Of points on a device: id → (reference, version, mean, its squared norm, largest squared norm).
-_OFFSETS: dict[int, tuple[Any, Any, Array, float, float]] = {}
+
+@dataclass
+class _Remembered:
+    """What was computed of points on a device: the host would wait for it in every block."""
+
+    points: weakref.ref[Any]
+    version: int  # PyTorch counts changes in place
+    centre: Array
+    squared_norm: float  # of the centre
+    largest: float  # squared norm of a point
+    ready: dict[tuple[float, bool], tuple[Array, Array]]  # `_against` of one factor
+
+
+_REMEMBERED: dict[int, _Remembered] = {}  # by the id of the points
 # Squared norms of points, in units of the smallest distance of interest, up to which rounding moves
 # an exponent by less than 1e-3 in float32.
 SMALL = 1e4
@@ -69,9 +82,8 @@ def scaled_distances(X: Array, Y: Array, resolution: float, factor: float) -> Ar
     """
     Y = cast(Y, X.dtype)
     centre = shift(X, Y, resolution)
-    if centre is not None:
-        X, Y = X - centre, Y - centre
-    scaled = product(X, Y * (-2.0 * factor), factor * row_norms_squared(Y))
+    X = X if centre is None else X - centre
+    scaled = product(X, *_against(Y, factor, centre))
     scaled += (factor * row_norms_squared(X))[:, None]
     if is_sparse(X) or isinstance(X, np.ndarray) or resolution * _offset(Y)[2] > SMALL:
         scaled = overwrite("maximum" if factor > 0 else "minimum", scaled, 0.0)
@@ -91,25 +103,47 @@ def shift(X: Array, Y: Array, resolution: float) -> Array | None:
 
 
 def _offset(Y: Array) -> tuple[Array, float, float]:
-    """The mean of the points, its squared norm, and the largest squared norm of a point.
-
-    Of the points on a device it is remembered: a new look would make the host wait in every block.
-    """
+    """The mean of the points, its squared norm, and the largest squared norm of a point."""
     if isinstance(Y, np.ndarray):
         centre = Y.mean(axis=0)
         return centre, float(centre @ centre), math.inf  # not asked for on the host
-    known = _OFFSETS.get(id(Y))
-    version = getattr(Y, "_version", None)  # PyTorch counts changes in place
-    if known is not None and known[0]() is Y and known[1] == version:
-        return known[2], known[3], known[4]
+    known = _remembered(Y)
+    if known is None:
+        return _measured(Y)
+    return known.centre, known.squared_norm, known.largest
+
+
+def _against(Y: Array, factor: float, centre: Array | None) -> tuple[Array, Array]:
+    """−2f(y − c) and f|y − c|² of all points: what rows are multiplied with, and what is added."""
+    known = None if isinstance(Y, np.ndarray) else _remembered(Y)
+    key = factor, centre is not None
+    if known is not None and key in known.ready:
+        return known.ready[key]
+    Y = Y if centre is None else Y - centre
+    found = Y * (-2.0 * factor), factor * row_norms_squared(Y)
+    if known is not None:
+        known.ready = {key: found}
+    return found
+
+
+def _remembered(Y: Array) -> _Remembered | None:
+    """What is known of points on a device, found out at the first call; forgotten with them."""
+    version = getattr(Y, "_version", None)
+    if version is None:
+        return None
+    key = id(Y)
+    known = _REMEMBERED.get(key)
+    if known is None or known.points() is not Y or known.version != version:
+        reference = weakref.ref(Y, lambda _: _REMEMBERED.pop(key, None))
+        known = _REMEMBERED[key] = _Remembered(reference, version, *_measured(Y), {})
+    return known
+
+
+def _measured(Y: Array) -> tuple[Array, float, float]:
     n = int(Y.shape[0])
     centre = ones(n, Y, Y.dtype) @ Y / n  # a GPU is slow at the mean of a long, narrow matrix
     squared_norm = float(namespace_of(Y).sum(centre * centre))
     largest = float(namespace_of(Y).max(row_norms_squared(Y))) if n else 0.0
-    if version is not None:
-        if len(_OFFSETS) >= 64:
-            _OFFSETS.clear()
-        _OFFSETS[id(Y)] = (weakref.ref(Y), version, centre, squared_norm, largest)
     return centre, squared_norm, largest
 
 
