@@ -44,7 +44,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.backends.draws import generator
 from kernelstream.bases.base import Span, finite, require_semidefinite
-from kernelstream.dual_device import DeviceEpochs, runs_on_device
+from kernelstream.dual_device import DeviceEpochs, block_rows, runs_on_device
 from kernelstream.kernels import Kernel
 from kernelstream.schedules import Schedule
 from kernelstream.trackers.hebbian import recursion
@@ -109,8 +109,10 @@ class FiniteSet:
         self.weights = np.ones(self.n_rows) if weights is None else weights / weights.mean()
         row_bytes = self.n_rows * np.dtype(str(X.dtype).rsplit(".", 1)[-1]).itemsize
         if batch_size is None:
-            most = _DEVICE_BLOCK_BYTES if on_accelerator(X) else _BLOCK_BYTES
-            batch_size = max(16, min(most // row_bytes, max(128, n_components)))
+            most, wanted = _BLOCK_BYTES, max(128, n_components)
+            if on_accelerator(X):
+                most, wanted = _DEVICE_BLOCK_BYTES, block_rows(n_components)
+            batch_size = max(16, min(most // row_bytes, wanted))
         self.batch_size = batch_size
         self.epochs: DeviceEpochs | None = None  # what the first epoch on a GPU sets up
         self.matrix: Array | None = None

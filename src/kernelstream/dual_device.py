@@ -7,10 +7,10 @@ that *lag behind*. With A_now = T A + S E_Pᵀ, where P are the rows of the last
 
     A_now K(X, X_J) = T (A K(X, X_J)) + S K(X_P, X_J)
 
-makes good for that, by small products. A itself, r × l in float64, is touched every few blocks only.
+makes good for that, by small products. A itself, r × l in float64, is touched now and then only.
 
-A block is some forty launches, which cost the host more than the device. They are recorded once, as
-a CUDA graph that finds its way by counters on the device, and then launched as one.
+A block is some forty launches, which cost the host more than the device. They are recorded once,
+as a CUDA graph that finds its way by counters on the device, and then launched as one.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from kernelstream.schedules import Schedule
 if TYPE_CHECKING:
     from kernelstream.dual import Expansion, FiniteSet, Means
 
-LAG = 4  # blocks after which A is brought up to date
-RECORDED_FROM = 4 * LAG  # the block from which on it pays to record one
+LAG = 8  # blocks after which A is brought up to date
+RECORDED_FROM = 16  # the block from which on it pays to record one
 
 
 def runs_on_device(A: Array) -> bool:
@@ -40,6 +40,11 @@ def runs_on_device(A: Array) -> bool:
         and str(A.device).startswith("cuda")
         and importlib.util.find_spec("triton") is not None
     )
+
+
+def block_rows(n_components: int) -> int:
+    """Rows in a block: with the columns of T they fill the threads of the recursion."""
+    return 2 ** (n_components + 127).bit_length() - n_components
 
 
 class DeviceEpochs:
@@ -94,7 +99,7 @@ class DeviceEpochs:
     def run(
         self, state: Expansion, order: np.ndarray, watched: Array | None = None
     ) -> tuple[Array, np.ndarray, int, np.ndarray]:
-        """``dual.sample_epoch``: A, variances, how many steps were shortened, lengths (not centred).
+        """``dual.sample_epoch``: A, variances, how many steps were shortened, raw lengths.
 
         Blocks are of one size; rows that are left at the end are a short block of their own.
         """
@@ -140,13 +145,8 @@ class DeviceEpochs:
 
     def _learn_rest(self, here: slice) -> None:
         """A short block."""
-        import torch
-
         J, n = self.order[here], here.stop - here.start
-        G, inner = (
-            torch.empty((rows, n), dtype=torch.float64, device=J.device)
-            for rows in (len(self.G), n)
-        )
+        G, inner = (self.G.new_empty((rows, n)) for rows in (len(self.G), n))
         self._meet(J, G, inner)
         T, S = self._pass(G, inner, self.steps[here])
         self.A = (T @ self.A).index_add_(1, J, S)
