@@ -133,9 +133,8 @@ class DeviceEpochs:
         self._meet(self._rows_of(self.block), self.G, self.inner)
         watching = self.watched is not None
         for number in range(1, n_blocks):
-            if (
-                number == RECORDED_FROM and self.data.kernel.psd
-            ):  # a user's function may do anything
+            # a function of the user's, not known to be psd, may do what cannot be recorded
+            if number == RECORDED_FROM and self.data.kernel.psd:
                 self._record(watching)
             self.graphs.get(watching, self._step)()
             if number % LAG == 0:
