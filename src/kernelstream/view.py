@@ -251,8 +251,7 @@ def scores_of_points(parts: Parts, state: State, vectors: Array, mean: Array) ->
     span = parts.basis.span(state.basis)
     if span is None:
         return vectors
-    points = to_float64(span.points)
-    return parts.kernel.block(points, points) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
+    return span.gram(parts.kernel) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
 
 
 def agreement(vectors: Array, reference: Array | None) -> Array:

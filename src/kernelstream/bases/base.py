@@ -202,7 +202,7 @@ class Basis(Part):
         """Coordinates of the points themselves, ``K(D,D) F``, one point a row, in float64."""
         span = self.span(state)
         assert span is not None  # trackers that ask for it need a basis of points
-        return kernel.gram(span.points) @ span.factor
+        return span.gram(kernel) @ span.factor
 
 
 def factorise(kernel: Kernel, points: Array) -> Span:
@@ -220,6 +220,27 @@ def factorise(kernel: Kernel, points: Array) -> Span:
     floor = _RANK_FLOOR.get(str(points.dtype).split(".")[-1], 1e-10)
     rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
     factor = vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
+    span = Span(points, factor, cast(factor, points.dtype))
+    span.__dict__["known_gram"] = gram
+    return span
+
+
+def refactorise(kernel: Kernel, points: Array) -> Span:
+    """The same span as ``factorise``, by a Cholesky factor where no direction is weak.
+
+    That takes a fraction of the time of eigenvectors, and points that move have to be factorised
+    again and again. ``F = L⁻ᵀ`` has |F|² = Σ 1/λ, so that 1/|F|² is below every eigenvalue λ.
+    """
+    if not isinstance(points, np.ndarray):
+        return factorise(kernel, points)
+    gram = finite(kernel.gram(to_float64(points)), kernel)
+    lower, failed = scipy.linalg.lapack.dpotrf(gram, lower=1)
+    if failed:
+        return factorise(kernel, points)
+    factor = np.ascontiguousarray(scipy.linalg.lapack.dtrtri(lower, lower=1)[0].T)
+    weakest = _RANK_FLOOR[str(points.dtype)] * float(np.trace(gram))
+    if not float(np.linalg.norm(factor)) ** 2 * weakest < 1.0:
+        return factorise(kernel, points)
     span = Span(points, factor, cast(factor, points.dtype))
     span.__dict__["known_gram"] = gram
     return span

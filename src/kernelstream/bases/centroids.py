@@ -38,6 +38,7 @@ from kernelstream.bases.base import (
     distinct_rows,
     factorise,
     finite,
+    refactorise,
     residual_energy,
     same_points,
     transition,
@@ -45,7 +46,7 @@ from kernelstream.bases.base import (
 from kernelstream.bases.cells import Cells, joint_points, new_points
 from kernelstream.bases.growth import Growth, missed_most
 from kernelstream.bases.lloyd import assign, lloyd, seed_points
-from kernelstream.bases.reservoir import REFERENCE_ROWS, Reservoir, last, with_recent
+from kernelstream.bases.reservoir import Reservoir, last, with_recent
 from kernelstream.checks import check_count, check_number
 from kernelstream.kernels import Kernel
 
@@ -60,6 +61,7 @@ WORK_SHARE = 0.05  # of the stream's work may go into refreshes …
 WORK_CREDIT = 16.0  # … beyond this many at the start
 SETTLED = 1000  # rows a point after which these refreshes stop: the means have converged
 GROWN_FROM = 32  # points at the start when there is a tolerance
+GROWTH_ROWS = 1000  # sampled rows that measure what is missed then
 QUERY_SHARE = 0.10  # a query refreshes a copy when this share of the rows came since the last
 
 
@@ -357,7 +359,7 @@ class Centroids(Basis):
             sums = to_float64(points) * like(mass, to_float64(points))[:, None]
             ours, theirs = a.reservoir.rebase(to_a), b.reservoir.rebase(to_b)
         reservoir = ours.merge(theirs)
-        residual, variance = reservoir.residual(kernel, span, a.unit)
+        residual, variance = reservoir.residual(kernel, span, a.unit, self._window)
         n = a.n + b.n
         growth = None
         if a.growth is not None and b.growth is not None:
@@ -410,7 +412,7 @@ class Centroids(Basis):
     def _refresh_work(self, state: CentroidsState) -> float:
         m, d = state.span.points.shape
         spectral = 15.0 * m**3  # an eigenvalue problem and four products
-        return spectral + 2.0 * m * m * d + REFERENCE_ROWS * self._row_work(state)
+        return spectral + 2.0 * m * m * d + self._window * self._row_work(state)
 
     def _affordable(self, state: CentroidsState) -> bool:
         cost = self._refresh_work(state)
@@ -460,14 +462,14 @@ class Centroids(Basis):
         self, kernel: Kernel, state: CentroidsState, points: Array, mass: np.ndarray, sums: Array
     ) -> tuple[CentroidsState, Array]:
         """The state with other points, and the matrix that carries coordinates there."""
-        span = factorise(kernel, points)
+        span = refactorise(kernel, points)
         T = transition(kernel, state.span, span)
         reservoir = state.reservoir.rebase(T)
-        residual, variance = reservoir.residual(kernel, span, state.unit)
+        residual, variance = reservoir.residual(kernel, span, state.unit, self._window)
         growth = state.growth
         if growth is not None:
             # on the rows that were no candidates
-            missed, _ = reservoir.residual(kernel, span, 1.0, held_back=True)
+            missed, _ = reservoir.residual(kernel, span, 1.0, GROWTH_ROWS, held_back=True)
             growth = growth.rebase(T, missed, state.n)
         return (
             replace(

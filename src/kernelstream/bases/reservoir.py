@@ -23,8 +23,6 @@ from kernelstream.backends.draws import uniforms
 from kernelstream.bases.base import Clock, Span, residual_energy
 from kernelstream.kernels import Kernel
 
-REFERENCE_ROWS = 1000  # rows that measure what a basis misses
-
 
 @dataclass(frozen=True)
 class Reservoir:
@@ -130,13 +128,13 @@ class Reservoir:
         return take_rows(rows, np.arange(0, rows.shape[0], 2))
 
     def residual(
-        self, kernel: Kernel, span: Span, unit: float, held_back: bool = False
+        self, kernel: Kernel, span: Span, unit: float, most: int, held_back: bool = False
     ) -> tuple[float, float]:
-        """Mean and variance of what a basis misses of at most 1,000 sampled rows, in a unit."""
+        """Mean and variance of what a basis misses of at most so many sampled rows, in a unit."""
         rows, _ = self.sample()
         if held_back and rows.shape[0] > 1:
             rows = take_rows(rows, np.arange(1, rows.shape[0], 2))
-        spread = np.linspace(0, rows.shape[0] - 1, min(REFERENCE_ROWS, rows.shape[0]))
+        spread = np.linspace(0, rows.shape[0] - 1, min(most, rows.shape[0]))
         rows = take_rows(rows, spread.astype(np.intp))
         missed = residual_energy(kernel.diag(rows), span.coordinates(kernel, rows))
         watched = to_host(missed).astype(float) / unit
