@@ -440,7 +440,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
 
     @property
     def n_tamed_steps_(self) -> int:
-        """Steps of a Hebbian rule that had to be shortened (see :class:`trackers.Hebbian`)."""
+        """Steps of a Hebbian rule that were shortened: :class:`~kernelstream.trackers.Hebbian`."""
         self._view_exists()
         state = settled(self._model).state
         return int(getattr(state and state.tracker, "tamed", 0))

@@ -89,7 +89,8 @@ def learn(rule: Rule, X: np.ndarray, w: np.ndarray, schedule: Schedule) -> np.nd
     w : array of shape (d,)
         The start.
     schedule : Schedule
-        One step for all components (no :class:`schedules.Automatic`, which has one for each).
+        One step for all components (no :class:`~kernelstream.schedules.Automatic`, which has one
+        for each).
 
     Examples
     --------

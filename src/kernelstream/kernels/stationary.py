@@ -105,11 +105,11 @@ class Euclidean(Stationary):
         return max(float(namespace_of(n).max(n)) for n in norms)
 
     def slope(self) -> float:
-        """Largest |dk/d|x−y|²|; infinite for a kernel with a kink at zero."""
+        """Largest ``|dk/d|x−y|²|``; infinite for a kernel with a kink at zero."""
         return self.resolution
 
     def rounding(self, extent: float, d: int) -> float:
-        """The squared distance is off by 4(d+4) u |x|²; the kernel's slope multiplies that."""
+        """The squared distance is off by ``4(d+4) u |x|²``; the kernel's slope multiplies that."""
         if math.isfinite(self.slope()):
             return 4.0 + 4.0 * self.slope() * (d + 4) * extent
         # k ≈ 1 − c|x − y|: the error of the square enters under a root, and u√(1/u) remains
@@ -189,7 +189,7 @@ class Exponential(Euclidean):
 
     Notes
     -----
-    The square root turns the rounding of ``|x − y|²`` into an error of about 1e-8 |x| in the
+    The square root turns the rounding of ``|x − y|²`` into an error of about ``1e-8 |x|`` in the
     distance of rows that nearly coincide. Distances are therefore computed in float64, whatever
     the dtype of the rows.
 

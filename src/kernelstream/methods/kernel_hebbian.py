@@ -42,8 +42,8 @@ class KernelHebbianPCA(PaperMethod):
     ----------
     n_components : int
         Number of components.
-    kernel, gamma, center, preimage, random_state, verbose
-        As in :class:`StreamingKernelPCA`.
+    kernel, gamma, center, preimage, random_state, verbose : object
+        As in :class:`~kernelstream.StreamingKernelPCA`.
     schedule : "auto", float or Schedule
         Step sizes. ``"auto"`` needs no tuning; a number is a constant step; see
         :mod:`kernelstream.schedules`. To follow a distribution that moves, let ``partial_fit``'s

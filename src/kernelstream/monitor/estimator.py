@@ -231,7 +231,7 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         Returns
         -------
         Records
-            A list of :class:`Record` that can become a DataFrame.
+            A list of :class:`~kernelstream.monitor.Record` that can become a DataFrame.
         """
         self._known()
         rows = self._validated(X, reset=False)

@@ -115,7 +115,7 @@ class Source:
         first bytes do not tell.
     array : str, optional
         Name of the array in ``.npz`` archives.
-    delimiter, header
+    delimiter, header : str and bool, optional
         Of CSV files; by default what the first line has of ``, ; tab |``, in this order, and a
         header where the first line is not all numbers.
     dtype : "auto", "float32" or "float64"
