@@ -70,7 +70,6 @@ _MATHJAX = next(
 )
 mathjax_path = "mathjax/tex-svg-full.js"
 mathjax3_config = {
-    "tex": {"macros": {"T": r"^{\mathsf T}"}},
     "options": {"enableMenu": False},
     "svg": {"fontCache": "global"},
 }
