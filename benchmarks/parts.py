@@ -91,7 +91,7 @@ def of_bases(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
         {name: lambda b=basis: model(basis=b).partial_fit(X) for name, basis in given.items()},
         repeats,
     )
-    return [row | {"time": f"{ratio:.1f}"} for row, ratio in zip(found, times.values(), strict=True)]
+    return [row | {"time": f"{t:.1f}"} for row, t in zip(found, times.values(), strict=True)]
 
 
 def of_trackers(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
@@ -124,7 +124,7 @@ def of_trackers(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
         {name: lambda t=t: model(basis=100, tracker=t).partial_fit(X) for name, t in given.items()},
         repeats,
     )
-    return [row | {"time": f"{ratio:.1f}"} for row, ratio in zip(found, times.values(), strict=True)]
+    return [row | {"time": f"{t:.1f}"} for row, t in zip(found, times.values(), strict=True)]
 
 
 def of_preimages(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
@@ -150,10 +150,7 @@ def of_preimages(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
         return f"{np.mean((back - unseen) ** 2) / variance:.3f}"
 
     times = ratios(
-        {
-            name: lambda m=m: m.inverse_transform(m.transform(unseen))
-            for name, m in fitted.items()
-        },
+        {name: lambda m=m: m.inverse_transform(m.transform(unseen)) for name, m in fitted.items()},
         repeats,
     )
     return [

@@ -58,6 +58,7 @@ numpydoc_validation_checks = {
 }  # fmt: skip
 numpydoc_validation_exclude = {r"\.__"}
 nitpicky = True
+toc_object_entries_show_parents = "hide"
 
 # --- equations ----------------------------------------------------------------------------------
 
@@ -105,6 +106,8 @@ html_css_files = ["kernelstream.css"]
 html_favicon = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
+# Pages with wide tables get the room of the second bar.
+_WIDE = ["benchmarks", *(f"reproductions/{p.stem}" for p in HERE.glob("reproductions/*.md"))]
 html_theme_options = {
     "logo": {
         "image_light": "_static/mark.svg",
@@ -117,15 +120,16 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "show_nav_level": 1,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"]} | {page: [] for page in _WIDE},
     "footer_start": ["copyright"],
     "footer_end": [],
-    "article_footer_items": ["prev-next"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "use_edit_page_button": False,
 }
-html_sidebars = {"index": []}
+# Pages without a section around them need no bar for it.
+_ALONE = ("index", "start", "choosing", "benchmarks", "command-line", "contributing", "changelog")
+html_sidebars = {page: [] for page in _ALONE}
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

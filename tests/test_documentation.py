@@ -78,11 +78,10 @@ def test_every_page_can_be_reached_from_the_first() -> None:
 
 
 def public_modules() -> list[ModuleType]:
-    found = [kernelstream]
-    for module in pkgutil.iter_modules(kernelstream.__path__):
-        if module.name not in ("__main__", "cli"):  # the command line has a page of its own
-            found.append(import_module(f"kernelstream.{module.name}"))
-    return [module for module in found if hasattr(module, "__all__")]
+    names = {module.name for module in pkgutil.iter_modules(kernelstream.__path__)}
+    names -= {"__main__", "cli"}  # the command line has a page of its own
+    modules = [import_module(f"kernelstream.{name}") for name in sorted(names)]
+    return [module for module in (kernelstream, *modules) if hasattr(module, "__all__")]
 
 
 def described() -> list[Any]:

@@ -121,7 +121,8 @@ class RepositoryLinks(SphinxTransform):
             if isinstance(ancestor, nodes.title | nodes.reference | addnodes.pending_xref):
                 return
             ancestor = ancestor.parent
-        full = names.get(code.astext().partition("(")[0])
+        # `basis=bases.Centroids(100)` is about Centroids
+        full = names.get(re.sub(r"^\w+=", "", code.astext()).partition("(")[0])
         if full is None:
             return
         new = addnodes.pending_xref(

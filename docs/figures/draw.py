@@ -26,7 +26,8 @@ N_ROWS, N_POINTS, GAMMA = 200_000, 60, 1.5
 
 def spiral(rng: np.random.Generator, n: int) -> np.ndarray:
     t = np.sqrt(rng.uniform(2.2, 110, size=n))
-    return 0.3 * t[:, None] * np.column_stack([np.cos(t), np.sin(t)]) + 0.1 * rng.normal(size=(n, 2))
+    curve = 0.3 * t[:, None] * np.column_stack([np.cos(t), np.sin(t)])
+    return curve + 0.1 * rng.normal(size=(n, 2))
 
 
 def front(dark: bool) -> None:
