@@ -42,13 +42,13 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return data.data[order] / 16.0, data.target[order]
 
 
-def ratios(works: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Times of the works over that of the first: best of several, interleaved."""
-    best = dict.fromkeys(works, np.inf)
+def ratios(work: Callable[[Any], Any], given: dict[str, Any], repeats: int) -> dict[str, float]:
+    """Times of the same work with each part, over that with the first: best of several."""
+    best = dict.fromkeys(given, np.inf)
     for _ in range(repeats):
-        for name, work in works.items():
+        for name, part in given.items():
             begin = time.perf_counter()
-            work()
+            work(part)
             best[name] = min(best[name], time.perf_counter() - begin)
     first = next(iter(best.values()))
     return {name: seconds / first for name, seconds in best.items()}
@@ -87,10 +87,7 @@ def of_bases(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
                 "λ₁ certain to": "–" if certain is None else worded(certain),
             }
         )
-    times = ratios(
-        {name: lambda b=basis: model(basis=b).partial_fit(X) for name, basis in given.items()},
-        repeats,
-    )
+    times = ratios(lambda basis: model(basis=basis).partial_fit(X), given, repeats)
     return [row | {"time": f"{t:.1f}"} for row, t in zip(found, times.values(), strict=True)]
 
 
@@ -120,10 +117,7 @@ def of_trackers(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
                 ),
             }
         )
-    times = ratios(
-        {name: lambda t=t: model(basis=100, tracker=t).partial_fit(X) for name, t in given.items()},
-        repeats,
-    )
+    times = ratios(lambda part: model(basis=100, tracker=part).partial_fit(X), given, repeats)
     return [row | {"time": f"{t:.1f}"} for row, t in zip(found, times.values(), strict=True)]
 
 
@@ -149,10 +143,7 @@ def of_preimages(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
         back = found.inverse_transform(found.transform(rows))
         return f"{np.mean((back - unseen) ** 2) / variance:.3f}"
 
-    times = ratios(
-        {name: lambda m=m: m.inverse_transform(m.transform(unseen)) for name, m in fitted.items()},
-        repeats,
-    )
+    times = ratios(lambda it: it.inverse_transform(it.transform(unseen)), fitted, repeats)
     return [
         {
             "pre-image": f"`preimages.{name}`",
@@ -178,7 +169,7 @@ def of_kernels(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
     }
     fixed = {name: kernel.fix(X) for name, kernel in given.items()}
     rows = np.random.default_rng(0).normal(size=(1024, 64))
-    times = ratios({name: lambda k=k: k.block(rows, X[:256]) for name, k in fixed.items()}, repeats)
+    times = ratios(lambda kernel: kernel.block(rows, X[:256]), fixed, repeats)
     found = []
     for name, kernel in given.items():
         classifier = StreamingKernelClassifier(kernel=kernel, basis=200, random_state=0)
