@@ -80,5 +80,5 @@ docs: $(DOCS_STAMP) ## build the documentation; open build/docs/index.html
 
 clean: ## remove .venv, caches and everything built
 	rm -rf .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
-	rm -rf build dist demo.png docs/gallery docs/api/generated docs/sg_execution_times.rst
+	rm -rf build dist demo.png docs/gallery docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

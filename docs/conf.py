@@ -6,9 +6,12 @@ is built or when it is read. Warnings are errors, and a reference that leads now
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import metadata
 from pathlib import Path
+
+from sphinx.errors import ExtensionError
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
@@ -85,6 +88,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
+    "write_computation_times": False,  # a page that would fetch scripts
     "remove_config_comments": True,
     "abort_on_example_error": False,
     "only_warn_on_example_error": False,
@@ -137,6 +141,7 @@ copybutton_prompt_is_regexp = True
 
 def setup(app):
     app.connect("build-finished", _copy_mathjax)
+    app.connect("build-finished", _refuse_what_is_fetched)
     app.connect("autodoc-skip-member", _skip_inherited_from_elsewhere)
 
 
@@ -152,3 +157,14 @@ def _copy_mathjax(app, failure):
         target = Path(app.outdir, "_static", mathjax_path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(_MATHJAX.read_bytes())
+
+
+def _refuse_what_is_fetched(app, failure):
+    """A page that loads a script, a style or a picture from elsewhere does not work offline."""
+    if failure is not None or app.builder.format != "html":
+        return
+    remote = re.compile(r"""(?:src=|<link\b[^>]*?href=)["'](?:https?:)?//[^"']*""")
+    for page in sorted(Path(app.outdir).glob("**/*.html")):
+        found = remote.search(page.read_text())
+        if found is not None:
+            raise ExtensionError(f"{page.relative_to(app.outdir)} fetches something: {found[0]}")
