@@ -68,6 +68,11 @@ class ImageModel(OnStream):
 
         Both need the same basis or one that can be merged, and the same measurements of the
         start of their streams.
+
+        Parameters
+        ----------
+        other : the same kind of estimator
+            Neither of the two is changed.
         """
         self._view_exists()
         other._view_exists()

@@ -202,7 +202,13 @@ class KernelHebbianPCA(PaperMethod):
             return super().partial_fit(X, y, sample_weight)
 
     def learn_one(self, x: Any) -> Self:
-        """Learn one row: ``partial_fit`` without its overhead."""
+        """Learn one row: ``partial_fit`` without its overhead.
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+            The row.
+        """
         self._open()
         return super().learn_one(x)
 

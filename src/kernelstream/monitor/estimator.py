@@ -172,6 +172,12 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
 
         The first call is ``fit``. Later rows are learned whatever their score: no event, no
         quarantine. Use ``update_many`` for rows that may be faulty.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            The rows.
+        y : ignored
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
@@ -266,6 +272,11 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write monitor and adaptive state to a file: a loaded one goes on bit for bit.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
 
         Examples
         --------

@@ -117,6 +117,11 @@ class Records(list[Record]):
         """One field of all records.
 
         Fields of the drift are reached as ``"drift.overlap"``.
+
+        Parameters
+        ----------
+        name : str
+            The field, for example ``"index"``.
         """
         values: list[Any] = list(self)
         for part in name.split("."):

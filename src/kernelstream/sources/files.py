@@ -154,7 +154,13 @@ def _file(path: str, format: str | None) -> File:
 
 
 def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
-    """Path, bytes and time of change of each file: equal as long as nobody touched them."""
+    """Path, bytes and time of change of each file: equal as long as nobody touched them.
+
+    Parameters
+    ----------
+    files : list of File
+        Of a source.
+    """
     found = []
     for file in files:
         if file.is_stdin:

@@ -246,7 +246,15 @@ class Source:
         return self.blocks()
 
     def blocks(self, start: Position = BEGINNING, n_before: int = 0) -> Iterator[Block]:
-        """Blocks from a position on; ``n_before`` good rows count towards the limit already."""
+        """Blocks from a position on; ``n_before`` good rows count towards the limit already.
+
+        Parameters
+        ----------
+        start : Position
+            Where to begin.
+        n_before : int
+            Good rows before it.
+        """
         left = None if self.limit is None else self.limit - n_before
         for index in range(start.file, len(self.files)):
             if left is not None and left <= 0:
