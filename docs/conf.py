@@ -57,9 +57,16 @@ numpydoc_xref_param_type = False
 # parameters of the signature in its order with their types, sections in order and spelt right.
 numpydoc_validation_checks = {
     "GL03", "GL05", "GL06", "GL07", "GL08", "SS01", "SS03", "SS04",
-    "PR02", "PR04", "PR05", "PR10",
+    "PR01", "PR02", "PR04", "PR05", "PR10",
 }  # fmt: skip
-numpydoc_validation_exclude = {r"\.__"}
+# The protocols of parts and the values that they exchange are described in words: CONTRIBUTING.md.
+numpydoc_validation_exclude = {
+    r"\.__",
+    r"\.(Kernel|Euclidean|Basis|Span|Projection|Clock|Tracker|Moments|Preimage|Schedule)\b",
+    r"\.images\.patches\.",
+}
+# The fields of a value are its attributes, not the parameters of a call.
+numpydoc_validation_overrides = {"PR01": {r"(?s)\A(?!.*\n\s*Parameters\n).*\n\s*Attributes\n"}}
 nitpicky = True
 toc_object_entries_show_parents = "hide"
 
@@ -146,9 +153,10 @@ def setup(app):
 
 
 def _skip_inherited_from_elsewhere(app, what, name, member, skip, options):
-    """What scikit-learn's base classes bring is described there."""
+    """What the classes of scikit-learn and of Python bring is described there."""
     function = getattr(member, "fget", member)
-    module = getattr(function, "__module__", None) or "kernelstream"
+    owner = getattr(function, "__objclass__", function)  # of a method that is not in Python
+    module = getattr(owner, "__module__", None) or "kernelstream"
     return True if not module.startswith("kernelstream") else None
 
 

@@ -305,7 +305,13 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a monitor that was saved by :meth:`save`."""
+        """Read a monitor that was saved by :meth:`save`.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        """
         content = storage.load(path)
         if content.get("estimator") != cls.__name__:
             raise ValueError(f"{path} holds a {content.get('estimator')}, not a {cls.__name__}.")

@@ -57,7 +57,17 @@ class SourceError(ValueError):
 
 @dataclass(frozen=True)
 class File:
-    """One file of a source, or the standard input (``-``)."""
+    """One file of a source, or the standard input (``-``).
+
+    Attributes
+    ----------
+    path : str
+        Its path.
+    format : str or None
+        ``"csv"`` and so on; None where its first bytes have to tell.
+    compression : str or None
+        ``".gz"`` and so on.
+    """
 
     path: str
     format: str | None

@@ -19,7 +19,15 @@ from kernelstream.sources.readers import Batch, Reader, Reading, open_reader
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a source: so many rows of this file, bad ones included, have gone by."""
+    """A place in a source: so many rows of this file, bad ones included, have gone by.
+
+    Attributes
+    ----------
+    file : int
+        Number of the file in the source.
+    row : int
+        Rows of it that have gone by.
+    """
 
     file: int = 0
     row: int = 0
@@ -30,7 +38,21 @@ BEGINNING = Position()
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that cannot be learned, and where it stands (rows are counted from 1)."""
+    """A row that cannot be learned, and where it stands (rows are counted from 1).
+
+    Attributes
+    ----------
+    file : str
+        Name of the file.
+    row : int
+        Number of the row.
+    column : str or None
+        Name of the column, where one is to blame.
+    reason : str
+        What is wrong.
+    text : str
+        The row as it stands in the file, where that is text.
+    """
 
     file: str
     row: int
@@ -44,7 +66,13 @@ class BadRow:
 
 
 class BadRowError(SourceError):
-    """A bad row in a source that was to have none."""
+    """A bad row in a source that was to have none.
+
+    Parameters
+    ----------
+    bad : BadRow
+        The row.
+    """
 
     def __init__(self, bad: BadRow):
         super().__init__(
