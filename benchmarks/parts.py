@@ -213,9 +213,9 @@ TABLES = {
 
 
 def tables(few: bool = False) -> dict[str, list[Row]]:
-    """All tables; with ``few``, of 600 rows and timed once."""
+    """All tables; with ``few``, of 450 rows and timed once."""
     X, y = digits()
-    X, y = (X[:600], y[:600]) if few else (X, y)
+    X, y = (X[:450], y[:450]) if few else (X, y)
     with threadpool_limits(1):
         return {name: table(X, y, 1 if few else 5) for name, table in TABLES.items()}
 
