@@ -5,7 +5,8 @@ the library in code: `bases.Centroids`. On the site
 
 - a link to a file that a page includes leads to that page, a link to an example into the gallery,
   and a link to any other file is a download;
-- code that is a public name leads to its description.
+- code that is a public name leads to its description;
+- the mark ``<!-- claims -->`` becomes a table that counts the claims of all reproductions.
 """
 
 from __future__ import annotations
@@ -70,6 +71,24 @@ def pages_of_files(docs: Path) -> dict[str, str]:
             if PurePosixPath(shown).name == "README.md":
                 pages[PurePosixPath(shown).parent.as_posix()] = docname
     return pages
+
+
+def claims(reproductions: Path) -> str:
+    """How many claims of each paper were found to be the same, from the tables in the READMEs."""
+    lines = ["| paper | the same | different |", "|---|--:|--:|"]
+    for readme in sorted(reproductions.glob("*/README.md")):
+        rows = re.findall(r"^\|.*\| ([^|]*) \|$", readme.read_text(), re.MULTILINE)
+        same = sum(verdict.startswith("same") and verdict != "same?" for verdict in rows)
+        different = sum(verdict.startswith("**different**") for verdict in rows)
+        title = readme.read_text().splitlines()[0].removeprefix("# ").replace("*", "")
+        lines.append(f"| [{title}]({readme.parent.name}.md) | {same} | {different} |")
+    return "\n".join(lines)
+
+
+def count_claims(app: Any, docname: str, source: list[str]) -> None:
+    if "<!-- claims -->" in source[0]:
+        table = claims(Path(app.srcdir).parent / "reproductions")
+        source[0] = source[0].replace("<!-- claims -->", table)
 
 
 class RepositoryLinks(SphinxTransform):
@@ -144,5 +163,6 @@ def begin(app: Any) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", begin)
+    app.connect("source-read", count_claims)
     app.add_transform(RepositoryLinks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
