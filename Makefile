@@ -10,6 +10,7 @@ OUT     ?=
 BIN   := .venv/bin
 STAMP := .venv/.installed
 TORCH_STAMP := .venv/.installed-torch-$(TORCH)
+DOCS_STAMP  := .venv/.installed-docs
 
 # One BLAS thread for each test process: more would fight for the same cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -22,7 +23,7 @@ FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch bench reproduce clean
+.PHONY: help setup demo lint test test-all test-torch bench reproduce docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,7 +68,17 @@ bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnis
 reproduce: $(STAMP) ## the papers' experiments again; DATA=PATH is a folder with mnist.npz and so on
 	$(ONE_THREAD) $(BIN)/python -m reproductions $(if $(DATA),--data $(DATA))
 
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	@touch $@
+
+# Warnings are errors, also for references that lead nowhere. Nothing is fetched, and pages and
+# examples that did not change are not built again; docs/conf.py has the rest.
+docs: $(DOCS_STAMP) ## build the documentation; open build/docs/index.html
+	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -n -q \
+		-d build/doctrees docs build/docs
+
 clean: ## remove .venv, caches and everything built
 	rm -rf .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
-	rm -rf build dist demo.png
+	rm -rf build dist demo.png docs/gallery docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,15 +6,12 @@ A simulated stirred-tank reactor runs for two weeks. Its coolant slowly warms up
 which is no fault; then a heat exchanger fouls within hours, a feed valve sticks, and a thermometer
 dies. What do the charts show, and what does a person do?
 
-Run it with ``python examples/plot_monitor_reactor.py``: it prints the log of the control room and
-writes three pictures.
+``python examples/plot_monitor_reactor.py FOLDER`` prints the log of the control room and writes the
+three pictures into that folder.
 """
 
+import sys
 from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -120,15 +117,18 @@ for _, hour in data[3 * PER_DAY :].groupby(pd.Grouper(freq="h")):
 # operation has moved, seen from the first three days. T² sees less than the index; the crosses
 # mark where it saw nothing.
 
-out = Path("monitor_reactor")
-out.mkdir(exist_ok=True)
 axes = charts.control_charts(records, monitor)
 axes[0].set_title("Two weeks of a reactor", loc="left")
-axes[0].figure.savefig(out / "charts.png", dpi=130)
+pictures = {"charts.png": axes[0].figure}
+plt.show()
+
+# %%
+# What adaptation has followed:
 
 axes = charts.adaptation_chart(records)
 axes[0].figure.suptitle("Normal operation against the first three days")
-axes[0].figure.savefig(out / "adaptation.png", dpi=130)
+pictures["adaptation.png"] = axes[0].figure
+plt.show()
 
 # %%
 # The causes
@@ -141,8 +141,15 @@ figure, panels = plt.subplots(1, len(long), figsize=(4.5 * len(long), 3.2), layo
 for panel, event in zip(np.atleast_1d(panels), long, strict=True):
     charts.contribution_bars(monitor.event_contributions(event), ax=panel, most=5)
     panel.set_title(f"event {event.id}, {event.first_time[5:16]}", loc="left")
-figure.savefig(out / "causes.png", dpi=130)
+pictures["causes.png"] = figure
+plt.show()
 
 alarms = records.column("alarm")[: 3 * PER_DAY]  # before the first fault
 print(f"false alarms: {alarms.mean():.1%} of the rows before the first fault")
-print(f"drift: {monitor.drift_.largest_shift:.1f} deviations; pictures in {out}/")
+print(f"drift: {monitor.drift_.largest_shift:.1f} deviations")
+
+if len(sys.argv) > 1:
+    folder = Path(sys.argv[1])
+    folder.mkdir(exist_ok=True)
+    for name, figure in pictures.items():
+        figure.savefig(folder / name, dpi=130)

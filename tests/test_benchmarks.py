@@ -18,6 +18,7 @@ from sklearn.decomposition import KernelPCA
 
 from benchmarks import naive
 from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interleaved, within
+from benchmarks.parts import TABLES, markdown, put, tables
 from benchmarks.search import Search
 from benchmarks.systems import Problem, System
 from kernelstream import StreamingKernelPCA, bases, dual, kernels, schedules
@@ -87,6 +88,19 @@ def test_every_system_has_its_curves_and_pictures(run):
     assert len(facts["raw"]["methods"]) == 8
     for name in ("time-captured.png", "time-rows.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_tables_of_parts_are_whole_and_go_into_their_page():
+    marks = "<!-- {}: python -m benchmarks.parts -->\nold\n<!-- end -->\n"
+    page = "".join(map(marks.format, TABLES))
+    for name, rows in tables(few=True).items():
+        assert len(rows) > 5 and len({len(row) for row in rows}) == 1
+        captured = [float(row["captured"]) for row in rows if row.get("captured", "–") != "–"]
+        assert all(0.5 < share <= 1.001 for share in captured)
+        page = put(page, name, markdown(rows))
+    assert "old" not in page and page.count("| --- |") == len(TABLES)
+    with pytest.raises(ValueError, match="expected one"):
+        put(page, "no such table", "")
 
 
 # -- the instruments

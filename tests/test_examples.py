@@ -6,6 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -18,6 +19,8 @@ def decibels(output: str) -> dict[str, float]:
 
 
 def run(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plt.switch_backend("Agg")
+    monkeypatch.setattr(plt, "show", plt.close)
     monkeypatch.setattr(sys, "argv", [name, str(path)])
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert path.stat().st_size > 10_000

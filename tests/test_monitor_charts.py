@@ -210,9 +210,13 @@ def test_reproduction_on_made_up_runs(tmp_path: Path) -> None:
 def test_the_example_tells_its_story(tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "examples" / "plot_monitor_reactor.py"
     done = subprocess.run(
-        [sys.executable, str(script)],
+        [sys.executable, str(script), "monitor_reactor"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(script.parents[1] / "src")},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(script.parents[1] / "src"),
+            "MPLBACKEND": "Agg",
+        },
         capture_output=True,
         text=True,
         check=True,

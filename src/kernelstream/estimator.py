@@ -263,6 +263,11 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
 
         Trackers that learn row by row are up to date; the covariance tracker shows the components
         of the last finished block (``batch_size=1`` makes them current).
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+            The row.
         """
         self._view_exists()
         row = self._one(x)
@@ -325,6 +330,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
 
         Errors in feature space would always prefer the widest kernel; this one can choose between
         kernels in a grid search.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows.
+        y : ignored
         """
         rows = as_dense(self._queryable(X, prepared=False))
         difference = to_float64(self.inverse_transform(self.transform(rows))) - to_float64(rows)
@@ -440,7 +451,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
 
     @property
     def n_tamed_steps_(self) -> int:
-        """Steps of a Hebbian rule that had to be shortened (see :class:`trackers.Hebbian`)."""
+        """Steps of a Hebbian rule that were shortened: :class:`~kernelstream.trackers.Hebbian`."""
         self._view_exists()
         state = settled(self._model).state
         return int(getattr(state and state.tracker, "tamed", 0))

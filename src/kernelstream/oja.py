@@ -23,6 +23,15 @@ Rule = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 def hebb(w: np.ndarray, x: np.ndarray, eta: float) -> np.ndarray:
     """Plain Hebb: ``w + η y x``. The weights grow like ``exp(λ₁ t)``, without bound.
 
+    Parameters
+    ----------
+    w : array of shape (d,)
+        The weights.
+    x : array of shape (d,)
+        The input.
+    eta : float
+        The step.
+
     Examples
     --------
     >>> hebb(np.array([1.0, 0.0]), np.array([2.0, 1.0]), 0.1)
@@ -33,6 +42,15 @@ def hebb(w: np.ndarray, x: np.ndarray, eta: float) -> np.ndarray:
 
 def normalised(w: np.ndarray, x: np.ndarray, eta: float) -> np.ndarray:
     """Hebb's rule, then back to unit length (Oja 1982): the direction only.
+
+    Parameters
+    ----------
+    w : array of shape (d,)
+        The weights.
+    x : array of shape (d,)
+        The input.
+    eta : float
+        The step.
 
     Examples
     --------
@@ -49,6 +67,15 @@ def oja(w: np.ndarray, x: np.ndarray, eta: float) -> np.ndarray:
     For ``|w| = 1`` the norm in the denominator is ``1 + η y² + O(η²)``. The feedback ``−y w`` takes
     the place of the division, and drives any length to 1.
 
+    Parameters
+    ----------
+    w : array of shape (d,)
+        The weights.
+    x : array of shape (d,)
+        The input.
+    eta : float
+        The step.
+
     Examples
     --------
     >>> oja(np.array([1.0, 0.0]), np.array([2.0, 1.0]), 0.1)
@@ -64,6 +91,13 @@ def limited(rule: Rule, bound: float) -> Rule:
     The hard limit with which the notes meet condition 2 of the stability theorem: the weights stay
     in a compact set. With a bound above 1 it does not move the solution, ``|q₁| = 1``. It keeps
     plain Hebb finite as well, but that then ends in a corner of the box instead of at q₁.
+
+    Parameters
+    ----------
+    rule : callable
+        One of the rules above.
+    bound : float
+        Largest absolute weight.
 
     Examples
     --------
@@ -89,7 +123,8 @@ def learn(rule: Rule, X: np.ndarray, w: np.ndarray, schedule: Schedule) -> np.nd
     w : array of shape (d,)
         The start.
     schedule : Schedule
-        One step for all components (no :class:`schedules.Automatic`, which has one for each).
+        One step for all components (no :class:`~kernelstream.schedules.Automatic`, which has one
+        for each).
 
     Examples
     --------

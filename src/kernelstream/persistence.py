@@ -30,6 +30,11 @@ class OnStream(BaseEstimator):
         """Write the model to a file: data only, checksummed, wholly or not at all.
 
         A loaded model goes on learning bit for bit as this one would.
+
+        Parameters
+        ----------
+        path : path-like
+            The file; one that is there stays until the new one is whole.
         """
         storage.save(path, self._content())
 
@@ -52,7 +57,15 @@ class OnStream(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
-        """Read a model that was saved by :meth:`save`; ``device`` as in :func:`load`."""
+        """Read a model that was saved by :meth:`save`; ``device`` as in :func:`load`.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        device : None, str or torch.device
+            Where the model goes on.
+        """
         model = load(path, device)
         if not isinstance(model, cls):
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")

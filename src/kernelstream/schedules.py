@@ -66,6 +66,11 @@ class Schedule(Part):
 class Constant(Schedule):
     """The same step always: η.
 
+    Parameters
+    ----------
+    eta : float
+        The step.
+
     Examples
     --------
     >>> Constant(0.1).steps(1, 3)
@@ -84,6 +89,13 @@ class Constant(Schedule):
 class InverseTime(Schedule):
     """η₀ / t: the classical choice, exact for a mean, slow once t is large.
 
+    Parameters
+    ----------
+    eta0 : float
+        The first step, η₀.
+    floor : float
+        Least step: with one above 0 the components go on following the rows.
+
     Examples
     --------
     >>> InverseTime(1.0).steps(1, 4)
@@ -100,6 +112,15 @@ class InverseTime(Schedule):
 
 class SearchThenConverge(Schedule):
     """η₀ / (1 + t/τ): constant while t < τ, then falling like 1/t (Honeine, section 5.1).
+
+    Parameters
+    ----------
+    eta0 : float
+        The first step, η₀.
+    tau : float
+        Rows after which steps begin to fall, τ.
+    floor : float
+        Least step: with one above 0 the components go on following the rows.
 
     Examples
     --------
@@ -123,6 +144,15 @@ class EigenvalueAnnealed(Schedule):
     analysis", JMLR 8, 2007): a component of small variance needs a larger step to move as fast as
     the first. λ is estimated along the stream. Unlike :class:`Automatic` it has η₀ and τ to tune,
     η₀ in units of 1/k(x, x).
+
+    Parameters
+    ----------
+    eta0 : float
+        The first step, η₀.
+    tau : float
+        Rows after which steps begin to fall, τ.
+    floor : float
+        Least step: with one above 0 the components go on following the rows.
 
     Examples
     --------
@@ -203,6 +233,11 @@ class Automatic(Schedule):
 
 def resolve(spec: Any) -> Schedule:
     """The schedule that ``"auto"``, a number (a constant step) or an object stands for.
+
+    Parameters
+    ----------
+    spec : "auto", float or Schedule
+        What was given.
 
     Examples
     --------

@@ -43,6 +43,11 @@ NAMES: dict[str, type[Basis]] = {
 def resolve(spec: Any) -> Basis:
     """The basis that a name, a number of centroids or a basis object stands for.
 
+    Parameters
+    ----------
+    spec : str, int or Basis
+        What was given.
+
     Examples
     --------
     >>> resolve(300)

@@ -16,8 +16,8 @@ class Everything(Growing):
 
     The model is then exact kernel PCA of all rows seen: the same as
     ``sklearn.decomposition.KernelPCA``, reached one row at a time. Memory grows with the square of
-    the number of independent rows. With :class:`trackers.Hebbian` it is the growing expansion of
-    Kim et al. (2003, appendix A).
+    the number of independent rows. With :class:`~kernelstream.trackers.Hebbian` it is the growing
+    expansion of Kim et al. (2003, appendix A).
 
     Parameters
     ----------

@@ -21,9 +21,9 @@ from kernelstream.wiener import Wiener
 class ImageModel(OnStream):
     """An estimator that turns images into rows of a stream, and what it learned into images.
 
-    Rows are folded with the exact covariance, as in :class:`StreamingKernelPCA`: the same images
-    in the same order give the same model, bit for bit, however they are cut into calls, and a
-    query changes nothing.
+    Rows are folded with the exact covariance, as in
+    :class:`~kernelstream.StreamingKernelPCA`: the same images in the same order give the same
+    model, bit for bit, however they are cut into calls, and a query changes nothing.
     """
 
     n_features_in_: int
@@ -68,6 +68,11 @@ class ImageModel(OnStream):
 
         Both need the same basis or one that can be merged, and the same measurements of the
         start of their streams.
+
+        Parameters
+        ----------
+        other : the same kind of estimator
+            Neither of the two is changed.
         """
         self._view_exists()
         other._view_exists()

@@ -22,6 +22,11 @@ def pillow() -> Any:
 def read(path: str | os.PathLike[str]) -> np.ndarray:
     """An image file as 8-bit pixels, (height, width) or (height, width, 3).
 
+    Parameters
+    ----------
+    path : path-like
+        The file, in any format that Pillow reads.
+
     Examples
     --------
     >>> import os, tempfile
@@ -38,12 +43,26 @@ def read(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def write(path: str | os.PathLike[str], image: np.ndarray) -> None:
-    """Write pixels to a file whose name says the format; floats are taken as [0, 1]."""
+    """Write pixels to a file whose name says the format; floats are taken as [0, 1].
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    image : array of shape (height, width) or (height, width, 3)
+        Bytes, or floats.
+    """
     pillow().fromarray(as_bytes(image)).save(path)
 
 
 def as_bytes(image: np.ndarray) -> np.ndarray:
-    """Pixels as 8-bit numbers; floats in [0, 1] are scaled, rounded and cut."""
+    """Pixels as 8-bit numbers; floats in [0, 1] are scaled, rounded and cut.
+
+    Parameters
+    ----------
+    image : array
+        Pixels.
+    """
     if image.dtype == np.uint8:
         return image
     return np.clip(np.rint(np.asarray(image, dtype=float) * 255.0), 0, 255).astype(np.uint8)
@@ -51,6 +70,13 @@ def as_bytes(image: np.ndarray) -> np.ndarray:
 
 def resized(image: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """A grey image of floats in another size: bicubic, with antialiasing when it shrinks.
+
+    Parameters
+    ----------
+    image : array of shape (height, width)
+        Floats.
+    shape : tuple of int
+        The new height and width.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class PatchReconstructor(ImageModel):
     n_components : int
         Components to project on.
     kernel : str, Kernel or callable
-        As in :class:`StreamingKernelPCA`.
+        As in :class:`~kernelstream.StreamingKernelPCA`.
     gamma : float, str or None
         Width of a kernel given by name, for pixels in [0, 1].
     basis : str, int or Basis

@@ -32,7 +32,7 @@ class SuperResolver(ImageModel):
     """Enlarge images with the detail that images of the same kind have, learned in one pass.
 
     High-resolution images are shrunk; from each 5×5 patch of the small image, ridge regression on
-    kernel features (:class:`kernelstream.images.features.PatchFeatures`) learns what bicubic
+    kernel features (``images.features.PatchFeatures``) learns what bicubic
     interpolation misses on the pixel and its eight neighbours. Predicted blocks overlap and are
     averaged. The result is corrected so that it shrinks to the image that was given.
 

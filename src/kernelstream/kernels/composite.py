@@ -63,6 +63,11 @@ class Pair(Kernel):
 class Sum(Pair):
     """``left + right``: the features of both, side by side.
 
+    Parameters
+    ----------
+    left, right : Kernel
+        The two; ``left__gamma`` reaches a parameter.
+
     Examples
     --------
     >>> from kernelstream.kernels import Linear, RBF
@@ -87,6 +92,11 @@ class Sum(Pair):
 
 class Product(Pair):
     """``left * right``: all products of a feature of one and a feature of the other.
+
+    Parameters
+    ----------
+    left, right : Kernel
+        The two; ``left__gamma`` reaches a parameter.
 
     Examples
     --------

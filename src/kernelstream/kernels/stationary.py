@@ -102,15 +102,15 @@ class Euclidean(Stationary):
         return float(namespace_of(norms).max(norms)) if norms.shape[0] else 0.0
 
     def slope(self) -> float:
-        """Largest |dk/d|x−y|²|; infinite for a kernel with a kink at zero."""
+        """Largest ``|dk/d|x−y|²|``; infinite for a kernel with a kink at zero."""
         return self.resolution
 
     def rounding(self, extent: float, d: int) -> float:
-        """The squared distance t is off by (d+4) u (|x| + |y|)² ≤ (d+4) u (6|y|² + 3t).
+        """The squared distance t is off by ``(d+4) u (|x| + |y|)² ≤ (d+4) u (6|y|² + 3t)``.
 
-        That is since |x| ≤ |y| + √t: a row far from all points has a large t and a kernel that is
-        flat there. The slope |k'| multiplies the first part. It falls with t (the kernel is a
-        mixture of Gaussians), so t |k'(t)| ≤ k(0) = 1 bounds the second.
+        That is since ``|x| ≤ |y| + √t``: a row far from all points has a large t and a kernel that
+        is flat there. The slope ``|k'|`` multiplies the first part. It falls with t (the kernel is
+        a mixture of Gaussians), so ``t |k'(t)| ≤ k(0) = 1`` bounds the second.
         """
         far = 4.0 + 3.0 * (d + 4)
         near = 6.0 * (d + 4) * extent
@@ -193,7 +193,7 @@ class Exponential(Euclidean):
 
     Notes
     -----
-    The square root turns the rounding of ``|x − y|²`` into an error of about 1e-8 |x| in the
+    The square root turns the rounding of ``|x − y|²`` into an error of about ``1e-8 |x|`` in the
     distance of rows that nearly coincide. Distances are therefore computed in float64, whatever
     the dtype of the rows.
 

@@ -42,8 +42,8 @@ class KernelHebbianPCA(PaperMethod):
     ----------
     n_components : int
         Number of components.
-    kernel, gamma, center, preimage, random_state, verbose
-        As in :class:`StreamingKernelPCA`.
+    kernel, gamma, center, preimage, random_state, verbose : object
+        As in :class:`~kernelstream.StreamingKernelPCA`.
     schedule : "auto", float or Schedule
         Step sizes. ``"auto"`` needs no tuning; a number is a constant step; see
         :mod:`kernelstream.schedules`. To follow a distribution that moves, let ``partial_fit``'s
@@ -202,7 +202,13 @@ class KernelHebbianPCA(PaperMethod):
             return super().partial_fit(X, y, sample_weight)
 
     def learn_one(self, x: Any) -> Self:
-        """Learn one row: ``partial_fit`` without its overhead."""
+        """Learn one row: ``partial_fit`` without its overhead.
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+            The row.
+        """
         self._open()
         return super().learn_one(x)
 

@@ -172,6 +172,12 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
 
         The first call is ``fit``. Later rows are learned whatever their score: no event, no
         quarantine. Use ``update_many`` for rows that may be faulty.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            The rows.
+        y : ignored
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
@@ -231,7 +237,7 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         Returns
         -------
         Records
-            A list of :class:`Record` that can become a DataFrame.
+            A list of :class:`~kernelstream.monitor.Record` that can become a DataFrame.
         """
         self._known()
         rows = self._validated(X, reset=False)
@@ -267,6 +273,11 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write monitor and adaptive state to a file: a loaded one goes on bit for bit.
 
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
         Examples
         --------
         >>> import numpy as np, os, tempfile
@@ -294,7 +305,13 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a monitor that was saved by :meth:`save`."""
+        """Read a monitor that was saved by :meth:`save`.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        """
         content = storage.load(path)
         if content.get("estimator") != cls.__name__:
             raise ValueError(f"{path} holds a {content.get('estimator')}, not a {cls.__name__}.")

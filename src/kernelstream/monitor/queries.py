@@ -34,11 +34,23 @@ class MonitorQueries(MonitorAttributes):
         return -self._scores(X).log_index
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score above the limit: negative for rows that raise an alarm."""
+        """Score above the limit: negative for rows that raise an alarm.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            The rows; with lags one consecutive run.
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """1 for normal rows, −1 for those over the limit of the index."""
+        """1 for normal rows, −1 for those over the limit of the index.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            The rows; with lags one consecutive run.
+        """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def contributions(self, X: Any, average: bool = True) -> Any:
@@ -75,13 +87,25 @@ class MonitorQueries(MonitorAttributes):
         return parts[0] if average else parts
 
     def event_contributions(self, event: Event) -> Contributions:
-        """The variables behind an event of ``events_`` or ``event_``, averaged over its rows."""
+        """The variables behind an event of ``events_`` or ``event_``, averaged over its rows.
+
+        Parameters
+        ----------
+        event : Event
+            One of this monitor's.
+        """
         if event.values is not None and event.sizes is not None:
             return Contributions(self._names(), event.values, event.sizes)
         return explained(self._known(), [event.mean_slope], self._names())[0]
 
     def component_scores(self, X: Any) -> np.ndarray:
-        """Scores on the principal components of normal operation, for a score plot."""
+        """Scores on the principal components of normal operation, for a score plot.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            The rows; with lags one consecutive run.
+        """
         state = self._known()
         index = state.normal.index
         Z = index.coordinates(

@@ -76,7 +76,13 @@ class Record:
     contributions: Contributions | None
 
     def same_as(self, other: Record) -> bool:
-        """Whether two records agree in everything, bit for bit."""
+        """Whether two records agree in everything, bit for bit.
+
+        Parameters
+        ----------
+        other : Record
+            Another record.
+        """
         return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
 
@@ -90,6 +96,11 @@ def _same(a: Any, b: Any) -> bool:
 
 class Records(list[Record]):
     """Records in the order of their rows: a list, with columns.
+
+    Parameters
+    ----------
+    iterable : iterable of Record
+        As for a list.
 
     Examples
     --------
@@ -117,6 +128,11 @@ class Records(list[Record]):
         """One field of all records.
 
         Fields of the drift are reached as ``"drift.overlap"``.
+
+        Parameters
+        ----------
+        name : str
+            The field, for example ``"index"``.
         """
         values: list[Any] = list(self)
         for part in name.split("."):

@@ -92,7 +92,13 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
 
 
 def learns_from_rows(method: Preimage) -> bool:
-    """Whether a model has to accumulate the moments of its rows for this method."""
+    """Whether a model has to accumulate the moments of its rows for this method.
+
+    Parameters
+    ----------
+    method : Preimage
+        The method.
+    """
     return isinstance(method, Ridge) and method.source == "rows"
 
 

@@ -118,7 +118,7 @@ class Preimage(Part):
 
         Parameters
         ----------
-        kernel, points, coefficients, start
+        kernel, points, coefficients, start : object
             As in :meth:`solve`.
 
         Returns

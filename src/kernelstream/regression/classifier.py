@@ -187,7 +187,13 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         return self.partial_fit(np.asarray(x)[None, :], None if y is None else np.asarray([y]))
 
     def decision_function(self, X: Any) -> Array:
-        """Predicted columns, (n, n_classes); for two classes the second less the first, (n,)."""
+        """Predicted columns, (n, n_classes); for two classes the second less the first, (n,).
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows.
+        """
         found = self._predicted(X)
         return found[:, 1] - found[:, 0] if len(self.classes_) == 2 else found
 
@@ -206,7 +212,13 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         return self.classes_[to_host(namespace_of(found).argmax(found, axis=1))]
 
     def merge(self, other: StreamingKernelPCA) -> Self:
-        """A new model of the rows that both have seen; both have to know the same classes."""
+        """A new model of the rows that both have seen; both have to know the same classes.
+
+        Parameters
+        ----------
+        other : the same kind of estimator
+            Neither of the two is changed.
+        """
         theirs = getattr(other, "classes_", ())
         if not np.array_equal(self.classes_, theirs):
             raise ValueError(

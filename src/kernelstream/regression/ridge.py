@@ -185,7 +185,13 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         return found[:, 0] if self._flat else found
 
     def merge(self, other: StreamingKernelPCA) -> Self:
-        """A new model of the rows that both have seen, with the parameters of this one."""
+        """A new model of the rows that both have seen, with the parameters of this one.
+
+        Parameters
+        ----------
+        other : the same kind of estimator
+            Neither of the two is changed.
+        """
         model = super().merge(other)
         model._flat = self._flat
         return model

@@ -48,6 +48,15 @@ def observe(
 ) -> Observed:
     """Look at blocks of rows (with labels, or None) once, in bounded memory.
 
+    Parameters
+    ----------
+    model : StreamingKernelPCA
+        A fitted model.
+    blocks : iterable of (rows, labels)
+        Labels are a list, or None.
+    seed : int
+        Of the sample of rows that is kept.
+
     Examples
     --------
     >>> import numpy as np

@@ -57,7 +57,17 @@ class SourceError(ValueError):
 
 @dataclass(frozen=True)
 class File:
-    """One file of a source, or the standard input (``-``)."""
+    """One file of a source, or the standard input (``-``).
+
+    Attributes
+    ----------
+    path : str
+        Its path.
+    format : str or None
+        ``"csv"`` and so on; None where its first bytes have to tell.
+    compression : str or None
+        ``".gz"`` and so on.
+    """
 
     path: str
     format: str | None
@@ -154,7 +164,13 @@ def _file(path: str, format: str | None) -> File:
 
 
 def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
-    """Path, bytes and time of change of each file: equal as long as nobody touched them."""
+    """Path, bytes and time of change of each file: equal as long as nobody touched them.
+
+    Parameters
+    ----------
+    files : list of File
+        Of a source.
+    """
     found = []
     for file in files:
         if file.is_stdin:

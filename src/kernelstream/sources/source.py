@@ -19,7 +19,15 @@ from kernelstream.sources.readers import Batch, Reader, Reading, open_reader
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a source: so many rows of this file, bad ones included, have gone by."""
+    """A place in a source: so many rows of this file, bad ones included, have gone by.
+
+    Attributes
+    ----------
+    file : int
+        Number of the file in the source.
+    row : int
+        Rows of it that have gone by.
+    """
 
     file: int = 0
     row: int = 0
@@ -30,7 +38,21 @@ BEGINNING = Position()
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that cannot be learned, and where it stands (rows are counted from 1)."""
+    """A row that cannot be learned, and where it stands (rows are counted from 1).
+
+    Attributes
+    ----------
+    file : str
+        Name of the file.
+    row : int
+        Number of the row.
+    column : str or None
+        Name of the column, where one is to blame.
+    reason : str
+        What is wrong.
+    text : str
+        The row as it stands in the file, where that is text.
+    """
 
     file: str
     row: int
@@ -44,7 +66,13 @@ class BadRow:
 
 
 class BadRowError(SourceError):
-    """A bad row in a source that was to have none."""
+    """A bad row in a source that was to have none.
+
+    Parameters
+    ----------
+    bad : BadRow
+        The row.
+    """
 
     def __init__(self, bad: BadRow):
         super().__init__(
@@ -115,7 +143,7 @@ class Source:
         first bytes do not tell.
     array : str, optional
         Name of the array in ``.npz`` archives.
-    delimiter, header
+    delimiter, header : str and bool, optional
         Of CSV files; by default what the first line has of ``, ; tab |``, in this order, and a
         header where the first line is not all numbers.
     dtype : "auto", "float32" or "float64"
@@ -246,7 +274,15 @@ class Source:
         return self.blocks()
 
     def blocks(self, start: Position = BEGINNING, n_before: int = 0) -> Iterator[Block]:
-        """Blocks from a position on; ``n_before`` good rows count towards the limit already."""
+        """Blocks from a position on; ``n_before`` good rows count towards the limit already.
+
+        Parameters
+        ----------
+        start : Position
+            Where to begin.
+        n_before : int
+            Good rows before it.
+        """
         left = None if self.limit is None else self.limit - n_before
         for index in range(start.file, len(self.files)):
             if left is not None and left <= 0:

@@ -39,6 +39,11 @@ NAMES: dict[str, type[Tracker]] = {
 def resolve(spec: Any) -> Tracker:
     """The tracker that a name or a tracker object stands for.
 
+    Parameters
+    ----------
+    spec : str or Tracker
+        What was given.
+
     Examples
     --------
     >>> resolve("covariance")

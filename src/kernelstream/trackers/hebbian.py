@@ -56,7 +56,8 @@ class Hebbian(Tracker):
     Parameters
     ----------
     schedule : Schedule, "auto" or float
-        Step sizes; ``"auto"`` is :class:`schedules.Automatic`, a number a constant step.
+        Step sizes; ``"auto"`` is :class:`~kernelstream.schedules.Automatic`, a number a constant
+        step.
     forgetting : float
         Forgetting of the running mean (1: the mean of all rows).
     spread : bool

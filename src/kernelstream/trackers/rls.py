@@ -59,7 +59,7 @@ class RLS(Weighted):
 
     Notes
     -----
-    Q[0] is not given in the paper. Here it is diagonal with 1/|z|² of the row that starts each
+    Q[0] is not given in the paper. Here it is diagonal with ``1/|z|²`` of the row that starts each
     component: the identity for kernels of unit norm, and right for any scale of others. Where
     outputs vanish for long, Q would grow like β^{−t}; it stops at 10⁸ times its start. A component
     that Gram–Schmidt finds to be a combination of the earlier ones starts again with the next row
