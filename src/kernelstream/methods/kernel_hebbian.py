@@ -203,7 +203,8 @@ class KernelHebbianPCA(PaperMethod):
 
     def learn_one(self, x: Any) -> Self:
         """Learn one row: ``partial_fit`` without its overhead."""
-        self._open()
+        if self._inbox is None:  # else a stream is under way
+            self._open()
         return super().learn_one(x)
 
     def _open(self) -> None:
