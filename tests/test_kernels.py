@@ -293,6 +293,37 @@ def test_of_scaled_distances_shares_the_product() -> None:
 # --- precision and range ---------------------------------------------------------------------
 
 
+@every_kernel
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_prepared_points_are_the_points(kernel: Kernel, dtype: Any, offset: float) -> None:
+    """Far from the origin too, where distances need the shift."""
+    if offset and not isinstance(kernel, Euclidean):
+        pytest.skip("no distances by a product")
+    X, Y = (rows(n, seed=n).astype(dtype) + dtype(offset) for n in (9, 30))
+    X[4] = Y[7]
+    kernel = kernel.fix(X)
+    prepared = kernel.prepared(Y)
+    assert isinstance(kernel, Euclidean) == (prepared is not Y)
+    expected = kernel.block(X.astype(float), Y.astype(float))
+    tol = (2e-5 if dtype is np.float32 else 1e-12) * max(np.abs(expected).max(), 1.0)
+    for cut in (slice(None), slice(0, 11)):
+        K = kernel.block(X, prepared[cut, :])
+        assert K.dtype == dtype
+        # The kinks of the Matérn and exponential kernels take the root of the rounding.
+        atol = max(tol, 1e-6) if isinstance(kernel, Exponential | Matern) else tol
+        np.testing.assert_allclose(K, expected[:, cut], rtol=0, atol=atol)
+
+
+def test_a_kernel_with_a_block_of_its_own_gets_plain_points() -> None:
+    class Halved(RBF):
+        def block(self, X: Any, Y: Any) -> Any:
+            return super().block(X / 2, Y / 2)
+
+    Y = rows(5)
+    assert Halved(0.3).prepared(Y) is Y
+
+
 @pytest.mark.parametrize("offset", [0.0, 3.0, 1e3, 1e6])
 def test_an_offset_costs_no_accuracy(offset: float) -> None:
     X, Y = rows(50) + offset, rows(20, seed=1) + offset

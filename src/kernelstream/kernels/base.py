@@ -114,6 +114,14 @@ class Kernel(Part):
         """
         raise NotImplementedError
 
+    def prepared(self, Y: Array) -> Any:
+        """Points that ``block`` will meet again and again, in the form that suits it best.
+
+        The points themselves, where nothing of the work is theirs alone. What is returned can be
+        cut, ``[:m, :]``, as points can.
+        """
+        return Y
+
     def diag(self, X: Array) -> Array:
         """``k(x_i, x_i)`` of every row, in the dtype of X, without the matrix."""
         raise NotImplementedError
