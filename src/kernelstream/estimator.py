@@ -34,7 +34,6 @@ from kernelstream.backends.arrays import (
 from kernelstream.backends.devices import checked_device, placed, preferred_rows
 from kernelstream.blocks import advance, caught_up, learn_all, settled, view, view_of_blocks
 from kernelstream.certificate import Certificate, certify
-from kernelstream.export import to_sklearn
 from kernelstream.inbox import opened
 from kernelstream.merge import merged
 from kernelstream.model import Model, Parts, moved
@@ -378,6 +377,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
 
     def to_sklearn(self) -> Any:
         """A fitted ``sklearn.decomposition.KernelPCA`` with the same scores."""
+        # Imported here: KernelPCA brings a tenth of a second of modules that few will need.
+        from kernelstream.export import to_sklearn
+
         return to_sklearn(self._view(), self._standard(), self.n_features_in_)
 
     # -- attributes of the contract

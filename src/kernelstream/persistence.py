@@ -151,8 +151,7 @@ def from_content(content: dict[str, Any], path: str | os.PathLike[str], device: 
     """The estimator in the content of a model file; ``path`` is for the error message."""
     try:
         name = content["estimator"]
-        if name != "StreamingKernelPCA":
-            storage.import_late()
+        storage.import_estimator(name)
         if name in storage.READERS:
             return storage.READERS[name](content)
         family: dict[str, Any] = {c.__name__: c for c in descendants(OnStream)}
