@@ -57,8 +57,15 @@ def test_rows_gather_where_they_can() -> None:
     value = plain._inbox
     one_by_one(plain, X[10:40])
     assert plain._inbox is value
-    unbounded = one_by_one(model(kernel=kernels.Linear()).partial_fit(X[:5]), X[5:10])
-    assert unbounded._inbox is None  # every energy is looked at
+    unknown = kernels.FromCallable(lambda X, Y: X @ Y.T)
+    for kernel, found in (
+        (kernels.Linear(), True),
+        (kernels.Polynomial(degree=3, gamma=0.5) + kernels.Constant(2.0), True),
+        (unknown, False),  # every energy is looked at
+        (unknown * kernels.RBF(0.1), False),
+    ):
+        stream = one_by_one(model(kernel=kernel).partial_fit(X[:5]), X[5:10])
+        assert (stream._inbox is not None) == found
     assert plain.partial_fit(X[40:41])._inbox is None
 
 
@@ -158,6 +165,22 @@ def test_a_block_that_fails_leaves_the_rows_that_wait(monkeypatch: pytest.Monkey
             assert stream._inbox is waiting and to_bytes(stream) == before
     one_by_one(stream, X[99:])
     assert to_bytes(stream) == to_bytes(model().partial_fit(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_large_energies(dtype: Any) -> None:
+    """A row that the kernel can take may wait, however large; one that it cannot may not."""
+    X = (rows(60) * 3.0).astype(dtype)
+    kernel = kernels.Polynomial(degree=3, gamma=1.0)
+    largest = float(np.finfo(dtype).max) ** (1 / 6) / np.sqrt(D)  # (γ|x|²)³ is about to overflow
+    X[33] = 0.5 * largest
+    options: dict[str, Any] = dict(kernel=kernel, center=False)
+    stream = one_by_one(model(100, **options).partial_fit(X[:20]), X[20:])
+    assert to_bytes(stream) == to_bytes(model(100, **options).partial_fit(X))
+    before = to_bytes(stream)
+    with pytest.raises(ValueError, match="not finite"):
+        stream.learn_one(np.full(D, 2.0 * largest, dtype))
+    assert to_bytes(stream) == before
 
 
 def test_the_start_of_a_stream() -> None:

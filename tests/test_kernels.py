@@ -260,6 +260,19 @@ def test_which_kernels_have_unit_norm() -> None:
         assert not kernel.unit_norm, kernel
 
 
+@every_kernel
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+def test_no_energy_is_above_its_limit(kernel: Kernel, scale: float) -> None:
+    X = scale * rows(50)
+    kernel = kernel.fix(X)
+    largest = np.abs(kernel.diag(X)).max()
+    limit = kernel.energy_limit(float(np.sum(X**2, axis=1).max()))
+    assert largest <= limit * (1 + 1e-12)
+    if isinstance(kernel, FromCallable):
+        assert limit == math.inf
+    assert kernel.energy_limit(1e308) >= limit
+
+
 def test_cosine_of_a_row_of_zeros_is_zero() -> None:
     X = np.array([[0.0, 0.0], [3.0, 4.0]])
     assert np.array_equal(Cosine()(X), [[0.0, 0.0], [0.0, 1.0]])

@@ -8,6 +8,7 @@ that was handed out stays as it is while more rows come.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from kernelstream.blocks import rows_to_decision
 from kernelstream.model import Model, Waiting
 
 MOST_ROWS = 1024  # in a buffer: a block of a device may have many more
+LEAST_NORM = 1.0  # a kernel that is not known to be finite there is not known at all
 
 
 class Inbox:
@@ -32,6 +34,8 @@ class Inbox:
         Width of a row as users give it.
     room : int
         Rows that may come before something has to be decided.
+    limit : float
+        Rows whose squared norm is below it need no further look.
     """
 
     __slots__ = (
@@ -46,7 +50,7 @@ class Inbox:
         "_shown",
     )
 
-    def __init__(self, base: Model, n_features: int, room: int):
+    def __init__(self, base: Model, n_features: int, room: int, limit: float):
         self._base = base
         self._dtype = np.dtype(base.dtype)
         self._shape = (n_features,)
@@ -54,10 +58,9 @@ class Inbox:
         self._rows = np.empty((self._room, n_features), self._dtype)
         self._count = 0
         self._shown = (0, base)
-        # As in validation.summable: squared distances have to be finite in the type of the rows.
-        # BLAS itself, for NumPy's product takes its time to warn of an overflow.
+        self._limit = limit
+        # BLAS itself, for NumPy's product takes its time to warn of an overflow
         self._dot = scipy.linalg.get_blas_funcs("dot", dtype=self._dtype)
-        self._limit = float(np.finfo(self._dtype).max) / 4.0
 
     def put(self, x: Any) -> bool:
         """Keep a copy of a row, if it is one of the usual kind and there is room.
@@ -97,13 +100,33 @@ class Inbox:
 def opened(model: Model, n_features: int) -> Inbox | None:
     """An inbox for a stream that goes on row by row; None where every row has to be looked at.
 
-    A kernel that is not bounded may overflow on a row that waits, and has to see it first. Rows of
-    the host don't wait for a model that lives elsewhere, unless it sends for them.
+    Rows of the host don't wait for a model that lives elsewhere, unless it sends for them.
     """
-    if not model.parts.kernel.unit_norm or not model.n_rows or model.waiting.targets:
+    room = rows_to_decision(model) - 1
+    if room < 1 or not model.n_rows or model.waiting.targets:
         return None
     held = model.waiting.rows[0] if model.state is None else model.state.moments.total
-    room = rows_to_decision(model) - 1
-    if room < 1 or (is_foreign(held) and model.device is None):
+    if is_foreign(held) and model.device is None:
         return None
-    return Inbox(model, n_features, room)
+    limit = safe_norm(model)
+    return None if limit is None else Inbox(model, n_features, room, limit)
+
+
+def safe_norm(model: Model) -> float | None:
+    """A squared norm below which a row is as good as looked at; None where none is known.
+
+    Squared distances have to be finite in the type of the rows (``validation.summable``), and so
+    has the energy (``blocks.kept``), of the row as the kernel sees it.
+    """
+    largest = float(np.finfo(model.dtype).max) / 4.0
+    kernel = model.parts.kernel
+    if kernel.unit_norm:
+        return largest
+    if model.standardise or model.standard is not None or model.reduction or not kernel.fixed:
+        return None
+    if not kernel.energy_limit(LEAST_NORM) < largest:
+        return None
+    limit = largest
+    while not kernel.energy_limit(limit) < largest:  # a power of the norm, as a rule
+        limit = max(math.sqrt(limit), LEAST_NORM)
+    return limit

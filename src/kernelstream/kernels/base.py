@@ -126,6 +126,13 @@ class Kernel(Part):
         """``k(x_i, x_i)`` of every row, in the dtype of X, without the matrix."""
         raise NotImplementedError
 
+    def energy_limit(self, norm: float) -> float:
+        """A number that ``|k(x, x)|`` does not exceed while ``|x|² ≤ norm``; infinite if unknown.
+
+        Rows below it need no look at their energy before they wait for their block.
+        """
+        return 1.0 if self.unit_norm else math.inf
+
     def gram(self, Y: Array) -> Array:
         """``k(y_i, y_j)`` in float64, exactly symmetric, with exactly ``diag(Y)`` inside."""
         Y = to_float64(Y)
