@@ -71,6 +71,43 @@ def test_weights_equal_the_loop(batch_size: int) -> None:
     np.testing.assert_allclose(state.A, A, rtol=0, atol=1e-10 * np.abs(A).max())
 
 
+KEPT: list[kernels.Kernel] = [
+    kernels.RBF(gamma=2.0),
+    kernels.Matern(1.5, 0.7),
+    kernels.Laplacian(gamma=1.0),
+    kernels.Polynomial(degree=3, gamma=1.0),
+    kernels.Sigmoid(gamma=0.1, coef0=0.3),  # nobody promises that it is positive semidefinite
+    kernels.FromCallable(lambda X, Y: (X @ Y.T) ** 2),
+]
+
+
+@pytest.mark.parametrize("kernel", KEPT, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("batch_size", [1, 7, 50, 64])
+def test_the_matrix_that_is_kept_is_the_kernel_matrix(
+    kernel: kernels.Kernel, batch_size: int
+) -> None:
+    X = rows(50) + 3.0
+    data = dual.FiniteSet(kernel, X, batch_size=batch_size)
+    expected = kernel.block(X, X)
+    assert data.matrix is not None
+    np.testing.assert_allclose(data.matrix, expected, rtol=0, atol=1e-12 * expected.max())
+    A = np.random.default_rng(0).normal(size=(3, 50))
+    anew = dual.FiniteSet(kernel, X, batch_size=batch_size, cache_bytes=0)
+    for measured in (data, anew):
+        product, means = measured.measured(A)
+        np.testing.assert_allclose(product, A @ expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(means.column, expected.mean(axis=0), rtol=1e-12)
+
+
+def test_an_epoch_leaves_the_coefficients_it_was_given() -> None:
+    data = dual.FiniteSet(kernels.RBF(gamma=2.0), rows(40), batch_size=9)
+    start, means = dual.begin(data, 3, 0)
+    A, variances = start.A.copy(), start.variances.copy()
+    dual.sample_epoch(data, means, start, schedules.Constant(0.1), np.arange(40))
+    np.testing.assert_array_equal(start.A, A)
+    np.testing.assert_array_equal(start.variances, variances)
+
+
 @pytest.mark.parametrize("cache_bytes", [0, 2**30])
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_matrix])
 def test_cache_and_sparse_rows_change_nothing(cache_bytes: int, make: Any) -> None:

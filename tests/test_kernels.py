@@ -260,6 +260,19 @@ def test_which_kernels_have_unit_norm() -> None:
         assert not kernel.unit_norm, kernel
 
 
+@every_kernel
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+def test_no_energy_is_above_its_limit(kernel: Kernel, scale: float) -> None:
+    X = scale * rows(50)
+    kernel = kernel.fix(X)
+    largest = np.abs(kernel.diag(X)).max()
+    limit = kernel.energy_limit(float(np.sum(X**2, axis=1).max()))
+    assert largest <= limit * (1 + 1e-12)
+    if isinstance(kernel, FromCallable):
+        assert limit == math.inf
+    assert kernel.energy_limit(1e308) >= limit
+
+
 def test_cosine_of_a_row_of_zeros_is_zero() -> None:
     X = np.array([[0.0, 0.0], [3.0, 4.0]])
     assert np.array_equal(Cosine()(X), [[0.0, 0.0], [0.0, 1.0]])
@@ -291,6 +304,37 @@ def test_of_scaled_distances_shares_the_product() -> None:
 
 
 # --- precision and range ---------------------------------------------------------------------
+
+
+@every_kernel
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_prepared_points_are_the_points(kernel: Kernel, dtype: Any, offset: float) -> None:
+    """Far from the origin too, where distances need the shift."""
+    if offset and not isinstance(kernel, Euclidean):
+        pytest.skip("no distances by a product")
+    X, Y = (rows(n, seed=n).astype(dtype) + dtype(offset) for n in (9, 30))
+    X[4] = Y[7]
+    kernel = kernel.fix(X)
+    prepared = kernel.prepared(Y)
+    assert isinstance(kernel, Euclidean) == (prepared is not Y)
+    expected = kernel.block(X.astype(float), Y.astype(float))
+    tol = (2e-5 if dtype is np.float32 else 1e-12) * max(np.abs(expected).max(), 1.0)
+    for cut in (slice(None), slice(0, 11)):
+        K = kernel.block(X, prepared[cut, :])
+        assert K.dtype == dtype
+        # The kinks of the Matérn and exponential kernels take the root of the rounding.
+        atol = max(tol, 1e-6) if isinstance(kernel, Exponential | Matern) else tol
+        np.testing.assert_allclose(K, expected[:, cut], rtol=0, atol=atol)
+
+
+def test_a_kernel_with_a_block_of_its_own_gets_plain_points() -> None:
+    class Halved(RBF):
+        def block(self, X: Any, Y: Any) -> Any:
+            return super().block(X / 2, Y / 2)
+
+    Y = rows(5)
+    assert Halved(0.3).prepared(Y) is Y
 
 
 @pytest.mark.parametrize("offset", [0.0, 3.0, 1e3, 1e6])

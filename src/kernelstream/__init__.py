@@ -1,23 +1,22 @@
 """Kernel PCA for data that is too large or never ends: one pass, bounded memory, known error."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from kernelstream import bases, kernels, preimages, schedules, trackers
-from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.methods import (
-    AdaptiveKernelPCA,
-    IncrementalKernelPCA,
-    KernelHebbianPCA,
-    OnlineKernelPCA,
-)
-from kernelstream.persistence import load
-
 if TYPE_CHECKING:
-    from kernelstream import images, metrics, plot
+    from kernelstream import bases, images, kernels, metrics, plot, preimages, schedules, trackers
+    from kernelstream.estimator import StreamingKernelPCA
+    from kernelstream.methods import (
+        AdaptiveKernelPCA,
+        IncrementalKernelPCA,
+        KernelHebbianPCA,
+        OnlineKernelPCA,
+    )
     from kernelstream.monitor import KernelMonitor
+    from kernelstream.persistence import load
     from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
+
+    __version__: str
 
 __all__ = [
     "AdaptiveKernelPCA",
@@ -39,26 +38,45 @@ __all__ = [
     "trackers",
 ]
 
-__version__ = version("kernelstream")
-
-
-# What not everybody needs is imported when it is used: it would cost every start time and memory,
-# and pictures, pages and files need packages that the core does not.
-_MODULES = ("images", "metrics", "plot", "report", "sources")
-_CLASSES = {
+# Everything is imported when it is first used: scikit-learn alone takes a second, and pictures,
+# pages and files need packages that the core does not.
+_MODULES = (
+    "bases",
+    "images",
+    "kernels",
+    "metrics",
+    "plot",
+    "preimages",
+    "report",
+    "schedules",
+    "sources",
+    "trackers",
+)
+_NAMES = {
+    "AdaptiveKernelPCA": "methods",
+    "IncrementalKernelPCA": "methods",
+    "KernelHebbianPCA": "methods",
     "KernelMonitor": "monitor",
+    "OnlineKernelPCA": "methods",
     "StreamingKernelClassifier": "regression",
+    "StreamingKernelPCA": "estimator",
     "StreamingKernelRidge": "regression",
+    "load": "persistence",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"kernelstream.{name}")
-    if name in _CLASSES:
-        return getattr(import_module(f"kernelstream.{_CLASSES[name]}"), name)
-    raise AttributeError(f"module 'kernelstream' has no attribute {name!r}")
+    if name in _NAMES:
+        found = getattr(import_module(f"kernelstream.{_NAMES[name]}"), name)
+    elif name == "__version__":
+        found = import_module("importlib.metadata").version("kernelstream")
+    else:
+        raise AttributeError(f"module 'kernelstream' has no attribute {name!r}")
+    globals()[name] = found  # the next time nobody asks here
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

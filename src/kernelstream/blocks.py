@@ -96,6 +96,13 @@ def start_rows(model: Model) -> int:
     )
 
 
+def rows_to_decision(model: Model) -> int:
+    """How many more rows complete the start of the stream, or the present block."""
+    if model.state is None:
+        return start_rows(model) - len(model.waiting)
+    return model.batch_size - len(model.waiting) % model.batch_size
+
+
 def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
     """Decide what the first rows decide: scaling, the kernel's numbers, the basis.
 

@@ -35,7 +35,9 @@ from kernelstream.backends.arrays import (
     as_dense,
     canonical_signs,
     cast,
+    is_sparse,
     like,
+    lower_times,
     namespace_of,
     on_accelerator,
     take_rows,
@@ -104,6 +106,7 @@ class FiniteSet:
         self.kernel = kernel
         self.X = X
         self.points = as_dense(X)
+        self._met = self.points if is_sparse(X) else kernel.prepared(X)
         self.center = center
         self.n_rows = int(X.shape[0])
         self.weights = np.ones(self.n_rows) if weights is None else weights / weights.mean()
@@ -122,19 +125,35 @@ class FiniteSet:
                 dtype=self.points.dtype,
                 device=array_api_compat.device(self.points),
             )
-            for J in self._in_order():
-                self.matrix[int(J[0]) : int(J[-1]) + 1, :] = self._computed(J)
+            self._fill(self.matrix)
+            self._met = self.points  # the prepared form has done its work
 
-    def _in_order(self) -> Iterator[np.ndarray]:
+    def _fill(self, matrix: Array) -> None:
+        """Compute the kernel matrix: half of it, where the kernel is sure to be symmetric."""
+        # a device looks at every new cut of the points anew, and waits for the answer
+        half = self.kernel.psd and not on_accelerator(self.points)
+        transposed = namespace_of(matrix).matrix_transpose
+        for here in self._in_order():
+            if not half:
+                matrix[here, :] = self._computed(here)
+                continue
+            before, so_far = slice(0, here.start), slice(0, here.stop)
+            K = self.kernel.block(self.X[here, :], self._met[so_far, :])
+            matrix[here, so_far] = K
+            matrix[before, here] = transposed(K[:, before])
+
+    def _in_order(self) -> Iterator[slice]:
         for start in range(0, self.n_rows, self.batch_size):
-            yield np.arange(start, min(start + self.batch_size, self.n_rows))
+            yield slice(start, min(start + self.batch_size, self.n_rows))
 
-    def _computed(self, J: np.ndarray) -> Array:
-        return self.kernel.block(take_rows(self.X, J), self.points)
+    def _computed(self, here: slice) -> Array:
+        return self.kernel.block(self.X[here, :], self._met)
 
     def block(self, J: np.ndarray) -> Array:
         """``k(x_j, x_k)`` for the rows j of a block and all k: (B, l), in the type of the rows."""
-        return self._computed(J) if self.matrix is None else take_rows(self.matrix, J)
+        if self.matrix is not None:
+            return take_rows(self.matrix, J)
+        return self.kernel.block(take_rows(self.X, J), self._met)
 
     def products(self, A: Array) -> Array:
         """``A K`` (r × l), not centred: one pass over the kernel matrix."""
@@ -150,9 +169,8 @@ class FiniteSet:
         xp = namespace_of(A)
         product, sums = xp.zeros_like(A), np.zeros(self.n_rows)
         narrow, w = cast(A, self.points.dtype), like(self.weights, A)
-        for J in self._in_order():
-            K = self.block(J)
-            here = slice(int(J[0]), int(J[-1]) + 1)
+        for here in self._in_order():
+            K = self._computed(here) if self.matrix is None else self.matrix[here, :]
             product[:, here] = to_float64(narrow @ xp.matrix_transpose(K))
             if with_sums:
                 sums[here] = to_host(to_float64(K) @ w)
@@ -241,7 +259,8 @@ def sample_epoch(
         after = Expansion(A, variances, state.time + len(order), state.tamed + shortened)
         return after, None if watched is None else centred_lengths(watched, means, found)
     xp = namespace_of(state.A)
-    A, variances, time, tamed = state.A, state.variances.copy(), state.time, state.tamed
+    A = xp.asarray(state.A, copy=True)  # it is changed in place
+    variances, time, tamed = state.variances.copy(), state.time, state.tamed
     k, grand = means.column, means.grand
     s, q = sums(A, means)
     lengths = np.zeros(len(s))
@@ -251,11 +270,12 @@ def sample_epoch(
     K = data.block(blocks[0])
     for number, J in enumerate(blocks):
         Kt = xp.matrix_transpose(K)
-        G = to_host(cast(A, K.dtype) @ Kt).astype(np.float64)
-        inner = to_host(xp.take(K, like(J, K), axis=1)).astype(np.float64)
+        G = to_host(to_float64(cast(A, K.dtype) @ Kt))
+        inner = to_host(to_float64(xp.take(K, like(J, K), axis=1)))
         if data.center:
             G -= np.outer(s, k[J]) + (q - s * grand)[:, None]
-            inner -= k[J][:, None] + k[J][None, :] - grand
+            inner -= k[J][:, None]
+            inner -= k[J][None, :] - grand
         if watched is not None:
             outputs = to_float64(cast(watched, K.dtype) @ Kt)
             lengths += to_host(xp.sum(outputs * xp.take(watched, like(J, A), axis=1), axis=1))
@@ -264,7 +284,7 @@ def sample_epoch(
             K = data.block(following[0])
         steps = schedule.steps(time + 1, len(J)) * data.weights[J]
         T, S, shortened = recursion(G, inner, steps, time, variances, schedule)
-        A = like(T, A) @ A
+        A = lower_times(T, A)
         add_to_columns(A, J, like(S, A))
         s, q = T @ s + S.sum(axis=1), T @ q + S @ k[J]
         time, tamed = time + len(J), tamed + shortened

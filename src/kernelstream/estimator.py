@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import numbers
 import sys
 from typing import Any, Self
@@ -35,7 +34,7 @@ from kernelstream.backends.arrays import (
 from kernelstream.backends.devices import checked_device, placed, preferred_rows
 from kernelstream.blocks import advance, caught_up, learn_all, settled, view, view_of_blocks
 from kernelstream.certificate import Certificate, certify
-from kernelstream.export import to_sklearn
+from kernelstream.inbox import opened
 from kernelstream.merge import merged
 from kernelstream.model import Model, Parts, moved
 from kernelstream.persistence import OnStream
@@ -235,11 +234,21 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
         -------
         self
         """
-        if not self._is_fitted():
-            return self.partial_fit(np.asarray(x)[None, :] if np.ndim(x) == 1 else x)
-        with self._all_or_nothing():
-            self._model = advance(self._model, self._one(x, learning=True), None)
+        inbox = self._inbox
+        if inbox is None or not inbox.put(x):
+            self._learn_unusual(x)
         return self
+
+    def _learn_unusual(self, x: Any) -> None:
+        """Learn a row that begins a stream, ends a block, or is not a plain array of its type."""
+        if not self._is_fitted():
+            self.partial_fit(np.asarray(x)[None, :] if np.ndim(x) == 1 else x)
+            return
+        with self._all_or_nothing():
+            row, inbox = self._one(x, learning=True), self._inbox
+            if inbox is None or not isinstance(row, np.ndarray) or not inbox.put(row[0]):
+                self._model = advance(self._model, row, None)
+                self._inbox = opened(self._model, self.n_features_in_)
 
     # -- queries
 
@@ -379,6 +388,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
 
     def to_sklearn(self) -> Any:
         """A fitted ``sklearn.decomposition.KernelPCA`` with the same scores."""
+        # Imported here: KernelPCA brings a tenth of a second of modules that few will need.
+        from kernelstream.export import to_sklearn
+
         return to_sklearn(self._view(), self._standard(), self.n_features_in_)
 
     # -- attributes of the contract
@@ -612,7 +624,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
                 f"{np.shape(x)}."
             )
         # one product instead of the passes that a block gets: rows come by the million
-        if not math.isfinite(4.0 * float(row[0] @ row[0])):
+        if not row[0] @ row[0] < np.finfo(row.dtype).max / 4.0:
             if not all_finite(row):
                 raise ValueError("The row contains NaN or infinity; give finite numbers.")
             row = summable(row) if learning else row

@@ -15,16 +15,39 @@ from sklearn.exceptions import NotFittedError
 
 from kernelstream import storage
 from kernelstream.backends.devices import checked_device
+from kernelstream.inbox import Inbox
 from kernelstream.model import Model
 
 
 class OnStream(BaseEstimator):
     """An estimator that holds a stream: fitted or not, changed wholly or not at all, a file."""
 
-    _model: Model
-
     #: Fitted attributes that are not in the model, but belong into its file.
     _also_saved: tuple[str, ...] = ()
+
+    #: Rows that came one by one since the model was last set, if any did.
+    _inbox: Inbox | None = None
+
+    @property
+    def _model(self) -> Model:
+        """The stream with all its rows."""
+        if self._inbox is not None:
+            return self._inbox.model
+        try:
+            return self.__dict__["_model"]
+        except KeyError:
+            raise AttributeError("_model") from None
+
+    @_model.setter
+    def _model(self, model: Model) -> None:
+        self.__dict__["_model"] = model
+        self.__dict__.pop("_inbox", None)  # its rows joined another model
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if state.pop("_inbox", None) is not None:
+            state["_model"] = self._model
+        return state
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file: data only, checksummed, wholly or not at all.
@@ -75,7 +98,7 @@ class OnStream(BaseEstimator):
         return self._is_fitted()
 
     def _is_fitted(self) -> bool:
-        return getattr(self, "_model", None) is not None
+        return self.__dict__.get("_model") is not None
 
     def _view_exists(self) -> None:
         if not self._is_fitted():
@@ -141,8 +164,7 @@ def from_content(content: dict[str, Any], path: str | os.PathLike[str], device: 
     """The estimator in the content of a model file; ``path`` is for the error message."""
     try:
         name = content["estimator"]
-        if name != "StreamingKernelPCA":
-            storage.import_late()
+        storage.import_estimator(name)
         if name in storage.READERS:
             return storage.READERS[name](content)
         family: dict[str, Any] = {c.__name__: c for c in descendants(OnStream)}

@@ -120,7 +120,12 @@ PARTS: dict[str, type[Part]] = {
 
 
 # Where parts, states and estimators live that are imported only when they are used.
-LATE = ("kernelstream.regression", "kernelstream.images", "kernelstream.monitor")
+LATE = (
+    "kernelstream.methods",
+    "kernelstream.regression",
+    "kernelstream.images",
+    "kernelstream.monitor",
+)
 
 
 def known(table: Mapping[str, Any], name: str) -> Any:
@@ -134,6 +139,13 @@ def import_late() -> None:
     """Import what is defined further out and was not used yet: a fixed list, never from a file."""
     for module in LATE:
         import_module(module)
+
+
+def import_estimator(name: str) -> None:
+    """Import the module of an estimator that a file names, if it was not used yet."""
+    import_module("kernelstream.estimator")
+    if name != "StreamingKernelPCA":
+        import_late()
 
 
 def also_known(*classes: type) -> None:

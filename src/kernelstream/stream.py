@@ -19,6 +19,7 @@ import numpy as np
 
 from kernelstream.accounting import after_change, blank_ledger, enter
 from kernelstream.backends.arrays import Array, cast, like, namespace_of, to_float64, weighted_sum
+from kernelstream.backends.jit import compiled
 from kernelstream.bases import Clock, Projection
 from kernelstream.bases.base import finite, residual_energy
 from kernelstream.model import Parts, State
@@ -181,16 +182,21 @@ def decay(parts: Parts, state: State, factor: float) -> State:
 def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: float) -> Array:
     """Each row less the mean of all rows up to and including it.
 
-    Over a piece of k rows, μ_t = (β^k s + Σ_{i≤t} v_i z_i) / (β^k W + Σ_{i≤t} v_i) with the weights
-    v_i = w_i β^{k−1−i}; pieces are short enough for β^k to stay far from underflow.
+    The host goes row by row, in a compiled pass. On a device, over a piece of k rows,
+    μ_t = (β^k s + Σ_{i≤t} v_i z_i) / (β^k W + Σ_{i≤t} v_i) with the weights v_i = w_i β^{k−1−i};
+    pieces are short enough for β^k to stay far from underflow.
     """
-    xp = namespace_of(Z)
     Z = to_float64(Z)
+    if isinstance(Z, np.ndarray):
+        w = np.ones(Z.shape[0]) if weights is None else weights
+        mean = padded(before.mean, (Z.shape[1],)).copy()
+        return running_mean_pass(np.ascontiguousarray(Z), w, mean, before.weight, float(beta))
+    xp = namespace_of(Z)
     piece = max(1, Z.shape[0] if beta == 1.0 else int(50.0 / -math.log(beta)))
     weight, total = before.weight, padded(before.total, (int(Z.shape[1]),))
     rows = []
     for start in range(0, Z.shape[0], piece):
-        z = Z[start : start + piece, :]
+        z = Z[start : min(start + piece, int(Z.shape[0])), :]
         k = int(z.shape[0])
         v = like(beta ** np.arange(k - 1.0, -1.0, -1.0), Z)
         v = v if weights is None else v * to_float64(weights[start : start + k])
@@ -232,3 +238,27 @@ def keep_signs(parts: Parts, state: State) -> State:
         signs=reference(parts, state),
         next_signs=state.n_rows + int(min(state.n_rows, memory)),
     )
+
+
+@compiled
+def running_mean_pass(Z: Any, weights: Any, mean: Any, weight: float, beta: float) -> Any:
+    """Sequential part: z_t − μ_t, where μ_t = μ_{t−1} + (z_t − μ_{t−1}) w_t/W_t.
+
+    Equal rows give exact zeros from the first row on: noise in their place would start a component.
+    """
+    n, q = Z.shape
+    rows = np.empty((n, q))
+    for t in range(n):
+        old = weight * beta
+        weight = old + weights[t]
+        if old == 0.0:  # the mean is this row: not a rounding error away from it
+            for j in range(q):
+                rows[t, j] = 0.0
+                mean[j] = Z[t, j]
+            continue
+        left, moved = old / weight, weights[t] / weight
+        for j in range(q):
+            difference = Z[t, j] - mean[j]
+            rows[t, j] = difference * left
+            mean[j] += difference * moved
+    return rows

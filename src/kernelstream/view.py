@@ -44,12 +44,17 @@ class View:
     basis_state: Any
     span: Span | None
     vectors: Array  # (q, r) unit vectors, the components in coordinates
-    lift: Array  # (q, r) from scores back to coordinates; the same for orthonormal components
     variances: Array  # (r,)
     mean: Array  # (q,)
     total_variance: float
     weight: float
+    orthonormal: bool  # whether the vectors are at right angles (those of sequential rules tend to)
     inputs: InputMoments | None = None  # for the regression of the rows on their scores
+
+    @cached_property
+    def lift(self) -> Array:
+        """From scores back to coordinates, (q, r); the components, where they are orthonormal."""
+        return self.vectors if self.orthonormal else lift(self.vectors)
 
     @cached_property
     def dual_coef(self) -> Array:
@@ -116,11 +121,11 @@ def look(parts: Parts, state: State) -> View:
         basis_state=state.basis,
         span=parts.basis.span(state.basis),
         vectors=vectors,
-        lift=lift(vectors) if parts.tracker.sequential else vectors,
         variances=values,
         mean=mean,
         total_variance=total_variance,
         weight=weight,
+        orthonormal=not parts.tracker.sequential,
         inputs=input_moments(parts, state, vectors, mean, correction is not None),
     )
 

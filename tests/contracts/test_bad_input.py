@@ -38,7 +38,8 @@ def model(n_components: Any = 2, **parameters: Any) -> StreamingKernelPCA:
 def fingerprint(estimator: StreamingKernelPCA) -> Any:
     """Everything an estimator knows, the model as the bytes that ``save`` would write."""
     held = dict(vars(estimator))
-    value = held.pop("_model", None)
+    held.pop("_model", None)
+    value = estimator._model if estimator.__sklearn_is_fitted__() else None
     names = held.pop("feature_names_in_", None)
     attributes = {name: id(v) for name, v in held.items() if name in estimator.get_params()}
     plain = {name: v for name, v in held.items() if name not in attributes}

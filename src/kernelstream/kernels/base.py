@@ -114,9 +114,24 @@ class Kernel(Part):
         """
         raise NotImplementedError
 
+    def prepared(self, Y: Array) -> Any:
+        """Points that ``block`` will meet again and again, in the form that suits it best.
+
+        The points themselves, where nothing of the work is theirs alone. What is returned can be
+        cut, ``[:m, :]``, as points can.
+        """
+        return Y
+
     def diag(self, X: Array) -> Array:
         """``k(x_i, x_i)`` of every row, in the dtype of X, without the matrix."""
         raise NotImplementedError
+
+    def energy_limit(self, norm: float) -> float:
+        """A number that ``|k(x, x)|`` does not exceed while ``|x|² ≤ norm``; infinite if unknown.
+
+        Rows below it need no look at their energy before they wait for their block.
+        """
+        return 1.0 if self.unit_norm else math.inf
 
     def gram(self, Y: Array) -> Array:
         """``k(y_i, y_j)`` in float64, exactly symmetric, with exactly ``diag(Y)`` inside."""

@@ -84,6 +84,10 @@ class Sum(Pair):
         """Errors add, and so do energies: the larger factor serves both."""
         return max(self.left.rounding(extent, d), self.right.rounding(extent, d)) + 1.0
 
+    def energy_limit(self, norm: float) -> float:
+        """Limits add."""
+        return self.left.energy_limit(norm) + self.right.energy_limit(norm)
+
     def combine(self, left: Array, right: Array) -> Array:
         """``left + right``."""
         left += right
@@ -118,6 +122,10 @@ class Product(Pair):
     def rounding(self, extent: float, d: int) -> float:
         """Relative errors add."""
         return self.left.rounding(extent, d) + self.right.rounding(extent, d) + 1.0
+
+    def energy_limit(self, norm: float) -> float:
+        """Limits are multiplied."""
+        return self.left.energy_limit(norm) * self.right.energy_limit(norm)
 
     def combine(self, left: Array, right: Array) -> Array:
         """``left * right``."""
@@ -157,6 +165,10 @@ class Constant(Kernel):
     def rounding(self, extent: float, d: int) -> float:
         """A constant is exact but for its own rounding."""
         return 1.0
+
+    def energy_limit(self, norm: float) -> float:
+        """The value."""
+        return self.value
 
     def block(self, X: Array, Y: Array) -> Array:
         """The value everywhere."""

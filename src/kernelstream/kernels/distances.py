@@ -90,6 +90,43 @@ def scaled_distances(X: Array, Y: Array, resolution: float, factor: float) -> Ar
     return scaled
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """Points of the host that many rows will be compared with, ready for one plain product.
+
+    ``f|x − y|² = (x − c, 1, f|x − c|²) · (−2f(y − c), f|y − c|², 1)`` with the shift c of the
+    points: norms and scaled points are computed once, and no pass over the result adds them.
+    """
+
+    columns: np.ndarray  # (m, d + 2)
+    centre: np.ndarray | None
+    factor: float
+
+    @classmethod
+    def of(cls, Y: np.ndarray, resolution: float, factor: float) -> Prepared:
+        """Prepare points for rows of the same type."""
+        centre = shift(Y, Y, resolution)
+        Y = Y if centre is None else Y - centre
+        columns = np.empty((Y.shape[0], Y.shape[1] + 2), Y.dtype)
+        np.multiply(Y, -2.0 * factor, out=columns[:, :-2])
+        columns[:, -2] = factor * row_norms_squared(Y)
+        columns[:, -1] = 1.0
+        return cls(columns, centre, factor)
+
+    def __getitem__(self, where: tuple[slice, slice]) -> Prepared:
+        return Prepared(self.columns[where[0], :], self.centre, self.factor)
+
+    def scaled_distances(self, X: np.ndarray) -> np.ndarray:
+        """``factor · |x_i − y_j|²``, cut off at zero."""
+        X = X if self.centre is None else X - self.centre
+        rows = np.empty((X.shape[0], X.shape[1] + 2), X.dtype)
+        rows[:, :-2] = X
+        rows[:, -2] = 1.0
+        rows[:, -1] = self.factor * row_norms_squared(X)
+        scaled = rows @ self.columns.T
+        return overwrite("maximum" if self.factor > 0 else "minimum", scaled, 0.0)
+
+
 def shift(X: Array, Y: Array, resolution: float) -> Array | None:
     """The mean of the points Y where distances need a shift by it, else None.
 

@@ -59,6 +59,10 @@ class Linear(DotProduct):
         """A sum of d products."""
         return d + 3.0
 
+    def energy_limit(self, norm: float) -> float:
+        """The norm itself."""
+        return norm
+
     def of_products(self, dot: Array) -> Array:
         """``x·y`` itself."""
         return dot
@@ -130,6 +134,11 @@ class Polynomial(Affine):
         """The error of the base, ``degree`` times; ``|γ x·y + c| ≤ √(…)(…)`` for c ≥ 0."""
         return self.degree * (d + 3.0) + 4.0
 
+    def energy_limit(self, norm: float) -> float:
+        """``(gamma norm + |coef0|)^degree``."""
+        with np.errstate(over="ignore"):
+            return float(np.float64(self.gamma * norm + abs(self.coef0)) ** self.degree)
+
     def of_products(self, dot: Array) -> Array:
         """``(gamma x·y + coef0)^degree``."""
         return _power(super().of_products(dot), self.degree)
@@ -162,6 +171,10 @@ class Sigmoid(Affine):
         """Unknown in units of an energy that may be anything: no certificate is given for it."""
         return math.inf
 
+    def energy_limit(self, norm: float) -> float:
+        """1, wherever the argument of tanh is a number."""
+        return 1.0 if math.isfinite(self.gamma * norm + abs(self.coef0)) else math.inf
+
     def of_products(self, dot: Array) -> Array:
         """``tanh(gamma x·y + coef0)``."""
         return overwrite("tanh", super().of_products(dot))
@@ -180,6 +193,10 @@ class Cosine(Kernel):
     def rounding(self, extent: float, d: int) -> float:
         """Two lengths and a product."""
         return 2.0 * d + 10.0
+
+    def energy_limit(self, norm: float) -> float:
+        """1."""
+        return 1.0
 
     def block(self, X: Array, Y: Array) -> Array:
         """``x_i·y_j / (|x_i| |y_j|)``."""

@@ -35,6 +35,7 @@ from kernelstream.kernels.base import (
     scale_gamma,
 )
 from kernelstream.kernels.distances import (
+    Prepared,
     manhattan_distances,
     median_distance,
     scaled_distances,
@@ -84,7 +85,17 @@ class Euclidean(Stationary):
         Rounding may leave equal rows a little on the wrong side of zero.
         """
         rows = to_float64(X) if self.in_float64 else X
+        if isinstance(Y, Prepared):
+            return Y.scaled_distances(rows)
         return scaled_distances(rows, Y, self.resolution, self.distance_scale)
+
+    def prepared(self, Y: Array) -> Any:
+        """Norms and scaled points, computed once; for dense rows of the host, in the type of Y."""
+        as_here = type(self).block is Euclidean.block  # another block may not know the form
+        if not (as_here and isinstance(Y, np.ndarray)):
+            return Y
+        points = to_float64(Y) if self.in_float64 else Y
+        return Prepared.of(points, self.resolution, self.distance_scale)
 
     def of_scaled_distances(self, t: Array) -> Array:
         """The kernel from scaled distances, in the memory of ``t`` where possible."""

@@ -209,7 +209,8 @@ class KernelHebbianPCA(PaperMethod):
         x : array of shape (d,)
             The row.
         """
-        self._open()
+        if self._inbox is None:  # else a stream is under way
+            self._open()
         return super().learn_one(x)
 
     def _open(self) -> None:

@@ -262,20 +262,15 @@ def sanger_pass(
     """
     n, r = G.shape
     y = np.empty(r)
+    following = G[0].copy()  # outputs of the next row: A_0 z_0
     from_T = np.empty(r)
     from_S = np.empty(n)
     shortened = 0
     for t in range(n):
         output = 0.0
         for j in range(r):
-            # y = A_t z_t = T G[t] + S K[t]
-            value = 0.0
-            for i in range(j + 1):
-                value += T[j, i] * G[t, i]
-            for i in range(t):
-                value += S[j, i] * K[t, i]
-            y[j] = value
-            output += value * value
+            y[j] = following[j]
+            output += y[j] * y[j]
         # A row with η·max(|z|², |y|²) > 1 would overshoot: shorten its step to that length.
         limit = max(K[t, t], output)
         norm = 0.0
@@ -286,14 +281,14 @@ def sanger_pass(
             variances[j] += (y[j] * y[j] - variances[j]) * weight
             norm += variances[j] * variances[j]
         norm = np.sqrt(norm)
-        if limit <= 0.0:
-            continue  # a row without energy, such as one at the mean, moves nothing
-        longest = 1.0 / limit
+        # a row without energy, such as one at the mean, moves nothing
+        longest = 1.0 / limit if limit > 0.0 else 0.0
         cut = False
         for i in range(r):
             from_T[i] = 0.0
         for i in range(t):
             from_S[i] = 0.0
+        after = min(t + 1, n - 1)
         for j in range(r):
             eta = steps[t]
             if relative:
@@ -304,15 +299,23 @@ def sanger_pass(
                     eta *= norm / floor
             if eta > longest:
                 eta = longest
-                cut = not per_component  # there the limit is part of the rule, no accident
-            # A_j += η y_j (z − Σ_{i≤j} y_i A_i): running sums over i hold the old rows of A
+                # there the limit is part of the rule, no accident
+                cut = limit > 0.0 and not per_component
+            # A_j += η y_j (z − Σ_{i≤j} y_i A_i): running sums over i hold the old rows of A. In
+            # the same loops, for T and S don't fit the nearest cache: y_j of the next row,
+            # A_t+1 z_t+1 = T G[t+1] + S K[t+1].
+            step = eta * y[j]
+            value = 0.0
             for i in range(j + 1):
                 from_T[i] += y[j] * T[j, i]
-                T[j, i] -= eta * y[j] * from_T[i]
+                T[j, i] -= step * from_T[i]
+                value += T[j, i] * G[after, i]
             for i in range(t):
                 from_S[i] += y[j] * S[j, i]
-                S[j, i] -= eta * y[j] * from_S[i]
-            S[j, t] = eta * y[j]
+                S[j, i] -= step * from_S[i]
+                value += S[j, i] * K[after, i]
+            S[j, t] = step
+            following[j] = value + step * K[after, t]
         if cut:
             shortened += 1
     return shortened
