@@ -11,8 +11,8 @@ import numpy as np
 from kernelstream.backends.arrays import Array, is_foreign, is_sparse, on_accelerator
 
 # Share of a device's memory that one block of rows may take, with all that is computed from it.
-_BLOCK_SHARE = 1 / 32
-_LEAST_ROWS, _MOST_ROWS = 1024, 2**18
+_BLOCK_SHARE = 1 / 16
+_LEAST_ROWS, _MOST_ROWS = 1024, 2**19
 
 
 def checked_device(device: Any) -> str | None:
