@@ -22,8 +22,9 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     Parameters
     ----------
-    alpha : float or "gcv"
-        Strength of the ridge; ``"gcv"`` chooses it by generalised cross-validation.
+    alpha : float, "gcv" or "loo"
+        Strength of the ridge; ``"gcv"`` chooses it by generalised cross-validation, ``"loo"`` by
+        leave-one-out (``fit`` only), both by the squared error of the columns.
     kernel : str, Kernel or callable
         As in :class:`StreamingKernelPCA`.
     gamma : float, str or None
@@ -91,7 +92,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         self.random_state = random_state
         self.verbose = verbose
 
-    _also_saved = ("classes_",)
+    _also_saved = ("classes_", "_left_out")
 
     @property
     def classes_(self) -> np.ndarray:
