@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -96,16 +97,12 @@ class OnePassRidge(StreamingKernelPCA):
                 raise ValueError("All rows have weight zero: there is nothing to learn from.")
             return self
         if not first:
-            self._same_columns(targets)
-        weighted = targets if weights is None else targets * weights[:, None]
-        if not np.isfinite(4.0 * np.sum(np.abs(weighted * targets))):
-            raise ValueError(
-                "y has numbers so large that the sum of their squares overflows: scale the targets."
-            )
+            self._same_columns(targets.shape[1])
+        require_summable(targets, weights)
         Y = to_float64(like(np.ascontiguousarray(targets), X))
+        self._left_out = None  # it was chosen for other rows
         if anew:
             self._model = self._learned_from_all(X, weights, Y)
-            self._left_out = None
             if checked_alpha(self.alpha) == "loo":
                 intercept = bool(self.fit_intercept)
                 strength = left_out_strength(self._model, Rows(X, weights, Y), intercept)
@@ -117,21 +114,26 @@ class OnePassRidge(StreamingKernelPCA):
 
     def _learned_from_all(self, X: Array, weights: np.ndarray | None, Y: Array) -> Model:
         """Two passes: points may follow the rows in the first, and stay from then on."""
-        model = self._new_model(X)
-        basis = model.parts.basis
-        if self._stays(basis):
-            free = clone(basis).set_params(follows=True)
-            model = replace(model, parts=replace(model.parts, basis=free))
-        found = learn_all(model, X, weights, Y)
-        return replace(found, parts=replace(found.parts, basis=basis))
+        begun = self._new_model(X)
+        return with_basis(learn_all(self._looking(begun), X, weights, Y), begun.parts.basis)
 
-    def _same_columns(self, targets: np.ndarray) -> None:
+    def _looking(self, begun: Model) -> Model:
+        """The model for a pass that looks for points: they may follow the rows."""
+        basis = begun.parts.basis
+        free = clone(basis).set_params(follows=True) if self._stays(basis) else basis
+        return with_basis(begun, free)
+
+    @abstractmethod
+    def _columns(self, y: Any) -> np.ndarray:
+        """Checked targets as a matrix, one row a row of X."""
+
+    def _same_columns(self, n_columns: int) -> None:
         state, waiting = self._model.state, self._model.waiting
         learned = None if state is None or state.targets is None else state.targets.total
         known = int(waiting.targets[0].shape[1] if learned is None else learned.shape[0])
-        if known != targets.shape[1]:
+        if known != n_columns:
             raise ValueError(
-                f"y has {targets.shape[1]} columns, and the rows learned so far had {known}: give "
+                f"y has {n_columns} columns, and the rows learned so far had {known}: give "
                 "targets of the same shape."
             )
 
@@ -220,6 +222,22 @@ class Regression:
             return self.prediction.of_coordinates(to_float64(Z))
         K = self.kernel.block(X, cast(span.points, X.dtype))
         return to_float64(K) @ self.over_points + self.prediction.intercept
+
+
+def with_basis(model: Model, basis: bases.Basis) -> Model:
+    """The model with another basis of the same kind."""
+    return replace(model, parts=replace(model.parts, basis=basis))
+
+
+def require_summable(targets: np.ndarray, weights: np.ndarray | None) -> None:
+    """Raise in words where moments of the targets would overflow."""
+    weighted = targets if weights is None else targets * weights[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = 4.0 * np.sum(np.abs(weighted * targets))
+    if not np.isfinite(largest):
+        raise ValueError(
+            "y has numbers so large that the sum of their squares overflows: scale the targets."
+        )
 
 
 def solved(model: Model, alpha: float | None, center: bool) -> Regression:

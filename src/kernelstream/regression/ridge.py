@@ -171,6 +171,9 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         target = None if y is None else np.asarray(y)[None]
         return self.partial_fit(np.asarray(x)[None, :], target)
 
+    def _columns(self, y: Any) -> np.ndarray:
+        return columns(self, y)[0]
+
     def predict(self, X: Any) -> Array:
         """Predictions of rows.
 
