@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import signal
@@ -509,6 +510,22 @@ class TestRegression:
         once = kd.fit(ridge(basis=basis, alpha=0.1), chunked, Y, passes=1)
         assert once.n_samples_seen_ == 2000
         assert once.score(X, Y) > 0.9
+
+    def test_points_follow_the_rows_while_they_are_looked_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And stay from then on, as in fit on one machine."""
+        follows = []
+
+        @functools.wraps(parallel.learned)
+        def learned(model: Any, *rest: Any, **options: Any) -> Any:
+            follows.append(model.parts.basis.follows)
+            return parallel.learned(model, *rest, **options)
+
+        monkeypatch.setattr(kd, "learned", learned)
+        model = kd.fit(ridge(basis=10), da.from_array(X, chunks=(1000, 4)), Y)
+        assert follows == [True, True]
+        assert model._model.parts.basis.follows is False
 
     def test_weights(self) -> None:
         counts = np.random.default_rng(1).integers(0, 4, size=2000)
