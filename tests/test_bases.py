@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse
@@ -547,7 +548,7 @@ def test_refinements_are_for_fit_only_and_need_something_to_gain():
     np.testing.assert_array_equal(plain.fit(few).basis_points_, refined.fit(few).basis_points_)
 
 
-def test_refined_points_of_sparse_rows_are_those_of_dense_rows():
+def test_refined_points_of_sparse_and_foreign_rows_are_those_of_dense_rows():
     X = np.random.default_rng(0).normal(size=(900, 6))
     X[np.abs(X) < 1.0] = 0.0
     model = StreamingKernelPCA(
@@ -556,3 +557,6 @@ def test_refined_points_of_sparse_rows_are_those_of_dense_rows():
     dense = model.fit(X).basis_points_
     sparse = model.fit(scipy.sparse.csr_array(X)).basis_points_
     np.testing.assert_allclose(sparse, dense, atol=1e-10)
+    foreign = model.fit(array_api_strict.asarray(X)).basis_points_
+    assert isinstance(foreign, type(array_api_strict.asarray(X)))
+    np.testing.assert_allclose(np.asarray(foreign), dense, atol=1e-10)
