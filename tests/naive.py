@@ -310,3 +310,21 @@ def missed_energies(k: Kernel, points: np.ndarray, X: np.ndarray) -> np.ndarray:
         beta = np.linalg.lstsq(K, kappa, rcond=1e-10)[0]
         missed.append(k(x, x) - 2 * beta @ kappa + beta @ K @ beta)
     return np.array(missed)
+
+
+# --- k-means
+
+
+def lloyd_step(
+    X: np.ndarray, weights: np.ndarray | None, points: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each point at the mean of the rows that are nearest to it (or where it was), and masses."""
+    w = np.ones(len(X)) if weights is None else weights
+    cells: list[list[int]] = [[] for _ in points]
+    for i, x in enumerate(X):
+        cells[int(np.argmin([np.sum((x - p) ** 2) for p in points]))].append(i)
+    means = [
+        np.average(X[cell], axis=0, weights=w[cell]) if cell else point
+        for cell, point in zip(cells, points, strict=True)
+    ]
+    return np.array(means), np.array([w[cell].sum() for cell in cells])

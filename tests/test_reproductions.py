@@ -84,7 +84,9 @@ def test_kim_on_faces_and_photographs(tmp_path: Path) -> None:
     from reproductions.kim_2003 import faces, photographs, run
 
     found = frame.plain(faces.experiment(made_up_faces(), tmp_path, tiny=True))
-    assert len(run.claims_on_faces(found)) == 4
+    assert len(run.claims_on_faces(found)) == 5
+    # Batch kernel PCA by two libraries, on the same split.
+    assert found["draws"]["sse"]["kpca"][0] == pytest.approx(found["sse"]["kpca"][0], rel=1e-4)
     rng = np.random.default_rng(0)
     images = np.cumsum(rng.normal(size=(4, 80, 90)), axis=2)
     images = (255 / (1 + np.exp(-images))).astype(np.uint8)

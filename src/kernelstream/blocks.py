@@ -259,7 +259,22 @@ def learn_all(
     for start in range(0, n, model.batch_size):
         found = picked(Rows(X, weights), order[start : start + model.batch_size])
         scout = folded(scout, found)
+    scout = refined(scout, Rows(X, weights))
     return signed_anew(folded(second_pass(replace(scout, parts=model.parts)), rows, frozen=True))
+
+
+def refined(model: Model, rows: Rows) -> Model:
+    """Further passes over rows that are all at hand, for a basis that wants them."""
+    basis, size = model.parts.basis, model.batch_size
+    for passed in range(basis.refinements):
+        state = model.state
+        assert state is not None
+        pieces = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
+        blocks = ((X, weights) for X, weights, _ in ahead(pieces, model.block, model.device))
+        is_last = passed == basis.refinements - 1
+        better = basis.refine(model.parts.kernel, state.basis, blocks, is_last)
+        model = replace(model, state=replace(state, basis=better))
+    return model
 
 
 def wants_second_pass(model: Model) -> bool:

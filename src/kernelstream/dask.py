@@ -6,7 +6,8 @@ Chunks never move; what moves is the size of a model, O(m² + m d), whatever the
    once, from a sample of all chunks. Left out when there is nothing to decide.
 2. *Basis.* Each chunk becomes a model of its own; models are merged in a tree.
 3. *Statistics.* The final basis goes out once; each chunk returns its sums in that basis, and sums
-   are added in a tree. Every row is seen in the final basis, as in ``fit`` on one machine.
+   are added in a tree. Every row is seen in the final basis, as in ``fit`` on one machine. The sums
+   of a regression have the cross moments with the targets among them.
 
 The tree follows the order of the chunks and every draw is a function of the seed and the chunk's
 number: the same chunks give the same model, whatever the scheduling. Between two stages the result
@@ -19,7 +20,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import dask
 import numpy as np
@@ -52,46 +53,55 @@ from kernelstream.parallel import (
     sampled,
     sampled_together,
     something,
+    stays,
     summed,
     with_final_basis,
 )
+from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
+from kernelstream.regression.base import OnePassRidge, Regression, checked_alpha, with_basis
 from kernelstream.view import View
 
-__all__ = ["fit", "partial_fit", "transform", "reconstruction_error"]
+__all__ = ["fit", "partial_fit", "predict", "transform", "reconstruction_error"]
 
+Fitted = TypeVar("Fitted", bound=StreamingKernelPCA)
 FAN_IN = 8  # results that one task of a tree takes together
 
 
-# -- the four verbs
+# -- the five verbs
 
 
 def fit(
-    model: StreamingKernelPCA,
+    model: Fitted,
     X: Any,
+    y: Any = None,
     client: Client | None = None,
     passes: int = 2,
     sample_weight: Any = None,
-) -> StreamingKernelPCA:
+) -> Fitted:
     """Learn from all chunks, forgetting what was learned before.
 
     Parameters
     ----------
-    model : StreamingKernelPCA
+    model : StreamingKernelPCA, StreamingKernelRidge or StreamingKernelClassifier
         With a tracker and a basis that can be merged (the defaults can).
     X : Dask array of shape (n, d), or Dask dataframe
         Row chunks of any size, known or not; empty ones are skipped. Column chunks are joined.
+    y : Dask array, series or dataframe of shape (n,) or (n, t), or array
+        Targets of a regression or labels of a classifier, in chunks like those of X (where their
+        sizes are known, y is cut anew to fit). Nothing otherwise.
     client : distributed.Client, optional
         None is the current client if there is one, else Dask's default scheduler.
     passes : 1 or 2
         1 is the tree of merged models alone. 2 passes over the rows again in the final basis: as
-        accurate as ``model.fit`` on one machine.
+        accurate as ``model.fit`` on one machine. A weak ridge needs 2: it notices moments that
+        were carried into another basis.
     sample_weight : Dask array or series of shape (n,), or array, optional
         Non-negative weights, in chunks like those of X.
 
     Returns
     -------
-    StreamingKernelPCA
-        ``model``, fitted; left as it was where an error is raised.
+    model
+        Fitted; left as it was where an error is raised.
 
     Examples
     --------
@@ -105,47 +115,67 @@ def fit(
     """
     if passes not in (1, 2):
         raise ValueError(f"passes must be 1 or 2, got {passes!r}.")
-    chunks = _chunks(X, sample_weight)
     with model._all_or_nothing(), _quiet():
-        validate_data(model, chunks.meta, reset=True, skip_check_array=True)
-        begun = model._new_model(np.empty((0, model.n_features_in_), chunks.dtype))
-        require_parallel(begun)
-        # `shared` is held to the end: should the basis be lost, Dask makes it again from this.
-        root = shared = _decided(begun, chunks, client)
-        chosen = is_chosen_once(begun.parts.basis)
-        if not chosen:
-            models = _tree(merged_together, chunks.each(learned, shared))
-            root = delayed(with_final_basis)(_task(begun), models, passes)
-        if passes == 2 or chosen:
-            root = _held(root, client)  # the chunks of one pass are gone before the next begins
-            root = delayed(finished)(_task(begun), root, _statistics(root, chunks))
-        model._model = _computed(root, client)
+        chunks = _chunks(model, X, y, sample_weight)
+        if isinstance(model, StreamingKernelClassifier):
+            model._learned_classes(chunks.labels(client))
+        _fit(model, chunks, client, passes)
     model._report()
     return model
 
 
+def _fit(model: StreamingKernelPCA, chunks: _Chunks, client: Client | None, passes: int) -> None:
+    validate_data(model, chunks.meta, reset=True, skip_check_array=True)
+    begun = looking = model._new_model(np.empty((0, model.n_features_in_), chunks.dtype))
+    require_parallel(begun)
+    if isinstance(model, OnePassRidge):
+        looking, model._left_out = model._looking(begun), None
+    # `shared` is held to the end: should the basis be lost, Dask makes it again from this.
+    root = shared = _decided(looking, chunks, client)
+    chosen = is_chosen_once(begun.parts.basis)
+    if not chosen:
+        models = _tree(merged_together, chunks.each(learned, shared, targets=passes == 1))
+        root = delayed(with_final_basis)(_task(begun), models, passes)
+    if passes == 2 or chosen:
+        root = _held(root, client)  # the chunks of one pass are gone before the next begins
+        root = delayed(finished)(_task(begun), root, _statistics(root, chunks))
+    found = _computed(root, client)
+    model._model = with_basis(found, begun.parts.basis) if looking is not begun else found
+
+
 def partial_fit(
-    model: StreamingKernelPCA, X: Any, client: Client | None = None, sample_weight: Any = None
-) -> StreamingKernelPCA:
+    model: Fitted,
+    X: Any,
+    y: Any = None,
+    client: Client | None = None,
+    sample_weight: Any = None,
+    classes: Any = None,
+) -> Fitted:
     """Go on learning from the next chunks, in one pass.
 
-    The chunks become one model, which is merged with what was learned before.
+    The chunks become one model, which is merged with what was learned before; where the points of
+    the basis stay, their sums are added. The first call of a regression passes twice: its points
+    stay from then on.
 
     Parameters
     ----------
-    model : StreamingKernelPCA
+    model : StreamingKernelPCA, StreamingKernelRidge or StreamingKernelClassifier
         Fitted or not. The first call decides what the data decide.
     X : Dask array of shape (n, d), or Dask dataframe
         The next rows.
+    y : Dask array, series or dataframe of shape (n,) or (n, t), or array
+        Their targets or labels, as in :func:`fit`.
     client : distributed.Client, optional
         None is the current client if there is one, else Dask's default scheduler.
     sample_weight : Dask array or series of shape (n,), or array, optional
         Non-negative weights.
+    classes : array of shape (n_classes,), optional
+        All labels that may come; a classifier needs them in the first call.
 
     Returns
     -------
-    StreamingKernelPCA
-        ``model``; left as it was where an error is raised.
+    model
+        Left as it was where an error is raised.
 
     Examples
     --------
@@ -160,25 +190,38 @@ def partial_fit(
     >>> model.n_samples_seen_
     6000
     """
-    if not model._is_fitted():
-        return fit(model, X, client, 1, sample_weight)
-    chunks = _chunks(X, sample_weight)
+    regression = isinstance(model, OnePassRidge)
     with model._all_or_nothing(), _quiet():
-        validate_data(model, chunks.meta, reset=False, skip_check_array=True)
-        require_parallel(model._model)
-        before = caught_up(model._model)
-        assert before.state is not None
-        if is_chosen_once(before.parts.basis):
-            new = _computed(_statistics(_task(before), chunks), client)
-            if new is not None:
-                both = added(before.parts, before.state, new, before.state.basis)
-                model._model = replace(before, state=both)
+        chunks = _chunks(model, X, y, sample_weight)
+        if isinstance(model, StreamingKernelClassifier):
+            model._announced_classes(classes)
+        if not model._is_fitted():
+            _fit(model, chunks, client, 2 if regression else 1)
         else:
-            empty = replace(before, state=None, standardise=False)
-            more = _tree(merged_together, chunks.each(learned, _task(empty), before.n_rows))
-            model._model = something(merged_together([before, _computed(more, client)]))
+            _go_on(model, chunks, client)
     model._report()
     return model
+
+
+def _go_on(model: StreamingKernelPCA, chunks: _Chunks, client: Client | None) -> None:
+    validate_data(model, chunks.meta, reset=False, skip_check_array=True)
+    require_parallel(model._model)
+    if isinstance(model, OnePassRidge) and chunks.n_targets is not None:
+        model._same_columns(chunks.n_targets)
+        model._left_out = None
+    before = caught_up(model._model)
+    assert before.state is not None
+    has_begun = model._model.state is not None or is_chosen_once(before.parts.basis)
+    if has_begun and stays(before.parts.basis):
+        new = _computed(_statistics(_task(before), chunks), client)
+        if new is not None:
+            both = added(before.parts, before.state, new, before.state.basis)
+            model._model = replace(before, state=both)
+    else:
+        empty = replace(before, state=None, standardise=False)
+        more = chunks.each(learned, _task(empty), targets=True, n_before=before.n_rows)
+        merged = merged_together([before, _computed(_tree(merged_together, more), client)])
+        model._model = something(merged)
 
 
 def transform(model: StreamingKernelPCA, X: Any) -> da.Array:
@@ -206,6 +249,52 @@ def transform(model: StreamingKernelPCA, X: Any) -> da.Array:
     ((1000, 1000, 1000), (2,))
     """
     return _query(model, X, "scores", model.n_components_)
+
+
+def predict(model: OnePassRidge, X: Any) -> da.Array:
+    """Predictions of a regression, or the labels of a classifier, lazily.
+
+    Parameters
+    ----------
+    model : StreamingKernelRidge or StreamingKernelClassifier
+        Fitted.
+    X : Dask array of shape (n, d), or Dask dataframe
+
+    Returns
+    -------
+    Dask array of shape (n,) or (n, t)
+        In row chunks like those of X; flat where the targets were.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import StreamingKernelRidge
+    >>> X = da.random.default_rng(0).uniform(-3, 3, size=(3000, 1), chunks=(1000, 1))
+    >>> y = da.sin(X[:, 0])
+    >>> model = StreamingKernelRidge(gamma=1.0, basis=20, random_state=0)
+    >>> found = kernelstream.dask.predict(kernelstream.dask.fit(model, X, y), X)
+    >>> found.chunks
+    ((1000, 1000, 1000),)
+    >>> bool(abs(found - y).max().compute() < 0.02)
+    True
+    """
+    if not isinstance(model, OnePassRidge):
+        raise TypeError(
+            f"{type(model).__name__} predicts nothing: use StreamingKernelRidge or "
+            "StreamingKernelClassifier."
+        )
+    model._view_exists()
+    n_columns = int(model._solution().prediction.intercept.shape[0])
+    found = _query(model, X, "predict", n_columns)
+    if isinstance(model, StreamingKernelClassifier):
+        classes = model.classes_
+        return da.map_blocks(_labels, found, classes=classes, drop_axis=1, dtype=classes.dtype)
+    return found[:, 0] if model._flat else found
+
+
+def _labels(found: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    return classes[found.argmax(axis=1)]
 
 
 def reconstruction_error(model: StreamingKernelPCA, X: Any) -> da.Array:
@@ -239,27 +328,42 @@ def reconstruction_error(model: StreamingKernelPCA, X: Any) -> da.Array:
 
 @dataclass(frozen=True)
 class _Chunks:
-    """Rows and weights in the same chunks, and what is known without computing them."""
+    """Rows, weights and targets in the same chunks, and what is known without computing them."""
 
     rows: da.Array
     weights: da.Array | None  # (n, 1)
+    targets: da.Array | None  # (n, t) as they were given
+    learner: OnePassRidge | None  # knows what becomes of targets
     meta: Any
     word: str
     dtype: Any
 
-    def each(self, function: Callable[..., Any], model: Any, *arguments: Any) -> list[Delayed]:
+    @property
+    def n_targets(self) -> int | None:
+        """Columns that the targets become, where there are any."""
+        if isinstance(self.learner, StreamingKernelClassifier):
+            return len(self.learner.classes_)
+        return None if self.targets is None else int(self.targets.shape[1])
+
+    def each(
+        self, function: Callable[..., Any], model: Any, targets: bool = False, **options: Any
+    ) -> list[Delayed]:
         """One task a chunk: ``function(model, chunk's number, name, rows, weights, …)``.
 
         As blocks of an array, so that Dask fuses each with the making of its chunk: chunks then
         live inside one task, are never moved to another worker, and never wait for one.
         """
+        beside = {"weights": self.weights, "y": self.targets if targets else None}
+        present = {name: array for name, array in beside.items() if array is not None}
         results = da.map_blocks(
             _of_chunk,
             self.rows,
-            *(() if self.weights is None else (self.weights,)),
+            *present.values(),
+            beside=tuple(present),
             function=function,
             model=model,
-            arguments=arguments,
+            encoder=_encoder(self.learner) if "y" in present else None,
+            options=options,
             word=self.word,
             chunks=((1,) * self.rows.numblocks[0], (1,)),
             meta=np.empty((0, 0), dtype=object),
@@ -267,11 +371,22 @@ class _Chunks:
         )
         return list(results.to_delayed().ravel())
 
+    def labels(self, client: Client | None) -> np.ndarray:
+        """All labels that the chunks have, sorted; the targets alone are read."""
+        assert self.targets is not None
+        found = [delayed(np.unique)(block) for block in self.targets.to_delayed().ravel()]
+        return _computed(_tree(_labels_together, found), client)
 
-def _chunks(X: Any, sample_weight: Any) -> _Chunks:
+
+def _labels_together(labels: list[np.ndarray]) -> np.ndarray:
+    return np.unique(np.concatenate(labels))
+
+
+def _chunks(model: StreamingKernelPCA, X: Any, y: Any, sample_weight: Any) -> _Chunks:
     rows, meta, word = _as_array(X)
     dtype = np.float32 if rows.dtype == np.float32 else np.float64
-    return _Chunks(rows, _weights(sample_weight, rows), meta, word, dtype)
+    targets, learner = _targets(model, y, rows)
+    return _Chunks(rows, _weights(sample_weight, rows), targets, learner, meta, word, dtype)
 
 
 def _as_array(X: Any) -> tuple[da.Array, Any, str]:
@@ -290,26 +405,56 @@ def _weights(sample_weight: Any, rows: da.Array) -> da.Array | None:
     """Weights as a column in the chunks of the rows."""
     if sample_weight is None:
         return None
-    known = not np.isnan(rows.shape[0])
-    if hasattr(sample_weight, "to_dask_array"):
-        sample_weight = sample_weight.to_dask_array()
-    elif not dask.is_dask_collection(sample_weight):
-        host = np.asarray(sample_weight)
-        sample_weight = da.from_array(host, chunks=max(len(host), 1) if host.ndim else 1)
-    if sample_weight.ndim != 1:
-        raise ValueError(f"sample_weight has {sample_weight.ndim} dimensions, expected one.")
-    if known and not np.isnan(sample_weight.shape[0]):
-        if sample_weight.shape[0] != rows.shape[0]:
-            raise ValueError(
-                f"sample_weight has {sample_weight.shape[0]} entries, X has {rows.shape[0]} rows."
-            )
-        sample_weight = sample_weight.rechunk((rows.chunks[0],))
-    if sample_weight.numblocks[0] != rows.numblocks[0]:
+    weights = _beside(rows, sample_weight, "sample_weight")
+    if weights.ndim != 1:
+        raise ValueError(f"sample_weight has {weights.ndim} dimensions, expected one.")
+    return weights[:, None]
+
+
+def _targets(
+    model: StreamingKernelPCA, y: Any, rows: da.Array
+) -> tuple[da.Array | None, OnePassRidge | None]:
+    """Targets as columns in the chunks of the rows, and who learns them."""
+    name = type(model).__name__
+    if isinstance(y, Client):
+        raise TypeError("y is a distributed.Client; name the argument: client=…")
+    if not isinstance(model, OnePassRidge):
+        if y is not None:
+            raise ValueError(f"{name} learns from rows alone: leave y out.")
+        return None, None
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    if checked_alpha(model.alpha) == "loo":
         raise ValueError(
-            f"sample_weight has {sample_weight.numblocks[0]} chunks, X has {rows.numblocks[0]}: "
-            "where chunk sizes are unknown, weights have to come in the chunks of X."
+            "alpha='loo' reads the rows once more with the finished model, and a cluster does not: "
+            "use alpha='gcv', which needs the sums only."
         )
-    return sample_weight[:, None]
+    targets = _beside(rows, y, "y")
+    is_flat = targets.ndim == 1
+    if targets.ndim not in (1, 2) or (isinstance(model, StreamingKernelClassifier) and not is_flat):
+        raise ValueError(f"y has {targets.ndim} dimensions, which {name} does not take.")
+    if isinstance(model, StreamingKernelRidge):
+        model._flat = is_flat and (not model._is_fitted() or model._flat)
+    return (targets[:, None] if is_flat else targets.rechunk({1: -1})), model
+
+
+def _beside(rows: da.Array, values: Any, name: str) -> da.Array:
+    """What comes with the rows, in their chunks."""
+    if hasattr(values, "to_dask_array"):
+        values = values.to_dask_array()
+    elif not dask.is_dask_collection(values):
+        host = np.asarray(values)
+        values = da.from_array(host, chunks=tuple(max(n, 1) for n in host.shape) or 1)
+    if values.ndim and not np.isnan(rows.shape[0]) and not np.isnan(values.shape[0]):
+        if values.shape[0] != rows.shape[0]:
+            raise ValueError(f"{name} has {values.shape[0]} entries, X has {rows.shape[0]} rows.")
+        values = values.rechunk({0: rows.chunks[0]})
+    if values.ndim and values.numblocks[0] != rows.numblocks[0]:
+        raise ValueError(
+            f"{name} has {values.numblocks[0]} chunks, X has {rows.numblocks[0]}: where chunk "
+            f"sizes are unknown, {name} has to come in the chunks of X."
+        )
+    return values
 
 
 def _tree(combine: Callable[..., Any], leaves: list[Delayed], *first: Any) -> Delayed:
@@ -336,7 +481,7 @@ def _decided(begun: Model, chunks: _Chunks, client: Client | None) -> Delayed:
 def _statistics(root: Delayed, chunks: _Chunks) -> Delayed:
     """The sums of all chunks in the basis of the model ``root``, as one task."""
     reader = delayed(reader_of)(root)
-    return _tree(added_together, chunks.each(summed, reader), reader)
+    return _tree(added_together, chunks.each(summed, reader, targets=True), reader)
 
 
 def _task(value: Any) -> Delayed:
@@ -367,18 +512,41 @@ def _quiet() -> Iterator[None]:
 
 def _of_chunk(
     block: Any,
-    weights: Any = None,
-    *,
+    *arrays: Any,
+    beside: tuple[str, ...],
     function: Callable[..., Any],
     model: Any,
-    arguments: tuple[Any, ...],
+    encoder: OnePassRidge | None,
+    options: dict[str, Any],
     word: str,
     block_info: Any = None,
 ) -> Any:
     """``function`` of a chunk, with the chunk's number and a name for errors."""
     number = block_info[0]["chunk-location"][0]
-    weights = None if weights is None else weights[:, 0]
-    return function(model, number, _name(word, block_info), block, weights, *arguments)
+    name = _name(word, block_info)
+    given = dict(zip(beside, arrays, strict=True))
+    weights = given["weights"][:, 0] if "weights" in given else None
+    if "y" in given and encoder is not None and block.shape[0]:
+        with naming(name):
+            options = {**options, "targets": _numbers(encoder, given["y"], block)}
+    return function(model, number, name, block, weights, **options)
+
+
+def _encoder(learner: OnePassRidge | None) -> OnePassRidge | None:
+    """What makes numbers of targets, without all that was learned: it goes with every task."""
+    if isinstance(learner, StreamingKernelClassifier):
+        light = StreamingKernelClassifier()
+        light.classes_ = learner.classes_
+        return light
+    return None if learner is None else type(learner)()
+
+
+def _numbers(encoder: OnePassRidge, y: np.ndarray, block: Any) -> np.ndarray:
+    """The targets of a chunk as a regression takes them."""
+    if y.shape[0] != block.shape[0]:
+        raise ValueError(f"y has {y.shape[0]} entries here, X has {block.shape[0]} rows.")
+    is_column = isinstance(encoder, StreamingKernelClassifier)
+    return encoder._columns(y[:, 0] if is_column else y)
 
 
 def _name(word: str, block_info: Any) -> str:
@@ -402,9 +570,9 @@ def _n_bytes(value: Any) -> int:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What a query needs of a model: the components, and how rows are standardised."""
+    """What a query needs of a model, and how rows are standardised."""
 
-    view: View
+    view: View | Regression
     standard: Standard | None
     n_features: int
 
@@ -419,19 +587,16 @@ class _Reading:
 
 
 def _query(model: StreamingKernelPCA, X: Any, what: str, n_columns: int | None) -> da.Array:
-    """``view.what`` of every chunk, as a Dask array with or without columns."""
+    """``what`` of every chunk, as a Dask array with or without columns."""
     rows, meta, word = _as_array(X)
     model._view_exists()
     validate_data(model, meta, reset=False, skip_check_array=True)
-    seen = view(model._model)
-    if seen.span is not None:
-        seen = replace(seen, basis_state=FixedState(seen.span))
     dtype = np.float32 if rows.dtype == np.float32 else np.float64
     columns = () if n_columns is None else (n_columns,)
     return da.map_blocks(
         _answer,
         rows,
-        _task(_Reading(seen, model._standard(), model.n_features_in_)),
+        _task(_Reading(_seen(model, what), model._standard(), model.n_features_in_)),
         what=what,
         word=word,
         empty=np.empty((0, *columns), dtype),
@@ -440,6 +605,16 @@ def _query(model: StreamingKernelPCA, X: Any, what: str, n_columns: int | None) 
         drop_axis=[] if columns else 1,
         meta=np.empty((0,) * (1 + len(columns)), dtype),
     )
+
+
+def _seen(model: StreamingKernelPCA, what: str) -> View | Regression:
+    """What answers: components or a regression, with the points of the basis and nothing more."""
+    if isinstance(model, OnePassRidge) and what == "predict":
+        found = model._solution()
+        span = found.basis.span(found.basis_state)
+        return found if span is None else replace(found, basis_state=FixedState(span))
+    seen = view(model._model)
+    return seen if seen.span is None else replace(seen, basis_state=FixedState(seen.span))
 
 
 def _answer(

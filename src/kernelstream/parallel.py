@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.backends.draws import generator
-from kernelstream.bases import Basis, Fourier, Landmarks
+from kernelstream.bases import Basis, Centroids, Fourier, Landmarks
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.blocks import (
     advance,
@@ -33,6 +33,7 @@ from kernelstream.estimator import StreamingKernelPCA
 from kernelstream.merge import added, merged
 from kernelstream.model import Model, Rows, Standard, State, Waiting
 from kernelstream.part import Part
+from kernelstream.regression.base import require_summable
 from kernelstream.stream import begin, blank
 from kernelstream.trackers import Tracker
 
@@ -62,6 +63,11 @@ def is_chosen_once(basis: Basis) -> bool:
     return isinstance(basis, Landmarks | Fourier)
 
 
+def stays(basis: Basis) -> bool:
+    """Whether rows that come later leave a basis that exists as it is."""
+    return is_chosen_once(basis) or (isinstance(basis, Centroids) and not basis.follows)
+
+
 def aligned(value: Any) -> Any:
     """The same value with every array in one piece that begins where the processor likes it.
 
@@ -83,8 +89,10 @@ def on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
     """A task: its arguments may have travelled."""
 
     @wraps(function)
-    def run(*arguments: Any) -> Any:
-        return function(*map(aligned, arguments))
+    def run(*arguments: Any, **options: Any) -> Any:
+        return function(
+            *map(aligned, arguments), **{name: aligned(value) for name, value in options.items()}
+        )
 
     return run
 
@@ -99,13 +107,18 @@ def naming(chunk: str) -> Iterator[None]:
         raise ValueError(f"{chunk}: {problem}") from problem
 
 
-def rows_of(model: Model, block: Any, weights: Any) -> Rows | None:
+def rows_of(model: Model, block: Any, weights: Any, targets: Any = None) -> Rows | None:
     """A chunk as checked rows; None where there is nothing to learn from."""
     if block.shape[0] == 0 or (weights is not None and not np.any(weights)):
         return None
     checker = StreamingKernelPCA()
     checker._model, checker.n_features_in_ = model, model.n_features
-    rows = Rows(*checker._learnable(block, weights, reset=False))
+    X, heavy = checker._learnable(block, weights, reset=False)
+    if targets is not None:
+        if heavy is not None:  # rows of weight zero were dropped
+            targets = targets[np.flatnonzero(weights)]
+        require_summable(targets, heavy)
+    rows = Rows(X, heavy, targets)
     return rows if len(rows) else None
 
 
@@ -198,11 +211,17 @@ def decided(model: Model, sample: Sample | None) -> Model:
 
 @on_worker
 def learned(
-    model: Model, index: int, chunk: str, block: Any, weights: Any, n_before: int = 0
+    model: Model,
+    index: int,
+    chunk: str,
+    block: Any,
+    weights: Any,
+    targets: Any = None,
+    n_before: int = 0,
 ) -> Model | None:
     """First pass: a chunk as a stream of its own."""
     with naming(chunk):
-        rows = rows_of(model, block, weights)
+        rows = rows_of(model, block, weights, targets)
         if rows is None:
             return None
         seed = seed_of(model, index, n_before)
@@ -212,7 +231,7 @@ def learned(
             order = generator(seed, "order").permutation(len(rows))
         for start in range(0, len(rows), model.batch_size):
             piece = picked(rows, order[start : start + model.batch_size])
-            model = advance(model, piece.X, piece.weights)
+            model = advance(model, piece.X, piece.weights, piece.targets)
         return without_waiting(model)
 
 
@@ -225,7 +244,7 @@ def merged_together(models: list[Model | None]) -> Model | None:
         if few.state is not None:
             return merged(a, b)
         rows = few.waiting.join()
-        return without_waiting(advance(other, rows.X, rows.weights))
+        return without_waiting(advance(other, rows.X, rows.weights, rows.targets))
 
     present = [model for model in models if model is not None]
     return reduce(joined, present) if present else None
@@ -262,10 +281,12 @@ def reader_of(model: Model) -> Model:
 
 
 @on_worker
-def summed(reader: Model, index: int, chunk: str, block: Any, weights: Any) -> State | None:
+def summed(
+    reader: Model, index: int, chunk: str, block: Any, weights: Any, targets: Any = None
+) -> State | None:
     """Second pass: the sums of a chunk, without the basis that everybody has."""
     with naming(chunk):
-        rows = rows_of(reader, block, weights)
+        rows = rows_of(reader, block, weights, targets)
         if rows is None:
             return None
         state = folded(reader, rows, frozen=True).state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,6 +134,8 @@ class Basis(Part):
     settles_late = True
     #: Whether ``fit`` may show the rows in random order when it looks for points.
     order_free = False
+    #: Further passes in which ``fit`` lets the basis alone learn (``refine``).
+    refinements = 0
     #: Rows a block has unless the user says otherwise.
     preferred_batch = 1024
     #: The same on a GPU, which has little to do in a small block; None: as many as fit.
@@ -183,6 +186,16 @@ class Basis(Part):
     def cross_correction(self, kernel: Kernel, state: Any, origin: Array) -> Array | float:
         """Mean of (z − c)(x − o)ᵀ over the same sample, for the moments of z with rows x."""
         return 0.0
+
+    def refine(
+        self,
+        kernel: Kernel,
+        state: Any,
+        blocks: Iterable[tuple[Array, np.ndarray | None]],
+        is_last: bool,
+    ) -> Any:
+        """Return the state with better points for rows that are all at hand: one more pass."""
+        return state
 
     def refreshed(self, kernel: Kernel, state: Any) -> Any:
         """Return the state for a second pass: all rows will be expressed in the present basis."""

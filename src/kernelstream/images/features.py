@@ -103,14 +103,14 @@ class PatchFeatures(Basis):
         """The features of patches, and the patches themselves.
 
         ``exp(−|u−d|²/2σ²) − exp(−|u+d|²/2σ²) = 2 exp(−(|u|²+|d|²)/2σ²) sinh(u·d/σ²)``: one product
-        and one exponential function a feature.
+        and one hyperbolic sine a feature.
         """
         contrast, U = self._directions(X)
         D = state.directions.astype(X.dtype, copy=False)
         scale = X.dtype.type(1.0 / self.width**2)
-        near = np.exp(U @ (D.T * scale))
-        near -= 1.0 / near
-        near *= np.exp(-0.5 * scale * np.einsum("ij,ij->i", D, D))
+        near = U @ (D.T * scale)
+        np.sinh(near, out=near)
+        near *= 2.0 * np.exp(-0.5 * scale * np.einsum("ij,ij->i", D, D))
         near *= (contrast * np.exp(-0.5 * scale * np.einsum("ij,ij->i", U, U)))[:, None]
         return np.concatenate([near, X], axis=1)
 

@@ -9,6 +9,7 @@ from scipy.special import ndtr
 
 # Variance of max(n, 0) over that of normal n: the noise that is left on a black pixel.
 LEFT_ON_BLACK = 0.5 - 0.5 / math.pi
+STEPS = 8192  # the mean of a clipped pixel is smooth: linear between these to 1e-8
 
 
 def expected_clipped(clean: np.ndarray, noise_variance: float) -> np.ndarray:
@@ -54,6 +55,16 @@ def undo_clipping(mean: np.ndarray, noise_variance: float) -> np.ndarray:
     >>> undo_clipping(np.array([0.1, 0.126, 0.5, 0.874]), 0.1).round(2)
     array([0. , 0. , 0.5, 1. ])
     """
-    clean = np.linspace(0.0, 1.0, 4097)  # the function is smooth: linear between these to 1e-8
-    found = np.interp(np.asarray(mean), expected_clipped(clean, noise_variance), clean)
-    return found.astype(np.asarray(mean).dtype, copy=False)
+    clean = np.linspace(0.0, 1.0, STEPS + 1)
+    expected = expected_clipped(clean, noise_variance)
+    low, high = float(expected[0]), float(expected[-1])
+    # The inverse in equal steps: a pixel finds its place by a product instead of a search.
+    inverse = np.interp(np.linspace(low, high, STEPS + 1), expected, clean)
+    mean = np.asarray(mean)
+    kind = mean.dtype if mean.dtype.kind == "f" else np.dtype(float)
+    place = np.clip((mean - kind.type(low)) * kind.type(STEPS / (high - low)), 0, STEPS)
+    before = np.minimum(place.astype(np.int32), STEPS - 1)
+    place -= before
+    place *= np.diff(inverse).astype(kind)[before]
+    place += inverse.astype(kind)[before]
+    return place

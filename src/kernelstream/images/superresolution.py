@@ -22,7 +22,7 @@ from kernelstream.regression.base import Regression
 
 SIDE = 5  # pixels of a low-resolution patch
 MARGIN = SIDE // 2
-STRIP = 8192  # patches that are worked on at a time, so that memory stays bounded
+STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 TO_YCBCR = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
 )
@@ -233,7 +233,13 @@ class SuperResolver(ImageModel):
             strip = small[top : top + height]
             patches = strip.reshape(-1, SIDE**2)
             patches = patches - patches.mean(axis=1, keepdims=True)
-            blocks = regression.predict(patches).reshape(len(strip), columns, 3 * s, 3 * s)
+            Z = regression.basis.coordinates(
+                regression.kernel, regression.basis_state, patches.astype(np.float32, copy=False)
+            )
+            # Features of a patch are bounded by its contrast and coefficients are of order one, so
+            # that single precision is enough: 4e-7 of white, at most, on photographs.
+            blocks = regression.prediction.of_coordinates(Z)
+            blocks = blocks.reshape(len(strip), columns, 3 * s, 3 * s)
             total[top * s : (top + len(strip) + 2) * s] += overlapped(blocks, s)
             if self.verbose:
                 show_progress(min(top + height, rows) / rows)

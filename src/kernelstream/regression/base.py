@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -12,11 +13,17 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from kernelstream import bases, trackers
-from kernelstream.backends.arrays import Array, cast, like, to_float64
+from kernelstream.backends.arrays import Array, cast, like, to_float64, to_host
 from kernelstream.blocks import advance, learn_all, settled
 from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.least_squares import NormalEquations, Prediction
-from kernelstream.model import Model
+from kernelstream.least_squares import (
+    STEPS_LEFT_OUT,
+    UNEXPLAINED,
+    NormalEquations,
+    Prediction,
+    strongest_of_the_best,
+)
+from kernelstream.model import Model, Rows
 from kernelstream.validation import checked_weights
 
 
@@ -30,6 +37,8 @@ class OnePassRidge(StreamingKernelPCA):
     Centroids that are asked for by number or name stay where the first rows (in ``fit``: all rows)
     put them, unless old rows are forgotten: a weak ridge divides by variances so small that
     moments which were carried through a move of the points spoil them.
+
+    ``alpha="loo"`` is for ``fit`` alone, which reads the rows once more and keeps the strength.
     """
 
     n_components: Any = None
@@ -40,6 +49,9 @@ class OnePassRidge(StreamingKernelPCA):
     alpha: Any
     fit_intercept: Any
     forgetting: Any
+
+    # What leave-one-out chose, and whether with an intercept; None where it was not asked for.
+    _left_out: tuple[float, bool] | None = None
 
     @property
     def center(self) -> Any:  # type: ignore[override]
@@ -59,13 +71,22 @@ class OnePassRidge(StreamingKernelPCA):
         return chosen_here and isinstance(basis, bases.Centroids) and self.forgetting == 1.0
 
     def _new_model(self, X: Array) -> Model:
-        checked_alpha(self.alpha)
+        if checked_alpha(self.alpha) == "loo" and self.forgetting != 1.0:
+            raise ValueError(
+                f"alpha='loo' counts all rows alike, and forgetting={self.forgetting} does not: "
+                "use alpha='gcv', or forgetting=1.0."
+            )
         return super()._new_model(X)
 
     # -- learning
 
     def _learn(self, X: Any, targets: np.ndarray, sample_weight: Any, anew: bool) -> Self:
         """Fold rows with their targets (n, t), or change nothing."""
+        if not anew and checked_alpha(self.alpha) == "loo":
+            raise ValueError(
+                "alpha='loo' leaves out one row after the other, and a stream has no rows to go "
+                "back to: use fit, or alpha='gcv', which needs only what a stream keeps."
+            )
         check_consistent_length(X, targets)
         first = anew or not self._is_fitted()
         X, weights = self._learnable(X, sample_weight, reset=first)
@@ -76,15 +97,16 @@ class OnePassRidge(StreamingKernelPCA):
                 raise ValueError("All rows have weight zero: there is nothing to learn from.")
             return self
         if not first:
-            self._same_columns(targets)
-        weighted = targets if weights is None else targets * weights[:, None]
-        if not np.isfinite(4.0 * np.sum(np.abs(weighted * targets))):
-            raise ValueError(
-                "y has numbers so large that the sum of their squares overflows: scale the targets."
-            )
+            self._same_columns(targets.shape[1])
+        require_summable(targets, weights)
         Y = to_float64(like(np.ascontiguousarray(targets), X))
+        self._left_out = None  # it was chosen for other rows
         if anew:
             self._model = self._learned_from_all(X, weights, Y)
+            if checked_alpha(self.alpha) == "loo":
+                intercept = bool(self.fit_intercept)
+                strength = left_out_strength(self._model, Rows(X, weights, Y), intercept)
+                self._left_out = (strength, intercept)
         else:
             model = self._new_model(X) if first else self._model
             self._model = advance(model, X, weights, Y)
@@ -92,21 +114,26 @@ class OnePassRidge(StreamingKernelPCA):
 
     def _learned_from_all(self, X: Array, weights: np.ndarray | None, Y: Array) -> Model:
         """Two passes: points may follow the rows in the first, and stay from then on."""
-        model = self._new_model(X)
-        basis = model.parts.basis
-        if self._stays(basis):
-            free = clone(basis).set_params(follows=True)
-            model = replace(model, parts=replace(model.parts, basis=free))
-        found = learn_all(model, X, weights, Y)
-        return replace(found, parts=replace(found.parts, basis=basis))
+        begun = self._new_model(X)
+        return with_basis(learn_all(self._looking(begun), X, weights, Y), begun.parts.basis)
 
-    def _same_columns(self, targets: np.ndarray) -> None:
+    def _looking(self, begun: Model) -> Model:
+        """The model for a pass that looks for points: they may follow the rows."""
+        basis = begun.parts.basis
+        free = clone(basis).set_params(follows=True) if self._stays(basis) else basis
+        return with_basis(begun, free)
+
+    @abstractmethod
+    def _columns(self, y: Any) -> np.ndarray:
+        """Checked targets as a matrix, one row a row of X."""
+
+    def _same_columns(self, n_columns: int) -> None:
         state, waiting = self._model.state, self._model.waiting
         learned = None if state is None or state.targets is None else state.targets.total
         known = int(waiting.targets[0].shape[1] if learned is None else learned.shape[0])
-        if known != targets.shape[1]:
+        if known != n_columns:
             raise ValueError(
-                f"y has {targets.shape[1]} columns, and the rows learned so far had {known}: give "
+                f"y has {n_columns} columns, and the rows learned so far had {known}: give "
                 "targets of the same shape."
             )
 
@@ -120,11 +147,32 @@ class OnePassRidge(StreamingKernelPCA):
     def _solution(self) -> Regression:
         """The regression of all rows seen; computed once for a model and a strength."""
         self._view_exists()
-        wanted = (checked_alpha(self.alpha), bool(self.fit_intercept))
+        wanted = (self._strength(), bool(self.fit_intercept))
         kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
         if kept.get("solution", (None,))[0] != wanted:
             kept["solution"] = (wanted, solved(self._model, *wanted))
         return kept["solution"][1]
+
+    def _strength(self) -> float | None:
+        """A number, or None: by generalised cross-validation."""
+        alpha = checked_alpha(self.alpha)
+        if alpha != "loo":
+            return None if alpha == "gcv" else float(alpha)
+        if self._left_out is None or self._left_out[1] != bool(self.fit_intercept):
+            raise ValueError(
+                "alpha='loo' was set after the rows had gone: call fit again, or use alpha='gcv', "
+                "which needs only what was kept."
+            )
+        return self._left_out[0]
+
+    def merge(self, other: StreamingKernelPCA) -> Self:
+        """A new model of the rows that both have seen, with the parameters of this one."""
+        if checked_alpha(self.alpha) == "loo":
+            raise ValueError(
+                "alpha='loo' needs the rows of both models, which are gone: set alpha to 'gcv' or "
+                "to a number (alpha_ is the one in use) and merge then."
+            )
+        return super().merge(other)
 
     @property
     def alpha_(self) -> float:
@@ -176,6 +224,22 @@ class Regression:
         return to_float64(K) @ self.over_points + self.prediction.intercept
 
 
+def with_basis(model: Model, basis: bases.Basis) -> Model:
+    """The model with another basis of the same kind."""
+    return replace(model, parts=replace(model.parts, basis=basis))
+
+
+def require_summable(targets: np.ndarray, weights: np.ndarray | None) -> None:
+    """Raise in words where moments of the targets would overflow."""
+    weighted = targets if weights is None else targets * weights[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = 4.0 * np.sum(np.abs(weighted * targets))
+    if not np.isfinite(largest):
+        raise ValueError(
+            "y has numbers so large that the sum of their squares overflows: scale the targets."
+        )
+
+
 def solved(model: Model, alpha: float | None, center: bool) -> Regression:
     """The regression that a model has learned, those rows that wait included."""
     whole = settled(model)
@@ -186,14 +250,32 @@ def solved(model: Model, alpha: float | None, center: bool) -> Regression:
     return Regression(kernel, basis, state.basis, Prediction.of(equations, alpha))
 
 
-def checked_alpha(alpha: Any) -> float | None:
-    """A strength as a number, None for generalised cross-validation, or an error in words."""
-    if isinstance(alpha, str) and alpha == "gcv":
-        return None
+def left_out_strength(model: Model, rows: Rows, center: bool) -> float:
+    """The largest strength whose leave-one-out error is as good as the best: one more pass."""
+    state = model.state
+    assert state is not None and state.targets is not None
+    equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, center)
+    grid = equations.strengths(STEPS_LEFT_OUT)
+    there = float(np.sum(to_host(equations.target_variance) > 0))
+    error = np.zeros(len(grid))
+    kernel, basis = model.parts.kernel, model.parts.basis
+    for start in range(0, len(rows) if len(grid) else 0, model.batch_size):
+        block = rows[start : start + model.batch_size].canonical()
+        X, weights, targets = model.block(block)
+        assert targets is not None
+        Z = basis.coordinates(kernel, state.basis, X)
+        error += equations.leave_one_out(Z, targets, weights, grid)
+    return strongest_of_the_best(grid, np.maximum(error / equations.weight, UNEXPLAINED * there))
+
+
+def checked_alpha(alpha: Any) -> float | str:
+    """A strength as a number, ``"gcv"`` or ``"loo"``, or an error in words."""
+    if isinstance(alpha, str) and alpha in ("gcv", "loo"):
+        return alpha
     is_number = isinstance(alpha, numbers.Real) and not isinstance(alpha, bool)
     if is_number and 0.0 <= float(alpha) < float("inf"):
         return float(alpha)
     raise ValueError(
-        "alpha must be a number that is not negative, or 'gcv' to choose it by generalised "
-        f"cross-validation; got {alpha!r}."
+        "alpha must be a number that is not negative, 'gcv' to choose it by generalised "
+        f"cross-validation, or 'loo' by leave-one-out (in fit); got {alpha!r}."
     )

@@ -22,8 +22,9 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     Parameters
     ----------
-    alpha : float or "gcv"
-        Strength of the ridge; ``"gcv"`` chooses it by generalised cross-validation.
+    alpha : float, "gcv" or "loo"
+        Strength of the ridge; ``"gcv"`` chooses it by generalised cross-validation, ``"loo"`` by
+        leave-one-out (``fit`` only), both by the squared error of the columns.
     kernel : str, Kernel or callable
         As in :class:`StreamingKernelPCA`.
     gamma : float, str or None
@@ -91,7 +92,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         self.random_state = random_state
         self.verbose = verbose
 
-    _also_saved = ("classes_",)
+    _also_saved = ("classes_", "_left_out")
 
     @property
     def classes_(self) -> np.ndarray:
@@ -121,14 +122,8 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         self
         """
         with self._all_or_nothing():
-            labels = checked_labels(self, y)
-            self.classes_ = np.unique(labels)
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"y has {len(self.classes_)} class, {self.classes_}: a classifier needs at "
-                    "least two."
-                )
-            self._learn(X, indicators(labels, self.classes_), sample_weight, anew=True)
+            self._learned_classes(np.unique(checked_labels(self, y)))
+            self._learn(X, self._columns(y), sample_weight, anew=True)
         self._report()
         return self
 
@@ -153,22 +148,37 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         self
         """
         with self._all_or_nothing():
-            labels = checked_labels(self, y)
-            if not self._is_fitted():
-                if classes is None:
-                    raise ValueError(
-                        "classes must be passed on the first call to partial_fit: a stream cannot "
-                        "know which labels will come."
-                    )
-                self.classes_ = np.unique(np.asarray(classes))
-            elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                raise ValueError(
-                    f"classes={np.unique(classes)} differ from those of the first call, "
-                    f"{self.classes_}."
-                )
-            self._learn(X, indicators(labels, self.classes_), sample_weight, anew=False)
+            checked_labels(self, y)
+            self._announced_classes(classes)
+            self._learn(X, self._columns(y), sample_weight, anew=False)
         self._report()
         return self
+
+    def _learned_classes(self, classes: np.ndarray) -> None:
+        """Take the labels that all rows have."""
+        self.classes_ = classes
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has {len(classes)} class, {classes}: a classifier needs at least two."
+            )
+
+    def _announced_classes(self, classes: Any) -> None:
+        """Take the labels that a stream announces in its first call."""
+        if not self._is_fitted():
+            if classes is None:
+                raise ValueError(
+                    "classes must be passed on the first call to partial_fit: a stream cannot "
+                    "know which labels will come."
+                )
+            self.classes_ = np.unique(np.asarray(classes))
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes={np.unique(classes)} differ from those of the first call, "
+                f"{self.classes_}."
+            )
+
+    def _columns(self, y: Any) -> np.ndarray:
+        return indicators(checked_labels(self, y), self.classes_)
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Learn one row and its label (after a first ``partial_fit`` that names the classes).

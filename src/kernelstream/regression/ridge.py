@@ -24,10 +24,12 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
 
     Parameters
     ----------
-    alpha : float or "gcv"
+    alpha : float, "gcv" or "loo"
         Strength: ``Σ w |y − f(x)|² + alpha |f|²`` is minimised, as in
         ``sklearn.kernel_ridge.KernelRidge``. ``"gcv"`` takes the strength of least generalised
-        cross-validation, computed from the moments.
+        cross-validation, computed from the moments. ``"loo"`` takes that of least leave-one-out
+        error, exactly, as ``sklearn.linear_model.RidgeCV`` does on the same features: ``fit``
+        reads the rows once more, in blocks, and a stream cannot.
     kernel : str, Kernel or callable
         As in :class:`StreamingKernelPCA`.
     gamma : float, str or None
@@ -63,8 +65,8 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     -----
     With ``basis="everything"``, ``fit_intercept=False`` and a number as ``alpha`` this is
     ``sklearn.kernel_ridge.KernelRidge``. Weights count rows: for ``"gcv"`` the number of rows is
-    the sum of the weights. ``fit`` passes over the rows twice (basis, then moments);
-    ``partial_fit`` is strictly one pass.
+    the sum of the weights; ``"loo"`` leaves out a row together with its weight. ``fit`` passes over
+    the rows twice (basis, then moments); ``partial_fit`` is strictly one pass.
 
     Examples
     --------
@@ -105,7 +107,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         self.random_state = random_state
         self.verbose = verbose
 
-    _also_saved = ("_flat",)
+    _also_saved = ("_flat", "_left_out")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and targets that are all at hand.
@@ -168,6 +170,9 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         """
         target = None if y is None else np.asarray(y)[None]
         return self.partial_fit(np.asarray(x)[None, :], target)
+
+    def _columns(self, y: Any) -> np.ndarray:
+        return columns(self, y)[0]
 
     def predict(self, X: Any) -> Array:
         """Predictions of rows.
