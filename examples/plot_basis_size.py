@@ -2,9 +2,9 @@
 How many points?
 ================
 
-The size of the basis has to be chosen: more points, less error, more work. The certificate says what
-the choice costs without computing exact kernel PCA, and a basis with a tolerance makes the choice
-by itself.
+The size of the basis has to be chosen: more points, less error, more work. The certificate says
+what the choice costs without computing exact kernel PCA, and a basis with a tolerance makes the
+choice by itself.
 """
 
 import matplotlib.pyplot as plt
