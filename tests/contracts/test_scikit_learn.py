@@ -119,9 +119,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 
 # The checks use weights up to 5, with which the default step of Hebbian is too long: it says so.
 @pytest.mark.filterwarnings("ignore:Hebbian. the step was too long:RuntimeWarning")
-@parametrize_with_checks(
-    list(CHECKED.values()), expected_failed_checks=expected_failures, xfail_strict=True
-)
+@parametrize_with_checks(list(CHECKED.values()), expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
