@@ -21,6 +21,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 
 from kernelstream import StreamingKernelPCA, bases, kernels, preimages, schedules, trackers
 
@@ -97,6 +98,10 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         "score is the error of inverse_transform, which needs points; Fourier has none and says so",
     ),
 }
+if parse_version(sklearn.__version__) < parse_version("1.7"):
+    EXPECTED_FAILURES["standard"] = {
+        WEIGHTS[1]: "the check ignores the tag that says: no sparse rows (scikit-learn #30139)"
+    }
 CHECKED = {
     "default": StreamingKernelPCA(),
     "everything": StreamingKernelPCA(basis="everything"),
@@ -440,7 +445,7 @@ def test_sparse_rows(basis: str, tracker: str, sparse: Any) -> None:
         csr.reconstruction_error(sparse(X)), dense.reconstruction_error(X), atol=1e-8
     )
     np.testing.assert_allclose(
-        csr.transform_one(sparse(X)[[0]]), dense.transform_one(X[0]), atol=1e-8
+        csr.transform_one(sparse(X[[0]])), dense.transform_one(X[0]), atol=1e-8
     )
     if basis != "fourier":
         assert csr.score(sparse(X)) == pytest.approx(dense.score(X), rel=1e-6)
