@@ -21,9 +21,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.fixes import parse_version
 
 from kernelstream import StreamingKernelPCA, bases, kernels, preimages, schedules, trackers
+from tests.conftest import wrongly_checked
 
 SLOW_STEP = trackers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
 BASES: dict[str, Any] = {
@@ -98,10 +98,6 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         "score is the error of inverse_transform, which needs points; Fourier has none and says so",
     ),
 }
-if parse_version(sklearn.__version__) < parse_version("1.7"):
-    EXPECTED_FAILURES["standard"] = {
-        WEIGHTS[1]: "the check ignores the tag that says: no sparse rows (scikit-learn #30139)"
-    }
 CHECKED = {
     "default": StreamingKernelPCA(),
     "everything": StreamingKernelPCA(basis="everything"),
@@ -119,7 +115,7 @@ NAME_OF = {repr(estimator): name for name, estimator in CHECKED.items()}
 
 
 def expected_failures(estimator: Any) -> dict[str, str]:
-    return EXPECTED_FAILURES.get(NAME_OF[repr(estimator)], {})
+    return EXPECTED_FAILURES.get(NAME_OF[repr(estimator)], {}) | wrongly_checked(estimator)
 
 
 # The checks use weights up to 5, with which the default step of Hebbian is too long: it says so.
