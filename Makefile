@@ -23,7 +23,7 @@ FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch bench reproduce docs clean
+.PHONY: help setup demo lint test test-all test-torch test-oldest bench reproduce docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,14 @@ $(TORCH_STAMP): $(STAMP)
 test-torch: $(TORCH_STAMP) ## install PyTorch, test the array namespaces with it
 	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/test_arrays.py tests/test_devices.py
 
+# scikit-learn 1.6 asks for SCIPY_ARRAY_API where array-api-compat is installed.
+test-oldest: ## test with the oldest versions that pyproject.toml allows, on Python 3.11
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
+		echo "The oldest versions are those for Python 3.11: make test-oldest PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv build/oldest
+	build/oldest/bin/python -m pip install --quiet --constraint oldest.txt --editable ".[test]"
+	$(FRESH_CACHE) SCIPY_ARRAY_API=1 build/oldest/bin/python -m pytest -n $(WORKERS) -m "not slow and not cuda"
+
 bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnist.npz, OUT=PATH for pictures
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT) --json $(OUT)/benchmark.json --markdown $(OUT)/benchmark.md)
 
@@ -77,6 +85,10 @@ $(DOCS_STAMP): $(STAMP)
 docs: $(DOCS_STAMP) ## build the documentation; open build/docs/index.html
 	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -n -q \
 		-d build/doctrees docs build/docs
+
+dist: $(STAMP) ## wheel and source archive in dist/
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build
 
 clean: ## remove .venv, caches and everything built
 	rm -rf .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -7,6 +7,7 @@ there is one.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +131,17 @@ def test_what_a_device_cannot_do_is_said() -> None:
         model("gpu", "landmarks").fit(rows())
 
 
+class NoTorch:
+    """Finds no PyTorch, and says so before anybody else can find it."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name=name)
+
+
 def test_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [NoTorch(), *sys.meta_path])
     with pytest.raises(ValueError, match=r"needs PyTorch: install kernelstream\[torch\]"):
         model("cuda", "landmarks").fit(rows())
 

@@ -399,7 +399,7 @@ def test_scores_are_compared_as_if_no_more_rows_were_learned() -> None:
 def test_missing_values_at_their_conditional_mean() -> None:
     mean, C = np.array([10.0, -5.0, 2.0]), np.cov(correlated(100, d=3).T)
     filled = fill_missing(np.array([np.nan, -4.0, 3.0]), mean, C, 0.0)
-    expected = 10.0 + C[0, 1:] @ np.linalg.solve(C[1:, 1:], [1.0, 1.0])
+    expected = float(10.0 + C[0, 1:] @ np.linalg.solve(C[1:, 1:], [1.0, 1.0]))
     np.testing.assert_allclose(filled, [expected, -4.0, 3.0])
     np.testing.assert_array_equal(fill_missing(np.full(3, np.nan), mean, C, 0.0), mean)
 

@@ -65,7 +65,7 @@ def test_oja_has_unit_length_as_its_only_rest() -> None:
         np.testing.assert_allclose(np.linalg.norm(w), 1.0, atol=1e-12)
         before = (length**2 - 1) ** 2
         for t in (0.05, 0.2, 0.5, 1.0):  # the notes' Lyapunov function (θ₁² − 1)² falls
-            after = ((oja.flow(R, length * Q[:, 0], t) @ Q[:, 0]) ** 2 - 1) ** 2
+            after = float(((oja.flow(R, length * Q[:, 0], t) @ Q[:, 0]) ** 2 - 1) ** 2)
             assert after < before
             before = after
 

@@ -9,6 +9,7 @@ import typer
 from kernelstream import __version__
 from kernelstream.cli import follow, learn, models, query, show
 from kernelstream.cli.failures import EXIT_CODES
+from kernelstream.cli.options import flat
 
 app = typer.Typer(
     help="Kernel PCA for data that is too large or never ends.",
@@ -48,4 +49,4 @@ for command in (
     show.demo,
     show.bench,
 ):
-    app.command()(command)
+    app.command()(flat(command))

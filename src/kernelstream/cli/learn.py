@@ -37,7 +37,6 @@ def fit(
     columns: opt.Columns = None,
     exclude: opt.Exclude = None,
     weight_column: opt.WeightColumn = None,
-    limit: opt.Limit = None,
     components: Annotated[
         str,
         typer.Option(
@@ -113,12 +112,8 @@ def fit(
     ] = 0,
     checkpoint_every: opt.CheckpointEvery = None,
     resume: opt.Resume = False,
-    on_bad_rows: opt.BadRows = opt.OnBadRows.error,
     rejects: opt.RejectsFile = None,
-    format: opt.FormatOption = None,
-    array: opt.Array = None,
-    delimiter: opt.Delimiter = None,
-    header: opt.Header = None,
+    reading: opt.Reading = opt.AS_IT_COMES,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -146,9 +141,7 @@ def fit(
             certify.value,
             seed,
         )
-        read_options = opt.reading(
-            columns, exclude, limit, on_bad_rows, format, array, delimiter, header, weight_column
-        )
+        read_options = reading.of_source(columns, exclude, weight_column)
         every = parameters.seconds(checkpoint_every)
         if monitor:
             require_plain(
@@ -197,16 +190,11 @@ def update(
         Path | None, typer.Option("-o", "--output", help="Default: the model itself.")
     ] = None,
     weight_column: opt.WeightColumn = None,
-    limit: opt.Limit = None,
     checkpoint_every: opt.CheckpointEvery = None,
     resume: opt.Resume = False,
-    on_bad_rows: opt.BadRows = opt.OnBadRows.error,
     rejects: opt.RejectsFile = None,
     columns: opt.Columns = None,
-    format: opt.FormatOption = None,
-    array: opt.Array = None,
-    delimiter: opt.Delimiter = None,
-    header: opt.Header = None,
+    reading: opt.Reading = opt.AS_IT_COMES,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -220,9 +208,7 @@ def update(
     """
     screen = Screen(as_json, quiet)
     with reported(as_json):
-        read_options = opt.reading(
-            columns, None, limit, on_bad_rows, format, array, delimiter, header, weight_column
-        )
+        read_options = reading.of_source(columns, weight_column=weight_column)
         every = parameters.seconds(checkpoint_every)
         target = model if output is None else output
         with locked(target):

@@ -1,10 +1,17 @@
-"""Options that several commands share."""
+"""Options that several commands share, one by one and in groups.
+
+A group is a dataclass. A command that takes one has its fields as options: ``flat`` shows typer the
+command with the fields of its groups in their place.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -95,28 +102,73 @@ Resume = Annotated[
 ]
 
 
-def reading(
-    columns: str | None,
-    exclude: str | None,
-    limit: int | None,
-    on_bad_rows: OnBadRows,
-    format: Format | None,
-    array: str | None,
-    delimiter: str | None,
-    header: bool | None,
-    weight_column: str | None = None,
-    keep: str | None = None,
-) -> dict[str, Any]:
-    """The options of a command as those of a Source."""
-    return dict(
-        columns=column_list(columns),
-        exclude=column_list(exclude) or [],
-        weight_column=weight_column,
-        keep=kept_columns(keep),
-        on_bad_rows=on_bad_rows.value,
-        limit=limit,
-        format=None if format is None else format.value,
-        array=array,
-        delimiter="\t" if delimiter == "\\t" else delimiter,
-        header=header,
+@dataclass(frozen=True)
+class Reading:
+    """How sources are read."""
+
+    limit: Limit = None
+    on_bad_rows: BadRows = OnBadRows.error
+    format: FormatOption = None
+    array: Array = None
+    delimiter: Delimiter = None
+    header: Header = None
+
+    def of_source(
+        self,
+        columns: str | None = None,
+        exclude: str | None = None,
+        weight_column: str | None = None,
+        keep: str | None = None,
+    ) -> dict[str, Any]:
+        """These options, and those about columns, as those of a Source."""
+        return dict(
+            columns=column_list(columns),
+            exclude=column_list(exclude) or [],
+            weight_column=weight_column,
+            keep=kept_columns(keep),
+            on_bad_rows=self.on_bad_rows.value,
+            limit=self.limit,
+            format=None if self.format is None else self.format.value,
+            array=self.array,
+            delimiter="\t" if self.delimiter == "\\t" else self.delimiter,
+            header=self.header,
+        )
+
+
+AS_IT_COMES = Reading()
+
+
+def flat(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of its groups as parameters of its own, for typer."""
+    parameters = _parameters(command)
+
+    def run(**given: Any) -> None:
+        _called(command, given)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {name: p.annotation for name, p in parameters.items()}
+    run.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    return run
+
+
+def _parameters(taker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Parameters of a command or a group, those of groups in the place of the groups."""
+    hints = get_type_hints(taker, include_extras=True)
+    found: dict[str, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(taker).parameters.items():
+        if is_dataclass(hints[name]):
+            found |= _parameters(hints[name])
+        else:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            found[name] = parameter.replace(annotation=hints[name], kind=kind)
+    return found
+
+
+def _called(taker: Callable[..., Any], given: dict[str, Any]) -> Any:
+    hints = get_type_hints(taker, include_extras=True)
+    return taker(
+        **{
+            name: _called(hints[name], given) if is_dataclass(hints[name]) else given[name]
+            for name in inspect.signature(taker).parameters
+        }
     )

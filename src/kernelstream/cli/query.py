@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,23 +42,23 @@ ToOption = Annotated[
 Columns = dict[str, np.ndarray]
 
 
-def transform(
-    model: opt.Model,
-    sources: opt.Sources,
-    output: OutputFile = None,
-    to: ToOption = None,
-    keep: opt.Keep = None,
-    columns: opt.Columns = None,
-    limit: opt.Limit = None,
-    on_bad_rows: opt.BadRows = opt.OnBadRows.error,
-    rejects: opt.RejectsFile = None,
-    format: opt.FormatOption = None,
-    array: opt.Array = None,
-    delimiter: opt.Delimiter = None,
-    header: opt.Header = None,
-    quiet: opt.Quiet = False,
-    as_json: opt.Json = False,
-) -> None:
+@dataclass(frozen=True)
+class Query:
+    """What the three commands are given."""
+
+    model: opt.Model
+    sources: opt.Sources
+    output: OutputFile = None
+    to: ToOption = None
+    keep: opt.Keep = None
+    columns: opt.Columns = None
+    rejects: opt.RejectsFile = None
+    reading: opt.Reading = opt.AS_IT_COMES
+    quiet: opt.Quiet = False
+    as_json: opt.Json = False
+
+
+def transform(query: Query) -> None:
     """Scores of rows on the components: columns pc1, pc2, and so on.
 
     Examples
@@ -74,29 +75,10 @@ def transform(
 
         return of_rows
 
-    read_options = opt.reading(
-        columns, None, limit, on_bad_rows, format, array, delimiter, header, keep=keep
-    )
-    apply(model, sources, output, to, read_options, rejects, Screen(as_json, quiet), scores)
+    apply(query, scores)
 
 
-def denoise(
-    model: opt.Model,
-    sources: opt.Sources,
-    output: OutputFile = None,
-    to: ToOption = None,
-    keep: opt.Keep = None,
-    columns: opt.Columns = None,
-    limit: opt.Limit = None,
-    on_bad_rows: opt.BadRows = opt.OnBadRows.error,
-    rejects: opt.RejectsFile = None,
-    format: opt.FormatOption = None,
-    array: opt.Array = None,
-    delimiter: opt.Delimiter = None,
-    header: opt.Header = None,
-    quiet: opt.Quiet = False,
-    as_json: opt.Json = False,
-) -> None:
+def denoise(query: Query) -> None:
     """Rows as the model sees them: projected on the components and back (inverse transform).
 
     Examples
@@ -116,29 +98,10 @@ def denoise(
 
         return of_rows
 
-    read_options = opt.reading(
-        columns, None, limit, on_bad_rows, format, array, delimiter, header, keep=keep
-    )
-    apply(model, sources, output, to, read_options, rejects, Screen(as_json, quiet), cleaned)
+    apply(query, cleaned)
 
 
-def score(
-    model: opt.Model,
-    sources: opt.Sources,
-    output: OutputFile = None,
-    to: ToOption = None,
-    keep: opt.Keep = None,
-    columns: opt.Columns = None,
-    limit: opt.Limit = None,
-    on_bad_rows: opt.BadRows = opt.OnBadRows.error,
-    rejects: opt.RejectsFile = None,
-    format: opt.FormatOption = None,
-    array: opt.Array = None,
-    delimiter: opt.Delimiter = None,
-    header: opt.Header = None,
-    quiet: opt.Quiet = False,
-    as_json: opt.Json = False,
-) -> None:
+def score(query: Query) -> None:
     """How strange each row is: reconstruction_error (squared, in feature space) and t2.
 
     t2 is the sum of the squared scores, each divided by the variance of its component.
@@ -157,10 +120,7 @@ def score(
 
         return of_rows
 
-    read_options = opt.reading(
-        columns, None, limit, on_bad_rows, format, array, delimiter, header, keep=keep
-    )
-    apply(model, sources, output, to, read_options, rejects, Screen(as_json, quiet), strangeness)
+    apply(query, strangeness)
 
 
 def t_squared(estimator: StreamingKernelPCA, X: np.ndarray) -> np.ndarray:
@@ -170,26 +130,19 @@ def t_squared(estimator: StreamingKernelPCA, X: np.ndarray) -> np.ndarray:
     return np.square(estimator.transform(X)[:, real].astype(float)) @ (1.0 / variances[real])
 
 
-def apply(
-    model: Path,
-    sources: list[str],
-    output: Path | None,
-    to: To | None,
-    read_options: dict[str, Any],
-    rejects: Path | None,
-    screen: Screen,
-    prepare: Callable[[Stored], Callable[[np.ndarray], Columns]],
-) -> None:
+def apply(query: Query, prepare: Callable[[Stored], Callable[[np.ndarray], Columns]]) -> None:
     """Read blocks, compute columns, write them with those that are kept."""
+    output, screen = query.output, Screen(query.as_json, query.quiet)
     with reported(screen.as_json):
-        format = format_of(output, None if to is None else to.value)
-        stored = read(model)
+        read_options = query.reading.of_source(query.columns, keep=query.keep)
+        format = format_of(output, None if query.to is None else query.to.value)
+        stored = read(query.model)
         read_options = {**read_options, "carried_as_text": format == "csv"}
-        source = for_model(stored, sources, read_options)
+        source = for_model(stored, query.sources, read_options)
         if output is not None and str(output) in {file.path for file in source.files}:
             raise CommandError(USAGE, f"{output} is also a source: write another file.")
         of_rows, bad = prepare(stored), 0
-        listing = Rejects(rejects, 0)
+        listing = Rejects(query.rejects, 0)
         with Writer(output, format) as writer, Watch(screen, source, "rows") as watch:
             for block in source:
                 bad += len(block.bad)

@@ -37,12 +37,7 @@ def report(
         str | None, typer.Option(help="Rows are images: height x width, 28x28.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    limit: opt.Limit = None,
-    on_bad_rows: opt.BadRows = opt.OnBadRows.error,
-    format: opt.FormatOption = None,
-    array: opt.Array = None,
-    delimiter: opt.Delimiter = None,
-    header: opt.Header = None,
+    reading: opt.Reading = opt.AS_IT_COMES,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -68,10 +63,8 @@ def report(
         facts = facts_of(stored, model)
         observed = None
         if sources:
-            read_options = opt.reading(
-                None, None, limit, on_bad_rows, format, array, delimiter, header, keep=color
-            )
-            source = for_model(stored, sources, {**read_options, "carried_as_text": True})
+            read_options = {**reading.of_source(keep=color), "carried_as_text": True}
+            source = for_model(stored, sources, read_options)
             shape = shape or source.image_shape
             with Watch(screen, source, "looking at rows") as watch:
                 observed = observe(stored.estimator, labelled(source, color, watch))

@@ -66,8 +66,9 @@ class Watch:
         self.bar.start()
         return self
 
-    def __exit__(self, *unused: object) -> None:
-        self.bar.stop()
+    def __exit__(self, *problem: object) -> None:
+        if not self.bar.disable:  # older rich ends a bar that was never shown with a new line
+            self.bar.stop()
 
     def update(self, n: int, estimator: StreamingKernelPCA | None = None) -> None:
         """More rows were worked on."""

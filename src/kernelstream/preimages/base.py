@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ import array_api_compat
 import numpy as np
 
 from kernelstream.backends.arrays import Array, cast, namespace_of, take_rows, to_float64, to_host
+from kernelstream.checks import check_count
 from kernelstream.part import Part
 
 
@@ -154,6 +156,15 @@ class Preimage(Part):
     @abstractmethod
     def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:
         """``report`` after the checks: ``D`` (m, d) and the rows ``γ`` of ``G`` (n, m), float64."""
+
+
+def check_search(method: Any) -> None:
+    """Steps and starts of a search are counted, its tolerance is not negative."""
+    if not (isinstance(method.max_iter, int | np.integer) and method.max_iter >= 0):
+        raise ValueError(f"max_iter={method.max_iter!r}; expected a whole number, 0 or more.")
+    if not (isinstance(method.tol, numbers.Real) and float(method.tol) >= 0):
+        raise ValueError(f"tol={method.tol!r}; expected a number that is not negative.")
+    check_count(type(method).__name__, "n_starts", method.n_starts, none_allowed=False)
 
 
 def remaining(kernel: Any, X: Array, D: Array, G: Array, energy: Array) -> Array:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.backends.arrays import Array, namespace_of, row_norms_squared, take_rows, to_host
-from kernelstream.checks import check_count
-from kernelstream.preimages.base import Preimage, Report, remaining
+from kernelstream.preimages.base import Preimage, Report, check_search, remaining
 from kernelstream.preimages.derivatives import (
     gradient_of_diagonal,
     gradient_of_sum,
@@ -74,15 +73,11 @@ class Gradient(Preimage):
 
     def check(self) -> None:
         """Steps are counted, tolerance and step are numbers."""
-        if not (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 0):
-            raise ValueError(f"max_iter={self.max_iter!r}; expected a whole number, 0 or more.")
-        if not (isinstance(self.tol, numbers.Real) and float(self.tol) >= 0):
-            raise ValueError(f"tol={self.tol!r}; expected a number that is not negative.")
+        check_search(self)
         if self.step is not None and not (
             isinstance(self.step, numbers.Real) and 0 < float(self.step) < float("inf")
         ):
             raise ValueError(f"step={self.step!r}; expected a positive number or None.")
-        check_count("Gradient", "n_starts", self.n_starts, none_allowed=False)
 
     def check_kernel(self, kernel: Any) -> None:
         """Only kernels whose gradient is known."""

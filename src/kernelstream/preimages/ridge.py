@@ -83,7 +83,8 @@ class Ridge(Preimage):
         xp = namespace_of(variances)
         some = variances > 0
         ridge = self.alpha * total / max(n, 1.0)
-        shrink = xp.where(some, 1 / (xp.where(some, variances, xp.ones_like(variances)) + ridge), 0)
+        kept = xp.where(some, variances, xp.ones_like(variances))
+        shrink = xp.where(some, 1 / (kept + ridge), 0 * variances)
         return xp.astype(shrink, covariance.dtype)[:, None] * covariance
 
     def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:

@@ -46,9 +46,30 @@ class OnePassRidge(StreamingKernelPCA):
     certify: Any = False
     device: Any = None
 
-    alpha: Any
-    fit_intercept: Any
-    forgetting: Any
+    def __init__(
+        self,
+        alpha: float | str = "gcv",
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        basis: Any = "centroids",
+        fit_intercept: bool = True,
+        forgetting: float = 1.0,
+        scale: str | None = None,
+        batch_size: int | str = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ):
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.basis = basis
+        self.fit_intercept = fit_intercept
+        self.forgetting = forgetting
+        self.scale = scale
+        self.batch_size = batch_size
+        self.random_state = random_state
+        self.verbose = verbose
 
     # What leave-one-out chose, and whether with an intercept; None where it was not asked for.
     _left_out: tuple[float, bool] | None = None

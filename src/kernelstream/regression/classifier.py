@@ -67,31 +67,6 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float | str = "gcv",
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        basis: Any = "centroids",
-        fit_intercept: bool = True,
-        forgetting: float = 1.0,
-        scale: str | None = None,
-        batch_size: int | str = "auto",
-        random_state: Any = None,
-        verbose: bool = False,
-    ):
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.basis = basis
-        self.fit_intercept = fit_intercept
-        self.forgetting = forgetting
-        self.scale = scale
-        self.batch_size = batch_size
-        self.random_state = random_state
-        self.verbose = verbose
-
     _also_saved = ("classes_", "_left_out")
 
     @property
