@@ -25,7 +25,7 @@ from kernelstream import (
 )
 from kernelstream.river import KernelComponents, KernelNovelty
 
-NAMES = ["speed", "heat", "load"]
+NAMES = ["heat", "load", "speed"]
 
 
 def ring(n: int = 700, seed: int = 0) -> np.ndarray:
@@ -76,14 +76,22 @@ def test_the_score_is_the_reconstruction_error() -> None:
     assert part.score_one(dict.fromkeys(NAMES, 0.0)) > 3 * np.median(found)  # inside the ring
 
 
-def test_the_first_row_fixes_the_order() -> None:
+def test_the_order_in_a_dictionary_does_not_matter() -> None:
     X = ring(300)
-    part = learned(KernelComponents(pattern()), X)
+    part, other = KernelComponents(pattern()), KernelComponents(pattern())
+    for x in dictionaries(X):
+        part.learn_one(x)
+        other.learn_one({name: x[name] for name in reversed(NAMES)})
+    assert list(other.estimator.feature_names_in_) == NAMES
     x = dictionaries(X[:1])[0]
-    turned = {name: x[name] for name in reversed(NAMES)}
-    assert part.transform_one(turned) == part.transform_one(x)
-    part.learn_one(turned)
-    assert list(part.estimator.feature_names_in_) == NAMES
+    assert other.transform_one({name: x[name] for name in reversed(NAMES)}) == part.transform_one(x)
+
+
+def test_features_may_have_names_of_several_kinds() -> None:
+    part = KernelComponents(pattern())
+    for x in dictionaries(ring(60)):
+        part.learn_one({1: x["load"], "heat": x["heat"], 0: x["speed"]})
+    assert len(part.transform_one({"heat": 0.0, 0: 1.0, 1: 2.0})) == 2
 
 
 @pytest.mark.parametrize("kind", [KernelComponents, KernelNovelty])
@@ -104,7 +112,7 @@ def test_a_row_that_does_not_fit_is_named_and_changes_nothing(kind: Any) -> None
         ({**x, "load": [1.0]}, ValueError, r"'load' is \[1.0\]"),
         ({**x, "wind": 1.0}, ValueError, "did not have: 'wind'"),
         ({**x, **dict.fromkeys("abcdefg", 1.0)}, ValueError, "'e' and 2 more"),
-        ({}, ValueError, "no value for the feature 'speed'"),
+        ({}, ValueError, "no value for the feature 'heat'"),
         ([1.0, 2.0, 3.0], TypeError, "must be a dictionary"),
     ]
     for row, error, words in cases:
@@ -145,7 +153,9 @@ def test_all_kinds_of_real_numbers_are_taken() -> None:
     part.learn_one(
         {"a": 1, "b": True, "c": np.float32(0.5), "d": Fraction(1, 4), 5: np.bool_(False)}
     )
-    np.testing.assert_array_equal(part.estimator.basis_points_, [[1.0, 1.0, 0.5, 0.25, 0.0]])
+    np.testing.assert_array_equal(
+        part.estimator.basis_points_, [[0.0, 1.0, 1.0, 0.5, 0.25]]
+    )  # 5 first
     assert not hasattr(part.estimator, "feature_names_in_")  # one name is no text
 
 

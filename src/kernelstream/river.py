@@ -6,8 +6,9 @@ by their classes, so these derive from river's where river is installed. Without
 the same, on any dictionaries.
 
 A dictionary has no order and may lack a feature; a model has columns. The first row decides which
-columns there are and in which order. What a later row lacks or adds is an error that names it,
-unless a number for missing values was given or additional features are to be ignored.
+columns there are; they are in alphabetical order, so that the same rows give the same model however
+they were written down. What a later row lacks or adds is an error that names it, unless a number
+for missing values was given or additional features are to be ignored.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class OnDictionaries:
         self._next_look = n + max(1, min(n // GROWTH, self.refresh))
 
     def _features_of(self, x: Any) -> tuple[Hashable, ...]:
-        """The features in their order: those of the first row."""
+        """The features in their order: those of the first row, sorted."""
         if not isinstance(x, Mapping):
             raise TypeError(
                 f"A row must be a dictionary of features, got {type(x).__name__}. For arrays use "
@@ -141,7 +142,10 @@ class OnDictionaries:
             return self._features
         if not x:
             raise ValueError("The first row has no features: it decides which ones there are.")
-        return tuple(x)
+        try:
+            return tuple(sorted(x))
+        except TypeError:  # names of several kinds
+            return tuple(sorted(x, key=lambda name: (type(name).__name__, str(name))))
 
     def _row(self, x: Mapping[Any, Any], features: tuple[Hashable, ...]) -> np.ndarray:
         """The numbers of a row in the order of the features, or an error that names a feature."""
