@@ -243,7 +243,13 @@ class KernelComponents(OnDictionaries, MiniBatchTransformer):
         self._learn(self._rows(X, features), features)
 
     def transform_many(self, X: Any) -> Any:
-        """Scores of the rows of a data frame, as a data frame of the same kind."""
+        """Scores of the rows of a data frame, as a data frame of the same kind.
+
+        Parameters
+        ----------
+        X : data frame
+            Of pandas or polars, a column for each feature, in any order.
+        """
         rows = self._rows(X, self._features_of(dict.fromkeys(X.columns)))
         if self._looked is None:
             scores = np.zeros((len(rows), len(self._names_before())))
