@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from kernelstream import KernelHebbianPCA, StreamingKernelPCA, bases, schedules
 from kernelstream.backends.arrays import to_host
@@ -135,7 +136,7 @@ def exact_variance(X: Any) -> float:
 
 
 def mnist_fit(folder: Path, m: int) -> dict[str, Any]:
-    """``fit`` of 60,000 digits on the device, and on the host."""
+    """``fit`` of 60,000 digits on the device, and on two cores of the host."""
     import torch
 
     images = np.load(folder / "mnist.npz")["x_train"].reshape(60000, 784)
@@ -150,9 +151,12 @@ def mnist_fit(folder: Path, m: int) -> dict[str, Any]:
         return model
 
     gpu = median_ms(lambda: fit(there), 5)
-    start = time.perf_counter()
-    host = fit(X)
-    host_s = time.perf_counter() - start
+    two_cores = []
+    with threadpool_limits(2):
+        for _ in range(3):
+            start = time.perf_counter()
+            host = fit(X)
+            two_cores.append(time.perf_counter() - start)
     device = fit(there)
     streamed = StreamingKernelPCA(50, gamma=GAMMA, basis=m, random_state=0, device="cuda")
     sent = median_ms(lambda: streamed.fit(X), 3)
@@ -163,8 +167,8 @@ def mnist_fit(folder: Path, m: int) -> dict[str, Any]:
     return {
         "points": m,
         "gpu_s": gpu / 1e3,
-        "host_s": host_s,
-        "ratio": host_s / gpu * 1e3,
+        "two_cores_s": min(two_cores),
+        "ratio": min(two_cores) / gpu * 1e3,
         "numpy_rows_sent_s": sent / 1e3,
         "captured_gpu": captured(device.transform(torch.from_numpy(judged).cuda())),
         "captured_host": captured(host.transform(judged)),
