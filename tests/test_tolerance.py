@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_swiss_roll
 
 from kernelstream import StreamingKernelPCA, bases, load, storage, trackers
 from kernelstream.bases.growth import Growth, missed_most
@@ -163,3 +164,15 @@ def test_how_many_points_are_wanted():
     assert account.wanted(0.2, 32, 1000) == 8
     assert account.wanted(0.05, 100, 1000) == 100
     assert account.wanted(0.05, 100, 499) == 0
+
+
+def test_shares_of_the_variance_never_exceed_one():
+    """The sample's correction is an estimate: on rows in order it said 1.001."""
+    X, place = make_swiss_roll(3000, noise=0.3, random_state=0)
+    X = X[np.argsort(place)] / 10
+    model = StreamingKernelPCA(
+        None, gamma=1.0, basis=bases.Centroids(500, tolerance=0.005), random_state=0
+    )
+    for block in np.array_split(X, 30):
+        model.partial_fit(block)
+    assert model.explained_variance_ratio_.sum() <= 1 + 1e-12

@@ -113,6 +113,9 @@ def look(parts: Parts, state: State) -> View:
     weight = state.moments.weight
     energy = state.ledger.energy / weight if weight > 0 else 0.0
     total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
+    if correction is not None:
+        # An estimate from a sample may come out a little above what there is.
+        total_variance = max(total_variance, float(to_host(values).sum()))
     r = n_shown(parts.n_components, to_host(values), total_variance)
     values, vectors = chosen(values, vectors, r)
     return View(
