@@ -1,4 +1,4 @@
-"""Checks of what users give, in words: rows, weights, numbers of components, choices."""
+"""Checks of what users give, in words: rows, weights, numbers, choices."""
 
 from __future__ import annotations
 
@@ -41,6 +41,16 @@ def checked_n_components(n_components: Any, tracker: Tracker) -> int | float | N
         "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "
         f"or None for all components; got {n_components!r}."
     )
+
+
+def checked_batch_size(batch_size: Any) -> int | None:
+    """The number of rows in a block, None for "auto", or an error in words."""
+    if isinstance(batch_size, str) and batch_size == "auto":
+        return None
+    is_whole = isinstance(batch_size, numbers.Integral) and not isinstance(batch_size, bool)
+    if is_whole and int(batch_size) >= 1:
+        return int(batch_size)
+    raise ValueError(f"batch_size must be a positive integer or 'auto', got {batch_size!r}.")
 
 
 def real_numbers(x: Any) -> np.ndarray:
