@@ -34,6 +34,7 @@ from kernelstream.backends.arrays import (
     add_to_columns,
     canonical_signs,
     cast,
+    dtype_name,
     like,
     lower_times,
     namespace_of,
@@ -93,7 +94,7 @@ def orthonormal(data: FiniteSet, inner: np.ndarray) -> tuple[np.ndarray, int]:
     lam, U = np.linalg.eigh((inner + inner.T) / 2)
     lam, U = lam[::-1], U[:, ::-1]
     require_semidefinite(data.kernel, float(lam[-1]), float(lam[0]))
-    floor = _RANK_FLOOR[str(data.points.dtype).rsplit(".", 1)[-1]]
+    floor = _RANK_FLOOR[dtype_name(data.points)]
     # the mean energy of a row, so that rounding is not taken for a direction when all are zero
     scale = max(float(lam[0]), floor * float(np.abs(to_host(data.kernel.diag(data.X))).mean()))
     kept = lam > floor * scale

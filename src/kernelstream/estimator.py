@@ -8,13 +8,12 @@ What it is given is checked in ``intake.py``, and what it has learned is shown b
 from __future__ import annotations
 
 import logging
-import numbers
 import sys
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_random_state
 
 from kernelstream import bases, kernels, preimages, trackers
 from kernelstream.backends.arrays import (
@@ -23,6 +22,7 @@ from kernelstream.backends.arrays import (
     as_dense,
     cast,
     concatenate_rows,
+    dtype_name,
     is_foreign,
     namespace_of,
     to_float64,
@@ -37,9 +37,11 @@ from kernelstream.merge import merged
 from kernelstream.model import Model, Parts, moved
 from kernelstream.preimages.back import WayBack
 from kernelstream.validation import (
+    NO_WEIGHT,
     checked_batch_size,
     checked_choice,
     checked_n_components,
+    checked_seed,
     explained,
 )
 
@@ -183,7 +185,7 @@ class StreamingKernelPCA(
         with self._all_or_nothing():
             X, weights = self._learnable(X, sample_weight, reset=True)
             if X.shape[0] == 0:
-                raise ValueError("All rows have weight zero: there is nothing to learn from.")
+                raise ValueError(NO_WEIGHT)
             with explained(X):
                 self._model = learn_all(self._new_model(X), X, weights)
         self._report()
@@ -213,7 +215,7 @@ class StreamingKernelPCA(
                 with explained(X):
                     self._model = advance(self._new_model(X) if first else self._model, X, weights)
             elif first:
-                raise ValueError("All rows have weight zero: there is nothing to learn from.")
+                raise ValueError(NO_WEIGHT)
         self._report()
         return self
 
@@ -307,11 +309,9 @@ class StreamingKernelPCA(
                 "needs points; use a basis of points, for example bases.Centroids."
             )
         back = WayBack(seen, method, self._standard())
-        device, n = self._model.device, int(scores.shape[0])
-        starts = range(0, n, QUERY_ROWS)
-        pieces = (placed(scores[i : min(i + QUERY_ROWS, n), :], device) for i in starts)
+        pieces = self._pieces(scores, QUERY_ROWS)
         found = preimages.Report.joined([back.report(piece) for piece in pieces])
-        if device is not None and not is_foreign(scores):
+        if self._was_sent(scores):
             found = moved(found, None)
         return found if return_report else found.X
 
@@ -425,16 +425,13 @@ class StreamingKernelPCA(
         batch_size = checked_batch_size(self.batch_size)
         if batch_size is None:
             batch_size = suitable_batch_size(basis, tracker, X, device)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if isinstance(self.random_state, numbers.Integral):
-            seed = int(self.random_state)
         parts = Parts(
             kernel=kernel,
             basis=basis,
             tracker=tracker,
             center=bool(self.center),
             n_components=n_components,
-            seed=seed,
+            seed=checked_seed(self.random_state),
             certify=self.certify,
             regress_inputs=(
                 preimages.learns_from_rows(method) and isinstance(tracker, trackers.Covariance)
@@ -444,27 +441,35 @@ class StreamingKernelPCA(
             parts=parts,
             batch_size=batch_size,
             n_features=int(X.shape[1]),
-            dtype=str(X.dtype).rsplit(".", 1)[-1],
+            dtype=dtype_name(X),
             standardise=self.scale == "standard",
             device=device,
         )
 
     def _in_pieces(self, function: Any, X: Array) -> Array:
         """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
-        device, n = self._model.device, int(X.shape[0])
-        size = preferred_rows(X, device, 1, QUERY_ROWS)
-        starts = range(0, n, size)
+        size = preferred_rows(X, self._model.device, 1, QUERY_ROWS)
         with np.errstate(over="ignore", invalid="ignore"):
-            pieces = [function(placed(X[i : min(i + size, n), :], device)) for i in starts]
-            if device is not None and not is_foreign(X):
-                pieces = [to_host(piece) for piece in pieces]
-        result = cast(concatenate_rows(pieces), X.dtype)
+            found = [function(piece) for piece in self._pieces(X, size)]
+            if self._was_sent(X):
+                found = [to_host(piece) for piece in found]
+        result = cast(concatenate_rows(found), X.dtype)
         if not all_finite(result):
             raise ValueError(
                 f"The kernel {self.kernel_} gave values that are not finite on these rows. "
                 "Scale the data or choose other kernel parameters."
             )
         return result
+
+    def _pieces(self, X: Array, size: int) -> Iterator[Array]:
+        """Rows in pieces, each on the device of the model when its turn comes."""
+        n = int(X.shape[0])
+        for start in range(0, n, size):
+            yield placed(X[start : min(start + size, n), :], self._model.device)
+
+    def _was_sent(self, X: Array) -> bool:
+        """Whether rows of the host went to a device: the answer then comes back."""
+        return self._model.device is not None and not is_foreign(X)
 
     def _report(self) -> None:
         if self.verbose:

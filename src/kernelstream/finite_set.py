@@ -16,6 +16,7 @@ from kernelstream.backends.arrays import (
     Array,
     as_dense,
     cast,
+    dtype_name,
     is_sparse,
     like,
     namespace_of,
@@ -82,7 +83,7 @@ class FiniteSet:
         self.center = center
         self.n_rows = int(X.shape[0])
         self.weights = np.ones(self.n_rows) if weights is None else weights / weights.mean()
-        row_bytes = self.n_rows * np.dtype(str(X.dtype).rsplit(".", 1)[-1]).itemsize
+        row_bytes = self.n_rows * np.dtype(dtype_name(X)).itemsize
         if batch_size is None:
             most, wanted = _BLOCK_BYTES, max(128, n_components)
             if on_accelerator(X):

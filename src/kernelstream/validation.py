@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import assert_all_finite
+from sklearn.utils.validation import assert_all_finite, check_random_state
 
 from kernelstream.backends.arrays import (
     Array,
@@ -20,6 +20,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.trackers import Tracker
 
+NO_WEIGHT = "All rows have weight zero: there is nothing to learn from."
 NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
 
 
@@ -51,6 +52,12 @@ def checked_batch_size(batch_size: Any) -> int | None:
     if is_whole and int(batch_size) >= 1:
         return int(batch_size)
     raise ValueError(f"batch_size must be a positive integer or 'auto', got {batch_size!r}.")
+
+
+def checked_seed(random_state: Any) -> int:
+    """The seed of all draws: an integer as it is, anything else draws one."""
+    drawn = int(check_random_state(random_state).randint(2**31 - 1))
+    return int(random_state) if isinstance(random_state, numbers.Integral) else drawn
 
 
 def real_numbers(x: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ import scipy.linalg
 from kernelstream.backends.arrays import (
     Array,
     cast,
+    dtype_name,
     is_sparse,
     like,
     namespace_of,
@@ -230,7 +231,7 @@ def factorise(kernel: Kernel, points: Array) -> Span:
     values, vectors = symmetric_eigen(gram)
     largest = float(values[0]) if values.shape[0] else 0.0
     require_semidefinite(kernel, float(values[-1]) if values.shape[0] else 0.0, largest)
-    floor = _RANK_FLOOR.get(str(points.dtype).split(".")[-1], 1e-10)
+    floor = _RANK_FLOOR.get(dtype_name(points), 1e-10)
     rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
     factor = vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
     span = Span(points, factor, cast(factor, points.dtype))
@@ -251,7 +252,7 @@ def refactorise(kernel: Kernel, points: Array) -> Span:
     if failed:
         return factorise(kernel, points)
     factor = np.ascontiguousarray(scipy.linalg.lapack.dtrtri(lower, lower=1)[0].T)
-    weakest = _RANK_FLOOR[str(points.dtype)] * float(np.trace(gram))
+    weakest = _RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
     if not float(np.linalg.norm(factor)) ** 2 * weakest < 1.0:
         return factorise(kernel, points)
     span = Span(points, factor, cast(factor, points.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
@@ -161,3 +162,11 @@ def remaining(kernel: Any, X: Array, D: Array, G: Array, energy: Array) -> Array
     xp = namespace_of(X)
     distance = kernel.diag(X) - 2 * xp.sum(G * kernel.block(X, D), axis=1) + energy
     return xp.where(distance > 0, distance, 0 * distance)
+
+
+def check_search(max_iter: Any, tol: Any) -> None:
+    """Raise unless the steps of a search are counted and its tolerance is not negative."""
+    if not (isinstance(max_iter, int | np.integer) and max_iter >= 0):
+        raise ValueError(f"max_iter={max_iter!r}; expected a whole number, 0 or more.")
+    if not (isinstance(tol, numbers.Real) and float(tol) >= 0):
+        raise ValueError(f"tol={tol!r}; expected a number that is not negative.")

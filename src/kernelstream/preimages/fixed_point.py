@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +17,7 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.checks import check_count
-from kernelstream.preimages.base import Preimage, Report
+from kernelstream.preimages.base import Preimage, Report, check_search
 from kernelstream.preimages.derivatives import slope
 from kernelstream.preimages.gradient import Gradient
 
@@ -82,10 +81,7 @@ class FixedPoint(Preimage):
 
     def check(self) -> None:
         """Steps are counted, the tolerance is not negative."""
-        if not (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 0):
-            raise ValueError(f"max_iter={self.max_iter!r}; expected a whole number, 0 or more.")
-        if not (isinstance(self.tol, numbers.Real) and float(self.tol) >= 0):
-            raise ValueError(f"tol={self.tol!r}; expected a number that is not negative.")
+        check_search(self.max_iter, self.tol)
         check_count("FixedPoint", "n_starts", self.n_starts, none_allowed=False)
 
     def check_kernel(self, kernel: Any) -> None:

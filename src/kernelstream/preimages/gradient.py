@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import Array, namespace_of, row_norms_squared, take_rows, to_host
 from kernelstream.checks import check_count
-from kernelstream.preimages.base import Preimage, Report, remaining
+from kernelstream.preimages.base import Preimage, Report, check_search, remaining
 from kernelstream.preimages.derivatives import (
     gradient_of_diagonal,
     gradient_of_sum,
@@ -74,10 +74,7 @@ class Gradient(Preimage):
 
     def check(self) -> None:
         """Steps are counted, tolerance and step are numbers."""
-        if not (isinstance(self.max_iter, int | np.integer) and self.max_iter >= 0):
-            raise ValueError(f"max_iter={self.max_iter!r}; expected a whole number, 0 or more.")
-        if not (isinstance(self.tol, numbers.Real) and float(self.tol) >= 0):
-            raise ValueError(f"tol={self.tol!r}; expected a number that is not negative.")
+        check_search(self.max_iter, self.tol)
         if self.step is not None and not (
             isinstance(self.step, numbers.Real) and 0 < float(self.step) < float("inf")
         ):
