@@ -89,18 +89,13 @@ class Clock:
     """Where in the stream a block stands: the seed, its first row, and what forgetting leaves.
 
     ``decay`` is the factor by which the weight of everything older shrinks over the block;
-    ``forgets`` says whether it ever shrinks, ``log_forgetting`` is log β per row.
+    ``log_forgetting`` is log β per row.
     """
 
     seed: int
     row: int
     decay: float = 1.0
     log_forgetting: float = 0.0
-
-    @property
-    def forgets(self) -> bool:
-        """Whether old rows lose weight."""
-        return self.log_forgetting < 0.0
 
 
 @dataclass(frozen=True)
