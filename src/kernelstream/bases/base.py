@@ -57,7 +57,7 @@ class Span:
         return self.__dict__["known_gram"]
 
     def orthonormality(self, kernel: Kernel) -> tuple[float, np.ndarray]:
-        """|FᵀKF − I| and the lengths of the columns of KF, computed once: a change asks twice."""
+        """``|FᵀKF − I|`` and the lengths of the columns of KF, computed once for all who ask."""
         if "known_orthonormality" not in self.__dict__:
             F = to_host(self.factor)
             KF = to_host(self.gram(kernel)) @ F
