@@ -522,7 +522,7 @@ class TestRegression:
             follows.append(model.parts.basis.follows)
             return parallel.learned(model, *rest, **options)
 
-        monkeypatch.setattr(kd, "learned", learned)
+        monkeypatch.setattr(kd.learning, "learned", learned)
         model = kd.fit(ridge(basis=10), da.from_array(X, chunks=(1000, 4)), Y)
         assert follows == [True, True]
         assert model._model.parts.basis.follows is False
@@ -616,7 +616,7 @@ class TestRegression:
     def test_a_task_takes_no_learned_model_along(self) -> None:
         """What makes numbers of targets goes with every task, and must stay small."""
         model = classifier(basis=40).fit(X, LABELS)
-        assert len(pickle.dumps(kd._encoder(model))) < 3000 < len(pickle.dumps(model))
+        assert len(pickle.dumps(kd.chunks._encoder(model))) < 3000 < len(pickle.dumps(model))
 
     def test_predictions_are_lazy(self) -> None:
         read = []

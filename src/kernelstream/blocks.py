@@ -16,6 +16,7 @@ import numpy as np
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
+    dtype_name,
     largest_entry,
     namespace_of,
     on_accelerator,
@@ -129,7 +130,7 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
 def require_visible(X: Array) -> None:
     """Raise when rows that are not zero are so small that their squares are."""
     largest = largest_entry(X)
-    if largest > 0 and largest * largest < np.finfo(str(X.dtype).rsplit(".", 1)[-1]).tiny:
+    if largest > 0 and largest * largest < np.finfo(dtype_name(X)).tiny:
         raise ValueError(
             f"The largest number in the first rows is {largest:.3g}, whose square underflows "
             f"{X.dtype}: scale the data (to unit variance, say)."

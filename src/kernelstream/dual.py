@@ -18,178 +18,40 @@ products only. The result is that of the loop over rows, to rounding, for any bl
 Centring (eq. 13, where the second bracket must have a minus: ``k(x(t), x_k) − k̄(x_k)``) is
 ``K̃_b = H (K_b − k̄ 1ᵀ)``. With the sums ``s = A 1`` and ``q = A k̄``, which a block changes like A
 itself, ``G = A K_b − s k̄_Jᵀ − (q − s k̄̄) 1ᵀ``, and no centred matrix is ever formed.
+
+The rows and their kernel matrix are in ``finite_set.py``, epochs on a GPU in ``dual_device.py``.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import array_api_compat
 import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
     add_to_columns,
-    as_dense,
     canonical_signs,
     cast,
-    is_sparse,
+    dtype_name,
     like,
     lower_times,
     namespace_of,
     on_accelerator,
-    take_rows,
     to_float64,
     to_host,
 )
 from kernelstream.backends.draws import generator
 from kernelstream.bases.base import Span, finite, require_semidefinite
-from kernelstream.dual_device import DeviceEpochs, block_rows, runs_on_device
-from kernelstream.kernels import Kernel
+from kernelstream.dual_device import DeviceEpochs, runs_on_device
+from kernelstream.finite_set import FiniteSet, Means
 from kernelstream.schedules import Schedule
 from kernelstream.trackers.hebbian import recursion
 
-# Bytes of a kernel block when the block size is left to us: it should stay in reach of the cache.
-_BLOCK_BYTES = 2**25
-_DEVICE_BLOCK_BYTES = 2**28  # on a GPU
 _LOOK_EVERY = 5  # epochs between two looks at how far the components moved
 # Directions whose squared length is below this share of the longest are rounding.
 _RANK_FLOOR = {"float64": 1e-10, "float32": 1e-6}
-
-
-class FiniteSet:
-    """Rows of data and their kernel matrix, of which blocks of rows are computed when asked for.
-
-    If the whole matrix fits ``cache_bytes``, it is computed once and kept: Kim et al. (section 5)
-    note that an epoch then costs O(r l²) instead of O((N + r) l²). ``means`` are the k̄ of
-    eq. (13), found in the same pass; zero when not centred.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        With its numbers fixed.
-    X : array of shape (l, d)
-        The rows, dense or CSR.
-    center : bool
-        Whether the mapped rows are centred.
-    weights : array of shape (l,), optional
-        Positive weights: a row of weight two moves the components (and the mean) twice as much.
-    n_components : int
-        For the choice of the block size: the product with T costs r² a column and block.
-    batch_size : int, optional
-        Rows in a block.
-    cache_bytes : int
-        Memory that the kernel matrix may take.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream.kernels import RBF
-    >>> data = FiniteSet(RBF(gamma=1.0), np.array([[0.0], [1.0], [2.0]]))
-    >>> data.block(np.array([2, 0])).round(3)
-    array([[0.018, 0.368, 1.   ],
-           [1.   , 0.368, 0.018]])
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        X: Array,
-        center: bool = True,
-        weights: np.ndarray | None = None,
-        n_components: int = 1,
-        batch_size: int | None = None,
-        cache_bytes: int = 2**30,
-    ):
-        self.kernel = kernel
-        self.X = X
-        self.points = as_dense(X)
-        self._met = self.points if is_sparse(X) else kernel.prepared(X)
-        self.center = center
-        self.n_rows = int(X.shape[0])
-        self.weights = np.ones(self.n_rows) if weights is None else weights / weights.mean()
-        row_bytes = self.n_rows * np.dtype(str(X.dtype).rsplit(".", 1)[-1]).itemsize
-        if batch_size is None:
-            most, wanted = _BLOCK_BYTES, max(128, n_components)
-            if on_accelerator(X):
-                most, wanted = _DEVICE_BLOCK_BYTES, block_rows(n_components)
-            batch_size = max(16, min(most // row_bytes, wanted))
-        self.batch_size = batch_size
-        self.epochs: DeviceEpochs | None = None  # what the first epoch on a GPU sets up
-        self.matrix: Array | None = None
-        if self.n_rows * row_bytes <= cache_bytes:
-            self.matrix = namespace_of(self.points).empty(
-                (self.n_rows, self.n_rows),
-                dtype=self.points.dtype,
-                device=array_api_compat.device(self.points),
-            )
-            self._fill(self.matrix)
-            self._met = self.points  # the prepared form has done its work
-
-    def _fill(self, matrix: Array) -> None:
-        """Compute the kernel matrix: half of it, where the kernel is sure to be symmetric."""
-        # a device looks at every new cut of the points anew, and waits for the answer
-        half = self.kernel.psd and not on_accelerator(self.points)
-        transposed = namespace_of(matrix).matrix_transpose
-        for here in self._in_order():
-            if not half:
-                matrix[here, :] = self._computed(here)
-                continue
-            before, so_far = slice(0, here.start), slice(0, here.stop)
-            K = self.kernel.block(self.X[here, :], self._met[so_far, :])
-            matrix[here, so_far] = K
-            matrix[before, here] = transposed(K[:, before])
-
-    def _in_order(self) -> Iterator[slice]:
-        for start in range(0, self.n_rows, self.batch_size):
-            yield slice(start, min(start + self.batch_size, self.n_rows))
-
-    def _computed(self, here: slice) -> Array:
-        return self.kernel.block(self.X[here, :], self._met)
-
-    def block(self, J: np.ndarray) -> Array:
-        """``k(x_j, x_k)`` for the rows j of a block and all k: (B, l), in the type of the rows."""
-        if self.matrix is not None:
-            return take_rows(self.matrix, J)
-        return self.kernel.block(take_rows(self.X, J), self._met)
-
-    def products(self, A: Array) -> Array:
-        """``A K`` (r × l), not centred: one pass over the kernel matrix."""
-        return self._pass(A)[0]
-
-    def measured(self, A: Array) -> tuple[Array, Means]:
-        """``A K`` and the means k̄ of the columns, in one pass over the kernel matrix."""
-        product, sums = self._pass(A, with_sums=self.center)
-        column = sums / self.n_rows
-        return product, Means(column, float(self.weights @ column) / self.n_rows)
-
-    def _pass(self, A: Array, with_sums: bool = False) -> tuple[Array, np.ndarray]:
-        xp = namespace_of(A)
-        product, sums = xp.zeros_like(A), np.zeros(self.n_rows)
-        narrow, w = cast(A, self.points.dtype), like(self.weights, A)
-        for here in self._in_order():
-            K = self._computed(here) if self.matrix is None else self.matrix[here, :]
-            product[:, here] = to_float64(narrow @ xp.matrix_transpose(K))
-            if with_sums:
-                sums[here] = to_host(to_float64(K) @ w)
-        return product, sums
-
-
-@dataclass(frozen=True)
-class Means:
-    """k̄ of every row (l,), and their mean k̄̄: inner products with φ̄. All zero if not centred."""
-
-    column: np.ndarray
-    grand: float
-
-    def centred(self, A: Array, product: Array) -> Array:
-        """``A K̃`` from ``A K``."""
-        xp = namespace_of(A)
-        column = like(self.column, A)
-        s, q = xp.sum(A, axis=1), A @ column
-        return product - s[:, None] * column[None, :] - (q - s * self.grand)[:, None]
 
 
 @dataclass(frozen=True)
@@ -232,7 +94,7 @@ def orthonormal(data: FiniteSet, inner: np.ndarray) -> tuple[np.ndarray, int]:
     lam, U = np.linalg.eigh((inner + inner.T) / 2)
     lam, U = lam[::-1], U[:, ::-1]
     require_semidefinite(data.kernel, float(lam[-1]), float(lam[0]))
-    floor = _RANK_FLOOR[str(data.points.dtype).rsplit(".", 1)[-1]]
+    floor = _RANK_FLOOR[dtype_name(data.points)]
     # the mean energy of a row, so that rounding is not taken for a direction when all are zero
     scale = max(float(lam[0]), floor * float(np.abs(to_host(data.kernel.diag(data.X))).mean()))
     kept = lam > floor * scale

@@ -26,7 +26,8 @@ from kernelstream.backends.arrays import Array, like, on_accelerator, to_host
 from kernelstream.schedules import Schedule
 
 if TYPE_CHECKING:
-    from kernelstream.dual import Expansion, FiniteSet, Means
+    from kernelstream.dual import Expansion
+    from kernelstream.finite_set import FiniteSet, Means
 
 LAG = 8  # blocks after which A is brought up to date
 RECORDED_FROM = 16  # the block from which on it pays to record one
@@ -53,7 +54,7 @@ class DeviceEpochs:
     Parameters
     ----------
     data, means
-        Of ``dual.py``; the rows are on a GPU.
+        Of ``finite_set.py``; the rows are on a GPU.
     n_components : int
         Number of components, r.
     schedule : Schedule

@@ -1,20 +1,19 @@
-"""StreamingKernelPCA: parameters, validation, scikit-learn's manners. No maths: see stream.py."""
+"""StreamingKernelPCA: its parameters, its verbs, scikit-learn's manners. No maths: see stream.py.
+
+What it is given is checked in ``intake.py``, and what it has learned is shown by ``fitted.py``.
+"""
+
+# Nearly half of this file is docstring: parameters and verbs stay together, where users look.
 
 from __future__ import annotations
 
 import logging
-import numbers
 import sys
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from array_api_compat import is_torch_array
-from sklearn.base import (
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
-from sklearn.utils.validation import check_random_state, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages, trackers
 from kernelstream.backends.arrays import (
@@ -23,39 +22,37 @@ from kernelstream.backends.arrays import (
     as_dense,
     cast,
     concatenate_rows,
+    dtype_name,
     is_foreign,
-    is_sparse,
     namespace_of,
-    on_accelerator,
-    take_rows,
     to_float64,
     to_host,
 )
 from kernelstream.backends.devices import checked_device, placed, preferred_rows
-from kernelstream.blocks import advance, caught_up, learn_all, settled, view, view_of_blocks
-from kernelstream.certificate import Certificate, certify
+from kernelstream.blocks import advance, learn_all, view, view_of_blocks
+from kernelstream.fitted import FittedAttributes
 from kernelstream.inbox import opened
+from kernelstream.intake import Intake
 from kernelstream.merge import merged
 from kernelstream.model import Model, Parts, moved
-from kernelstream.persistence import OnStream
 from kernelstream.preimages.back import WayBack
 from kernelstream.validation import (
-    NOT_FINITE,
+    NO_WEIGHT,
+    checked_batch_size,
     checked_choice,
     checked_n_components,
-    checked_weights,
+    checked_seed,
     explained,
-    real_numbers,
-    summable,
 )
-from kernelstream.view import View
 
 QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
 
 logger = logging.getLogger("kernelstream")
 
 
-class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnStream):
+class StreamingKernelPCA(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Intake, FittedAttributes
+):
     """Kernel PCA in one pass and bounded memory.
 
     ``fit`` passes twice over rows that are at hand; ``partial_fit`` and ``learn_one`` learn from a
@@ -188,7 +185,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
         with self._all_or_nothing():
             X, weights = self._learnable(X, sample_weight, reset=True)
             if X.shape[0] == 0:
-                raise ValueError("All rows have weight zero: there is nothing to learn from.")
+                raise ValueError(NO_WEIGHT)
             with explained(X):
                 self._model = learn_all(self._new_model(X), X, weights)
         self._report()
@@ -218,7 +215,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
                 with explained(X):
                     self._model = advance(self._new_model(X) if first else self._model, X, weights)
             elif first:
-                raise ValueError("All rows have weight zero: there is nothing to learn from.")
+                raise ValueError(NO_WEIGHT)
         self._report()
         return self
 
@@ -312,11 +309,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
                 "needs points; use a basis of points, for example bases.Centroids."
             )
         back = WayBack(seen, method, self._standard())
-        device, n = self._model.device, int(scores.shape[0])
-        starts = range(0, n, QUERY_ROWS)
-        pieces = (placed(scores[i : min(i + QUERY_ROWS, n), :], device) for i in starts)
+        pieces = self._pieces(scores, QUERY_ROWS)
         found = preimages.Report.joined([back.report(piece) for piece in pieces])
-        if device is not None and not is_foreign(scores):
+        if self._was_sent(scores):
             found = moved(found, None)
         return found if return_report else found.X
 
@@ -393,81 +388,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
 
         return to_sklearn(self._view(), self._standard(), self.n_features_in_)
 
-    # -- attributes of the contract
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows learned."""
-        self._view_exists()
-        return self._model.n_rows
-
-    @property
-    def n_components_(self) -> int:
-        """Number of components shown."""
-        return int(self._view().variances.shape[0])
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
-
-    @property
-    def explained_variance_(self) -> Array:
-        """Variance of each output."""
-        return self._view().variances
-
-    @property
-    def explained_variance_ratio_(self) -> Array:
-        """Share of the total variance in feature space."""
-        seen = self._view()
-        total = seen.total_variance
-        return seen.variances / total if total > 0 else 0.0 * seen.variances
-
-    @property
-    def eigenvalues_(self) -> Array:
-        """Explained variance times total weight."""
-        seen = self._view()
-        return seen.variances * seen.weight
-
-    @property
-    def basis_points_(self) -> Array:
-        """The points."""
-        return self._view().points
-
-    @property
-    def dual_coef_(self) -> Array:
-        """Coefficients of the components over the points."""
-        return self._view().dual_coef
-
-    @property
-    def mean_coef_(self) -> Array:
-        """Coefficients of the mean over the points."""
-        return self._view().mean_coef
-
-    @property
-    def intercept_(self) -> Array:
-        """Score of the mean."""
-        return self._view().intercept
-
-    @property
-    def certificate_(self) -> Certificate:
-        """What is certain about batch kernel PCA of all rows seen."""
-        shown = self._view()
-        plain = caught_up(self._model)
-        assert plain.state is not None
-        return certify(plain.parts, plain.state, shown)
-
-    @property
-    def kernel_(self) -> kernels.Kernel:
-        """The kernel with its numbers."""
-        return self._view().kernel
-
-    @property
-    def n_tamed_steps_(self) -> int:
-        """Steps of a Hebbian rule that were shortened: :class:`~kernelstream.trackers.Hebbian`."""
-        self._view_exists()
-        state = settled(self._model).state
-        return int(getattr(state and state.tracker, "tamed", 0))
-
     # -- inside
 
     def __sklearn_tags__(self) -> Any:
@@ -476,15 +396,15 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _view(self) -> View:
-        self._view_exists()
-        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
-            return view(self._model)
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
 
-    def _standard(self) -> Any:
-        model = self._model
-        known = model.standard is not None or not model.standardise
-        return model.standard if known else settled(model).standard
+    def _queryable(self, X: Any, prepared: bool = True) -> Array:
+        self._view_exists()
+        X = self._validated(X, reset=False)
+        standard = self._standard() if prepared else None
+        return X if standard is None else standard.apply(X)
 
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
         """The two parts that make a method; the papers' estimators choose their own."""
@@ -502,31 +422,16 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
         checked_choice("scale", self.scale, (None, "standard"))
         checked_choice("certify", self.certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(self.device)
-        batch_size = self.batch_size
-        if batch_size == "auto":
-            batch_size = min(basis.preferred_batch, 256 if tracker.sequential else 1024)
-            if tracker.any_blocks:
-                most = basis.preferred_on_device
-                batch_size = min(
-                    preferred_rows(X, device, basis.size, batch_size),
-                    sys.maxsize if most is None else max(most, batch_size),
-                )
-        elif isinstance(batch_size, bool) or not (
-            isinstance(batch_size, numbers.Integral) and int(batch_size) >= 1
-        ):
-            raise ValueError(
-                f"batch_size must be a positive integer or 'auto', got {batch_size!r}."
-            )
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if isinstance(self.random_state, numbers.Integral):
-            seed = int(self.random_state)
+        batch_size = checked_batch_size(self.batch_size)
+        if batch_size is None:
+            batch_size = suitable_batch_size(basis, tracker, X, device)
         parts = Parts(
             kernel=kernel,
             basis=basis,
             tracker=tracker,
             center=bool(self.center),
             n_components=n_components,
-            seed=seed,
+            seed=checked_seed(self.random_state),
             certify=self.certify,
             regress_inputs=(
                 preimages.learns_from_rows(method) and isinstance(tracker, trackers.Covariance)
@@ -534,127 +439,21 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
         )
         return Model(
             parts=parts,
-            batch_size=int(batch_size),
+            batch_size=batch_size,
             n_features=int(X.shape[1]),
-            dtype=str(X.dtype).rsplit(".", 1)[-1],
+            dtype=dtype_name(X),
             standardise=self.scale == "standard",
             device=device,
         )
 
-    def _learnable(self, X: Any, weights: Any, reset: bool) -> tuple[Array, np.ndarray | None]:
-        """Rows to learn, in the type of the stream, and their weights; zero weights dropped."""
-        X = self._validated(X, reset, check_finite=False)
-        if not reset:
-            X = cast(X, getattr(namespace_of(X), self._model.dtype))
-        if not on_accelerator(X):  # there a look costs a pass, and the fold finds it out itself
-            X = summable(X)  # of a number that is not finite, no square is: one look for both
-        if weights is None:
-            return X, None
-        host = checked_weights(weights, int(X.shape[0]))
-        kept = np.flatnonzero(host)
-        if len(kept) < len(host):
-            X, host = take_rows(X, kept), host[kept]
-        return X, host
-
-    def _queryable(self, X: Any, prepared: bool = True) -> Array:
-        self._view_exists()
-        X = self._validated(X, reset=False)
-        standard = self._standard() if prepared else None
-        return X if standard is None else standard.apply(X)
-
-    def _validated(self, X: Any, reset: bool, check_finite: bool = True) -> Array:
-        if is_foreign(X):
-            X = self._validated_foreign(X, reset, check_finite)
-        else:
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=check_finite,
-            )
-        return X if reset else self._of_our_kind(X)
-
-    def _of_our_kind(self, X: Array) -> Array:
-        """An array of the namespace that the model lives in, or an error."""
-        model = getattr(self, "_model", None)
-        if model is None or not model.n_rows:  # nothing is held yet (a cluster checks its chunks)
-            return X
-        held = model.waiting.rows[0] if model.state is None else model.state.moments.total
-        ours, given = namespace_of(held), namespace_of(X)
-        sent = model.device is not None and (not is_foreign(X) or is_torch_array(X))
-        if ours is not given and not sent:
-            raise ValueError(
-                f"The model was learned from rows of {ours.__name__} and was given an array of "
-                f"{given.__name__}: convert it first."
-            )
-        return X
-
-    def _validated_foreign(self, X: Array, reset: bool, check_finite: bool) -> Array:
-        """The checks of scikit-learn for arrays of other namespaces, which it would convert."""
-        xp = namespace_of(X)
-        if X.ndim != 2 or X.shape[0] < 1 or X.shape[1] < 1:
-            raise ValueError(f"Expected rows of shape (n, d), got an array of shape {X.shape}.")
-        if xp.isdtype(X.dtype, "complex floating"):
-            raise ValueError("Complex data not supported: give real numbers.")
-        if X.dtype not in (xp.float32, xp.float64):
-            X = to_float64(X)
-        if check_finite and not all_finite(X):
-            raise ValueError(NOT_FINITE)
-        if reset:
-            self.n_features_in_ = int(X.shape[1])
-        elif X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        return X
-
-    def _one(self, x: Any, learning: bool = False) -> Array:
-        """One row as a block of one, in the type of the stream."""
-        if is_sparse(x) or is_foreign(x):
-            row = self._validated(x if x.ndim == 2 else x[None, :], reset=False)
-            row = cast(row, getattr(namespace_of(row), self._model.dtype))
-            return summable(row) if learning else row
-        row = np.array(real_numbers(x), dtype=self._model.dtype, ndmin=2)  # a copy: it may wait
-        if row.shape != (1, self.n_features_in_):
-            raise ValueError(
-                f"Expected one row of {self.n_features_in_} features, got an array of shape "
-                f"{np.shape(x)}."
-            )
-        # one product instead of the passes that a block gets: rows come by the million
-        if not row[0] @ row[0] < np.finfo(row.dtype).max / 4.0:
-            if not all_finite(row):
-                raise ValueError("The row contains NaN or infinity; give finite numbers.")
-            row = summable(row) if learning else row
-        return self._of_our_kind(row)
-
-    def _scores(self, X: Any, seen: View) -> Array:
-        """Scores given by the user, checked."""
-        if not is_foreign(X):
-            X = real_numbers(as_dense(X))
-            X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        r = int(seen.variances.shape[0])
-        if X.ndim != 2 or X.shape[0] < 1 or X.shape[1] != r:
-            raise ValueError(
-                f"Expected scores of shape (n, {r}), one column for each component, got an array "
-                f"of shape {tuple(X.shape)}."
-            )
-        if not all_finite(X):
-            raise ValueError("The scores contain NaN or infinity; give finite numbers.")
-        return self._of_our_kind(X)
-
     def _in_pieces(self, function: Any, X: Array) -> Array:
         """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
-        device, n = self._model.device, int(X.shape[0])
-        size = preferred_rows(X, device, 1, QUERY_ROWS)
-        starts = range(0, n, size)
+        size = preferred_rows(X, self._model.device, 1, QUERY_ROWS)
         with np.errstate(over="ignore", invalid="ignore"):
-            pieces = [function(placed(X[i : min(i + size, n), :], device)) for i in starts]
-            if device is not None and not is_foreign(X):
-                pieces = [to_host(piece) for piece in pieces]
-        result = cast(concatenate_rows(pieces), X.dtype)
+            found = [function(piece) for piece in self._pieces(X, size)]
+            if self._was_sent(X):
+                found = [to_host(piece) for piece in found]
+        result = cast(concatenate_rows(found), X.dtype)
         if not all_finite(result):
             raise ValueError(
                 f"The kernel {self.kernel_} gave values that are not finite on these rows. "
@@ -662,6 +461,30 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OnSt
             )
         return result
 
+    def _pieces(self, X: Array, size: int) -> Iterator[Array]:
+        """Rows in pieces, each on the device of the model when its turn comes."""
+        n = int(X.shape[0])
+        for start in range(0, n, size):
+            yield placed(X[start : min(start + size, n), :], self._model.device)
+
+    def _was_sent(self, X: Array) -> bool:
+        """Whether rows of the host went to a device: the answer then comes back."""
+        return self._model.device is not None and not is_foreign(X)
+
     def _report(self) -> None:
         if self.verbose:
             logger.info("%s: %d rows seen", type(self).__name__, self._model.n_rows)
+
+
+def suitable_batch_size(
+    basis: bases.Basis, tracker: trackers.Tracker, X: Array, device: str | None
+) -> int:
+    """Rows in a block that suit the parts, and fill a GPU where the result allows any blocks."""
+    on_host = min(basis.preferred_batch, 256) if tracker.sequential else basis.preferred_batch
+    if not tracker.any_blocks:
+        return on_host
+    most = basis.preferred_on_device
+    return min(
+        preferred_rows(X, device, basis.size, on_host),
+        sys.maxsize if most is None else max(most, on_host),
+    )

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, to_float64, to_host
+from kernelstream.backends.arrays import Array, dtype_name, to_float64, to_host
 from kernelstream.bases import Span
 from kernelstream.kernels import Kernel
 from kernelstream.ledger import Ledger
@@ -33,7 +33,7 @@ NEGLIGIBLE = 2e-3
 
 def in_float32(x: Array) -> bool:
     """Whether numbers are in single precision, in any namespace."""
-    return str(x.dtype).rsplit(".", 1)[-1] == "float32"
+    return dtype_name(x) == "float32"
 
 
 def slack(

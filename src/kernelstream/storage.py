@@ -29,7 +29,7 @@ from safetensors.numpy import save as save_tensors
 from kernelstream import bases, kernels, preimages, schedules, trackers
 from kernelstream.backends.arrays import is_foreign, is_sparse, to_host
 from kernelstream.bases.base import Span
-from kernelstream.bases.centroids import CentroidsState
+from kernelstream.bases.centroids_state import CentroidsState
 from kernelstream.bases.fourier import FourierState
 from kernelstream.bases.growing import GrowingState
 from kernelstream.bases.growth import Growth

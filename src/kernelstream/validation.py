@@ -1,4 +1,4 @@
-"""Checks of what users give, in words: rows, weights, numbers of components, choices."""
+"""Checks of what users give, in words: rows, weights, numbers, choices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import assert_all_finite
+from sklearn.utils.validation import assert_all_finite, check_random_state
 
 from kernelstream.backends.arrays import (
     Array,
@@ -20,6 +20,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.trackers import Tracker
 
+NO_WEIGHT = "All rows have weight zero: there is nothing to learn from."
 NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
 
 
@@ -41,6 +42,22 @@ def checked_n_components(n_components: Any, tracker: Tracker) -> int | float | N
         "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "
         f"or None for all components; got {n_components!r}."
     )
+
+
+def checked_batch_size(batch_size: Any) -> int | None:
+    """The number of rows in a block, None for "auto", or an error in words."""
+    if isinstance(batch_size, str) and batch_size == "auto":
+        return None
+    is_whole = isinstance(batch_size, numbers.Integral) and not isinstance(batch_size, bool)
+    if is_whole and int(batch_size) >= 1:
+        return int(batch_size)
+    raise ValueError(f"batch_size must be a positive integer or 'auto', got {batch_size!r}.")
+
+
+def checked_seed(random_state: Any) -> int:
+    """The seed of all draws: an integer as it is, anything else draws one."""
+    drawn = int(check_random_state(random_state).randint(2**31 - 1))
+    return int(random_state) if isinstance(random_state, numbers.Integral) else drawn
 
 
 def real_numbers(x: Any) -> np.ndarray:

@@ -69,6 +69,11 @@ def cast(x: Array, dtype: Any) -> Array:
     return namespace_of(x).astype(x, dtype, copy=False)
 
 
+def dtype_name(x: Array) -> str:
+    """``"float64"``, whatever the namespace calls it (``torch.float64``)."""
+    return str(x.dtype).rsplit(".", 1)[-1]
+
+
 def to_float64(x: Array) -> Array:
     """``x`` in double precision, the type of every accumulator."""
     return cast(x, np.float64 if is_sparse(x) else namespace_of(x).float64)

@@ -13,6 +13,7 @@ import scipy.linalg
 from kernelstream.backends.arrays import (
     Array,
     cast,
+    dtype_name,
     is_sparse,
     like,
     namespace_of,
@@ -56,7 +57,7 @@ class Span:
         return self.__dict__["known_gram"]
 
     def orthonormality(self, kernel: Kernel) -> tuple[float, np.ndarray]:
-        """``|FᵀKF − I|`` and the lengths of the columns of KF, once: a change asks twice."""
+        """``|FᵀKF − I|`` and the lengths of the columns of KF, computed once for all who ask."""
         if "known_orthonormality" not in self.__dict__:
             F = to_host(self.factor)
             KF = to_host(self.gram(kernel)) @ F
@@ -88,18 +89,13 @@ class Clock:
     """Where in the stream a block stands: the seed, its first row, and what forgetting leaves.
 
     ``decay`` is the factor by which the weight of everything older shrinks over the block;
-    ``forgets`` says whether it ever shrinks, ``log_forgetting`` is log β per row.
+    ``log_forgetting`` is log β per row.
     """
 
     seed: int
     row: int
     decay: float = 1.0
     log_forgetting: float = 0.0
-
-    @property
-    def forgets(self) -> bool:
-        """Whether old rows lose weight."""
-        return self.log_forgetting < 0.0
 
 
 @dataclass(frozen=True)
@@ -230,7 +226,7 @@ def factorise(kernel: Kernel, points: Array) -> Span:
     values, vectors = symmetric_eigen(gram)
     largest = float(values[0]) if values.shape[0] else 0.0
     require_semidefinite(kernel, float(values[-1]) if values.shape[0] else 0.0, largest)
-    floor = _RANK_FLOOR.get(str(points.dtype).split(".")[-1], 1e-10)
+    floor = _RANK_FLOOR.get(dtype_name(points), 1e-10)
     rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
     factor = vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
     span = Span(points, factor, cast(factor, points.dtype))
@@ -251,7 +247,7 @@ def refactorise(kernel: Kernel, points: Array) -> Span:
     if failed:
         return factorise(kernel, points)
     factor = np.ascontiguousarray(scipy.linalg.lapack.dtrtri(lower, lower=1)[0].T)
-    weakest = _RANK_FLOOR[str(points.dtype)] * float(np.trace(gram))
+    weakest = _RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
     if not float(np.linalg.norm(factor)) ** 2 * weakest < 1.0:
         return factorise(kernel, points)
     span = Span(points, factor, cast(factor, points.dtype))

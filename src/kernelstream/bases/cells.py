@@ -48,6 +48,12 @@ class Cells:
         return cast(means, self.span.points.dtype)
 
 
+def sums_of(points: Array, mass: np.ndarray) -> Array:
+    """Σ w x of cells with these means and masses, float64."""
+    wide = to_float64(points)
+    return wide * like(mass, wide)[:, None]
+
+
 def new_points(
     cells: Cells, recent: Array, rng: np.random.Generator, m: int, share: float, moved: bool
 ) -> tuple[Array, np.ndarray]:

@@ -8,12 +8,15 @@ has moved, and a quarter of the points moves with it; a reservoir of rows correc
 that were gathered in older bases.
 """
 
+# Long because a basis has many verbs: each is short, and what they work with has its own module
+# (centroids_state, cells, growth, lloyd, refinement, reservoir).
+
 from __future__ import annotations
 
 import math
 import numbers
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,20 +26,16 @@ from kernelstream.backends.arrays import (
     cast,
     concatenate_rows,
     like,
-    namespace_of,
     sum_by_label,
     take_rows,
     to_float64,
     to_host,
-    weighted_gram,
-    weighted_sum,
 )
 from kernelstream.backends.draws import generator
 from kernelstream.bases.base import (
     Basis,
     Clock,
     Projection,
-    Span,
     distinct_rows,
     factorise,
     finite,
@@ -45,7 +44,8 @@ from kernelstream.bases.base import (
     same_points,
     transition,
 )
-from kernelstream.bases.cells import Cells, joint_points, new_points
+from kernelstream.bases.cells import joint_points, new_points, sums_of
+from kernelstream.bases.centroids_state import CentroidsState
 from kernelstream.bases.growth import Growth, missed_most
 from kernelstream.bases.lloyd import assign, lloyd, seed_points
 from kernelstream.bases.refinement import lloyd_pass
@@ -55,46 +55,13 @@ from kernelstream.kernels import Kernel
 
 # The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams.
 START_STEPS = 3  # Lloyd steps on the start buffer: the fifth adds less than 1e-4 of the variance
-RISE = 1.25  # the stream has moved when the residual is this much above its reference …
-SIGMAS = 5.0  # … and by this many standard errors
 MOVED_SHARE = 0.25  # points replaced when the stream has moved
 REFRESH_FACTOR = 1.5  # points are refreshed each time the rows have grown by this factor
 RELOCATED_SHARE = 0.02  # points replaced at such a refresh
-WORK_SHARE = 0.05  # of the stream's work may go into refreshes …
-WORK_CREDIT = 16.0  # … beyond this many at the start
 SETTLED = 1000  # rows a point after which these refreshes stop: the means have converged
 GROWN_FROM = 32  # points at the start when there is a tolerance
 GROWTH_ROWS = 1000  # sampled rows that measure what is missed then
 QUERY_SHARE = 0.10  # a query refreshes a copy when this share of the rows came since the last
-
-
-@dataclass(frozen=True)
-class CentroidsState:
-    """Span, cells and what the policy watches. Residuals are in units of the mean energy."""
-
-    span: Span
-    mass: np.ndarray  # (m,) weight of each cell
-    sums: Array  # (m, d) Σ w x of each cell, float64
-    reservoir: Reservoir
-    recent: tuple[Array, ...]  # the last rows, block by block
-    n: int  # rows seen
-    refreshed_at: int  # rows seen at the last refresh
-    next_refresh: int  # rows at which the next refresh is due
-    residual: float  # moving average of ε/energy
-    variance: float  # of ε/energy of single rows
-    reference: float  # the residual that is normal for this basis
-    unit: float  # mean energy k(x,x) of the start
-    work: float  # multiplications spent on blocks
-    work_refreshing: float
-    patience: int = 1  # grows while moving the points does not help
-    judged_at: int = 0  # rows at which the last move is judged (0: none is)
-    residual_before: float = 0.0  # residual that caused the last move
-    growth: Growth | None = None  # with a tolerance: what is missed so far
-
-    @property
-    def cells(self) -> Cells:
-        """Points, masses and sums."""
-        return Cells(self.span, self.mass, self.sums)
 
 
 class Centroids(Basis):
@@ -285,14 +252,14 @@ class Centroids(Basis):
             recent=with_recent(state.recent, X, self._recent_rows),
             n=state.n + n,
             residual=state.residual + pace * (residual - state.residual),
-            work=state.work + n * self._row_work(state),
+            work=state.work + n * state.row_work,
         )
         if state.growth is not None:
             grown = state.growth.fold(Z, energy, missed, weights, clock.decay)
             state = replace(state, growth=grown)
-        if not self._has_moved(state):
+        if not state.has_moved(self._window):
             state = replace(state, variance=state.variance + pace * (spread - state.variance))
-        return self._judged(state), Projection(Z, energy, missed)
+        return state.judged(), Projection(Z, energy, missed)
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
@@ -303,14 +270,14 @@ class Centroids(Basis):
         wanted = self._wanted(state)
         if wanted:
             return self._grow(kernel, state, clock, wanted)
-        if not self._affordable(state):
+        if not state.affords_refresh(self._window):
             return None
         due = state.n >= state.next_refresh and state.n <= SETTLED * state.span.points.shape[0]
         waited = state.n - state.refreshed_at >= self._pause * state.patience
-        if due and self._can_gain(state):
+        if due and state.can_gain:
             changed, T = self._refresh(kernel, state, clock, RELOCATED_SHARE)
             return replace(changed, next_refresh=math.ceil(REFRESH_FACTOR * state.n)), T
-        if self._has_moved(state) and waited:
+        if state.has_moved(self._window) and waited:
             changed, T = self._refresh(kernel, state, clock, MOVED_SHARE, moved=True)
             return (
                 replace(
@@ -331,7 +298,7 @@ class Centroids(Basis):
         time to fill it.
         """
         came = state.n - state.refreshed_at
-        if not self.follows or came <= QUERY_SHARE * state.n or not self._can_gain(state):
+        if not self.follows or came <= QUERY_SHARE * state.n or not state.can_gain:
             return None
         return self._refresh(kernel, state, clock, 0.0)
 
@@ -339,24 +306,13 @@ class Centroids(Basis):
         self, kernel: Kernel, state: CentroidsState
     ) -> tuple[Array, Array, float] | None:
         """What the sampled rows say about statistics that were gathered in older bases."""
-        if len(state.reservoir) == 0:
-            return None
-        rows, old = state.reservoir.sample()
-        Z, C = to_float64(state.span.coordinates(kernel, rows)), to_float64(old)
-        scatter = weighted_gram(Z, None) - weighted_gram(C, None)
-        return scatter, weighted_sum(Z, None) - weighted_sum(C, None), float(len(state.reservoir))
+        return state.reservoir.correction(kernel, state.span)
 
     def cross_correction(
         self, kernel: Kernel, state: CentroidsState, origin: Array
     ) -> Array | float:
         """What the sampled rows say about cross moments that were gathered in older bases."""
-        if len(state.reservoir) == 0:
-            return 0.0
-        rows, old = state.reservoir.sample()
-        step = to_float64(state.span.coordinates(kernel, rows)) - to_float64(old)
-        xp = namespace_of(step)
-        cross = xp.matrix_transpose(step) @ (to_float64(as_dense(rows)) - origin[None, :])
-        return cross / len(state.reservoir)
+        return state.reservoir.cross_correction(kernel, state.span, origin)
 
     def refine(
         self,
@@ -366,17 +322,15 @@ class Centroids(Basis):
         is_last: bool,
     ) -> CentroidsState:
         """Move the points by a Lloyd step over all rows."""
-        if not self._can_gain(state):
+        if not state.can_gain:
             return state
         points, mass = lloyd_pass(state.span.points, blocks, divide=not is_last)
-        sums = to_float64(points) * like(mass, to_float64(points))[:, None]
+        sums = sums_of(points, mass)
         return self._changed(kernel, state, points, mass, sums)[0]
 
     def refreshed(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
         """Return the state whose reservoir was folded in the present basis."""
-        rows, _ = state.reservoir.sample()
-        Z = state.span.coordinates(kernel, rows)
-        return replace(state, reservoir=state.reservoir.with_coordinates(Z))
+        return replace(state, reservoir=state.reservoir.folded_anew(kernel, state.span))
 
     def merge(
         self, kernel: Kernel, a: CentroidsState, b: CentroidsState, seed: int
@@ -393,7 +347,7 @@ class Centroids(Basis):
             points, mass = joint_points(a.cells, b.cells, most, rng)
             span = factorise(kernel, points)
             to_a, to_b = transition(kernel, a.span, span), transition(kernel, b.span, span)
-            sums = to_float64(points) * like(mass, to_float64(points))[:, None]
+            sums = sums_of(points, mass)
             ours, theirs = a.reservoir.rebase(to_a), b.reservoir.rebase(to_b)
         reservoir = ours.merge(theirs)
         residual, variance = reservoir.residual(kernel, span, a.unit, self._window)
@@ -423,37 +377,7 @@ class Centroids(Basis):
         )
         return joint, to_a, to_b
 
-    # -- the policy's steps
-
-    def _has_moved(self, state: CentroidsState) -> bool:
-        rise = state.residual - state.reference
-        noise = math.sqrt(state.variance / self._window)
-        return state.residual > RISE * state.reference and rise > SIGMAS * noise
-
-    def _judged(self, state: CentroidsState) -> CentroidsState:
-        """Wait longer before the next move where the last one did not help."""
-        if not state.judged_at or state.n < state.judged_at:
-            return state
-        helped = state.residual <= 0.9 * state.residual_before
-        patience = 1 if helped else min(2 * state.patience, 64)
-        return replace(state, patience=patience, judged_at=0)
-
-    def _can_gain(self, state: CentroidsState) -> bool:
-        """Nothing to gain where the points hold everything, as with few different rows."""
-        return state.residual > 1e-9
-
-    def _row_work(self, state: CentroidsState) -> float:
-        m, d = state.span.points.shape
-        return float(m * d + 2 * m * m)
-
-    def _refresh_work(self, state: CentroidsState) -> float:
-        m, d = state.span.points.shape
-        spectral = 15.0 * m**3  # an eigenvalue problem and four products
-        return spectral + 2.0 * m * m * d + self._window * self._row_work(state)
-
-    def _affordable(self, state: CentroidsState) -> bool:
-        cost = self._refresh_work(state)
-        return state.work_refreshing + cost <= WORK_SHARE * state.work + WORK_CREDIT * cost
+    # -- how the points change
 
     def _wanted(self, state: CentroidsState) -> int:
         """Points to add for the tolerance."""
@@ -492,7 +416,7 @@ class Centroids(Basis):
         recent = last(state.recent, self._recent_rows)
         m = max(state.span.points.shape[0], self._first_points)
         points, mass = new_points(state.cells, recent, rng, m, share, moved)
-        sums = to_float64(points) * like(mass, to_float64(points))[:, None]
+        sums = sums_of(points, mass)
         return self._changed(kernel, state, points, mass, sums)
 
     def _changed(
@@ -519,7 +443,7 @@ class Centroids(Basis):
                 residual=residual,
                 reference=residual,
                 variance=variance,
-                work_refreshing=state.work_refreshing + self._refresh_work(state),
+                work_refreshing=state.work_refreshing + state.refresh_work(self._window),
                 growth=growth,
             ),
             T,

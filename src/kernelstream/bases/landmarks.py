@@ -55,6 +55,7 @@ class Landmarks(Basis):
     """
 
     settles_late = False
+    preferred_batch = 2048  # nothing is decided at the end of a block: fewer of them
     order_free = True
     preferred_on_device = None
 

@@ -14,10 +14,14 @@ import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
+    as_dense,
     concatenate_rows,
     namespace_of,
     take_rows,
+    to_float64,
     to_host,
+    weighted_gram,
+    weighted_sum,
 )
 from kernelstream.backends.draws import uniforms
 from kernelstream.bases.base import Clock, Span, residual_energy
@@ -118,9 +122,29 @@ class Reservoir:
         carried = coordinates @ xp.astype(xp.matrix_transpose(T), coordinates.dtype, copy=False)
         return replace(self, rows=(rows,), coordinates=(carried,), position=np.arange(len(self)))
 
-    def with_coordinates(self, Z: Array) -> Reservoir:
-        """The same sample, as if it had been folded with the coordinates ``Z``."""
-        return replace(self.compact(), coordinates=(Z,))
+    def folded_anew(self, kernel: Kernel, span: Span) -> Reservoir:
+        """The same sample, as if it had been folded in this basis."""
+        rows, _ = self.sample()
+        return replace(self.compact(), coordinates=(span.coordinates(kernel, rows),))
+
+    def correction(self, kernel: Kernel, span: Span) -> tuple[Array, Array, float] | None:
+        """Σ(zzᵀ − ccᵀ), Σ(z − c) and the number of rows; z in this basis, c as they were folded."""
+        if len(self) == 0:
+            return None
+        rows, old = self.sample()
+        Z, C = to_float64(span.coordinates(kernel, rows)), to_float64(old)
+        scatter = weighted_gram(Z, None) - weighted_gram(C, None)
+        return scatter, weighted_sum(Z, None) - weighted_sum(C, None), float(len(self))
+
+    def cross_correction(self, kernel: Kernel, span: Span, origin: Array) -> Array | float:
+        """Mean of (z − c)(x − o)ᵀ, z and c as in :meth:`correction`."""
+        if len(self) == 0:
+            return 0.0
+        rows, old = self.sample()
+        step = to_float64(span.coordinates(kernel, rows)) - to_float64(old)
+        xp = namespace_of(step)
+        cross = xp.matrix_transpose(step) @ (to_float64(as_dense(rows)) - origin[None, :])
+        return cross / len(self)
 
     def candidates(self) -> Array:
         """The rows that may become points; ``residual`` can be measured on the others."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numbers
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_random_state
 
 from kernelstream.bases import Basis
 from kernelstream.kernels import Kernel
@@ -14,7 +13,7 @@ from kernelstream.merge import merged
 from kernelstream.model import Model, Parts
 from kernelstream.persistence import OnStream
 from kernelstream.trackers import Covariance
-from kernelstream.validation import real_numbers
+from kernelstream.validation import checked_seed, real_numbers
 from kernelstream.wiener import Wiener
 
 
@@ -43,9 +42,6 @@ class ImageModel(OnStream):
         """A stream that has seen no rows."""
         basis.check()
         kernel.check()
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if isinstance(self.random_state, numbers.Integral):
-            seed = int(self.random_state)
         return Model(
             parts=Parts(
                 kernel=kernel,
@@ -53,7 +49,7 @@ class ImageModel(OnStream):
                 tracker=Covariance(),
                 center=True,
                 n_components=n_components,
-                seed=seed,
+                seed=checked_seed(self.random_state),
                 certify=False,
                 regress_inputs=regress_inputs,
             ),
@@ -82,6 +78,14 @@ class ImageModel(OnStream):
         if hasattr(self, "n_images_seen_"):
             model.n_images_seen_ = self.n_images_seen_ + other.n_images_seen_
         return model
+
+
+def as_list(images: Iterable[Any]) -> list[Any]:
+    """Images to learn from as a list; one grey image stands for itself."""
+    found = [images] if isinstance(images, np.ndarray) and images.ndim == 2 else list(images)
+    if not found:
+        raise ValueError("There is no image to learn from.")
+    return found
 
 
 def as_rows(images: Any, pixels: int | None = None) -> tuple[np.ndarray, tuple[int, ...]]:

@@ -12,7 +12,7 @@ from kernelstream.backends.draws import generator
 from kernelstream.blocks import advance, learn_all
 from kernelstream.checks import check_count
 from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.images.base import ImageModel, as_floats, checked_image
+from kernelstream.images.base import ImageModel, as_floats, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.model import Model
 
@@ -113,9 +113,7 @@ class PatchReconstructor(ImageModel):
         -------
         self
         """
-        images = [X] if isinstance(X, np.ndarray) and X.ndim == 2 else list(X)
-        if not images:
-            raise ValueError("There is no image to learn from.")
+        images = as_list(X)
         with self._all_or_nothing():
             model = self._new()
             rows = [self._patches(model, image, i) for i, image in enumerate(images)]

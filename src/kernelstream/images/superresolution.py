@@ -12,7 +12,7 @@ from kernelstream import kernels
 from kernelstream.backends.draws import generator
 from kernelstream.blocks import advance, settled, start_rows, started
 from kernelstream.checks import check_count, check_number
-from kernelstream.images.base import ImageModel, as_floats, checked_image
+from kernelstream.images.base import ImageModel, as_floats, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import as_bytes, resized
 from kernelstream.images.patches import overlapped, turned, windows
@@ -107,9 +107,7 @@ class SuperResolver(ImageModel):
         -------
         self
         """
-        images = [X] if isinstance(X, np.ndarray) and X.ndim == 2 else list(X)
-        if not images:
-            raise ValueError("There is no image to learn from.")
+        images = as_list(X)
         with self._all_or_nothing():
             model = self._new()
             share = -(-start_rows(model) // len(images))

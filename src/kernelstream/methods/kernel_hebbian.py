@@ -19,7 +19,7 @@ from kernelstream.model import Model, State
 from kernelstream.stream import rebase
 from kernelstream.trackers import Moments
 from kernelstream.trackers.hebbian import HebbianState
-from kernelstream.validation import checked_choice
+from kernelstream.validation import NO_WEIGHT, checked_choice
 
 
 class KernelHebbianPCA(PaperMethod):
@@ -153,7 +153,7 @@ class KernelHebbianPCA(PaperMethod):
         with self._all_or_nothing():
             X, weights = self._learnable(X, sample_weight, reset=True)
             if X.shape[0] == 0:
-                raise ValueError("All rows have weight zero: there is nothing to learn from.")
+                raise ValueError(NO_WEIGHT)
             model = self._new_model(X)
             parts, r = model.parts, model.parts.n_components
             assert isinstance(r, int)  # checked with the tracker, which learns row by row

@@ -98,6 +98,14 @@ def learns_from_rows(method: Preimage) -> bool:
     ----------
     method : Preimage
         The method.
+
+    Examples
+    --------
+    >>> from kernelstream import preimages
+    >>> preimages.learns_from_rows(preimages.Ridge(source="rows"))
+    True
+    >>> preimages.learns_from_rows(preimages.FixedPoint())
+    False
     """
     return isinstance(method, Ridge) and method.source == "rows"
 

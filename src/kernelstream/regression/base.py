@@ -24,7 +24,7 @@ from kernelstream.least_squares import (
     strongest_of_the_best,
 )
 from kernelstream.model import Model, Rows
-from kernelstream.validation import checked_weights
+from kernelstream.validation import NO_WEIGHT, checked_weights
 
 
 class OnePassRidge(StreamingKernelPCA):
@@ -115,7 +115,7 @@ class OnePassRidge(StreamingKernelPCA):
             targets = targets[np.flatnonzero(checked_weights(sample_weight, len(targets)))]
         if X.shape[0] == 0:
             if first:
-                raise ValueError("All rows have weight zero: there is nothing to learn from.")
+                raise ValueError(NO_WEIGHT)
             return self
         if not first:
             self._same_columns(targets.shape[1])

@@ -82,6 +82,15 @@ def html(
     -------
     str
         HTML with everything inside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA, report
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> model = StreamingKernelPCA(2, basis=20, random_state=0).fit(X)
+    >>> "Two hundred rows" in report.html(model, X, title="Two hundred rows")
+    True
     """
     names = getattr(model, "feature_names_in_", None)
     model = nameless(model)

@@ -170,6 +170,17 @@ def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
     ----------
     files : list of File
         Of a source.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from kernelstream.sources import find_files, fingerprint
+    >>> path = os.path.join(tempfile.mkdtemp(), "rows.csv")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("1,2")
+    >>> [(found, n_bytes, _)] = fingerprint(find_files([path]))
+    >>> os.path.basename(found), n_bytes
+    ('rows.csv', 3)
     """
     found = []
     for file in files:

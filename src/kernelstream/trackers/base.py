@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, like
+from kernelstream.backends.arrays import Array, like, namespace_of, to_host
 from kernelstream.part import Part
 
 
@@ -113,3 +113,16 @@ def padded(array: Array, shape: tuple[int, ...]) -> Array:
     whole = like(np.zeros(shape), array)
     whole[tuple(slice(0, n) for n in array.shape)] = array
     return whole
+
+
+def column_norms(V: Array) -> np.ndarray:
+    """Lengths of the columns, on the host."""
+    xp = namespace_of(V)
+    return to_host(xp.sqrt(xp.sum(V * V, axis=0)))
+
+
+def unit_columns(V: Array) -> tuple[Array, np.ndarray]:
+    """The columns at unit length, and the factors that make them so; zeros stay zeros."""
+    norms = column_norms(V)
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    return V * like(scale, V)[None, :], scale

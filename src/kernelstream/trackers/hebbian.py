@@ -28,7 +28,7 @@ from kernelstream.backends.arrays import (
 from kernelstream.backends.jit import compiled
 from kernelstream.checks import check_number
 from kernelstream.schedules import Schedule
-from kernelstream.trackers.base import Moments, Tracker, padded
+from kernelstream.trackers.base import Moments, Tracker, padded, unit_columns
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
 _PASS_ROWS = 64
@@ -185,12 +185,10 @@ class Hebbian(Tracker):
         correction: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array, Array]:
         """Columns of V at unit length, ordered by the running variance of their outputs."""
-        xp = namespace_of(state.V)
         mean = moments.mean if center else 0.0 * moments.total
-        norms = to_host(xp.sqrt(xp.sum(state.V * state.V, axis=0)))
         order = np.argsort(-state.variances, kind="stable")
-        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-        vectors = xp.take(state.V * like(scale, state.V)[None, :], like(order, state.V), axis=1)
+        unit, _ = unit_columns(state.V)
+        vectors = namespace_of(unit).take(unit, like(order, unit), axis=1)
         return like(state.variances[order], state.V), vectors, mean
 
 

@@ -26,7 +26,7 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.checks import check_number
-from kernelstream.trackers.base import Moments, Tracker, padded
+from kernelstream.trackers.base import Moments, Tracker, column_norms, padded, unit_columns
 
 # A row starts a component when this share of its energy is outside the span of the others.
 NEW_SHARE = 1e-10
@@ -129,8 +129,8 @@ class Weighted(Tracker):
 
     def rebase(self, state: Any, T: Array) -> tuple[Any, None]:
         """V ← T V; a component that dies with the lost rank waits for a row to start it again."""
-        before, V = _norms(state.V), T @ state.V
-        dead = (before > 0) & (_norms(V) <= DEAD * before)
+        before, V = column_norms(state.V), T @ state.V
+        dead = (before > 0) & (column_norms(V) <= DEAD * before)
         if np.any(dead):
             V = V * like(np.where(dead, 0.0, 1.0), V)[None, :]
         return replace(state, V=V, reseeded=state.reseeded + int(dead.sum())), None
@@ -147,13 +147,11 @@ class Weighted(Tracker):
         correction: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array, Array]:
         """Columns of V at unit length, ordered by the running variance of their outputs."""
-        xp = namespace_of(state.V)
         mean = moments.mean if center else 0.0 * moments.total
-        norms = _norms(state.V)
-        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+        unit, scale = unit_columns(state.V)
         variances = state.variances * scale**2
         order = np.argsort(-variances, kind="stable")
-        vectors = xp.take(state.V * like(scale, state.V)[None, :], like(order, state.V), axis=1)
+        vectors = namespace_of(unit).take(unit, like(order, unit), axis=1)
         return like(variances[order], state.V), vectors, mean
 
     # -- inside
@@ -163,7 +161,7 @@ class Weighted(Tracker):
         position, n = 0, int(Z.shape[0])
         while position < n:
             stop = position + self._next_start(state, Z[position:, :])
-            if stop > position and float(_norms(state.V).max(initial=0.0)) > 0:
+            if stop > position and float(column_norms(state.V).max(initial=0.0)) > 0:
                 state = self._learn(
                     self._oriented(state), Z[position:stop, :], w[position:stop], metric
                 )
@@ -183,7 +181,7 @@ class Weighted(Tracker):
 
     def _next_start(self, state: WeightedState, Z: Array) -> int:
         """Index of the first row that starts a component, or the number of rows."""
-        started = np.flatnonzero(_norms(state.V) > 0)
+        started = np.flatnonzero(column_norms(state.V) > 0)
         if len(started) >= min(state.V.shape):
             return int(Z.shape[0])
         # Rows inside the span leave the components inside it: one look at all rows is enough.
@@ -194,7 +192,7 @@ class Weighted(Tracker):
 
     def _start(self, state: S, z: Array) -> S:
         """Start the first component that waits; the polar factor once nothing waits any more."""
-        norms = _norms(state.V)
+        norms = column_norms(state.V)
         column = int(np.flatnonzero(norms == 0)[0])
         if state.time:  # the others have learned: only what is outside their span is new
             B = _orthonormal(state.V, np.flatnonzero(norms > 0))
@@ -206,14 +204,14 @@ class Weighted(Tracker):
         V = namespace_of(state.V).asarray(state.V, copy=True)
         V[:, column] = z
         state = replace(state, V=V)
-        return state if np.any(_norms(V) == 0) else self._oriented(state)
+        return state if np.any(column_norms(V) == 0) else self._oriented(state)
 
     def _oriented(self, state: S) -> S:
         """The rows that started the components become orthonormal before the first row is learned.
 
         ``V = Z (ZᵀZ)^{-1/2}``, the paper's A[0] = P^{1/2}, from the singular value decomposition.
         """
-        started = np.flatnonzero(_norms(state.V) > 0)
+        started = np.flatnonzero(column_norms(state.V) > 0)
         if state.time or not len(started):
             return state
         xp = namespace_of(state.V)
@@ -235,11 +233,6 @@ def one_step(rule: str, eta: Any) -> schedules.Schedule:
             "trackers.Hebbian."
         )
     return schedule
-
-
-def _norms(V: Array) -> np.ndarray:
-    xp = namespace_of(V)
-    return to_host(xp.sqrt(xp.sum(V * V, axis=0)))
 
 
 def _orthonormal(V: Array, columns: np.ndarray) -> Array:

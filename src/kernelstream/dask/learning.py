@@ -1,0 +1,210 @@
+"""Learning from chunks: ``fit`` and ``partial_fit``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from dask.delayed import Delayed, delayed
+from distributed import Client
+from sklearn.utils.validation import validate_data
+
+from kernelstream.bases import Landmarks
+from kernelstream.blocks import caught_up, start_rows
+from kernelstream.dask.chunks import Chunks, chunks_of
+from kernelstream.dask.graph import computed, held, quiet, sent_once, tree
+from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.merge import added
+from kernelstream.model import Model
+from kernelstream.parallel import (
+    added_together,
+    decided,
+    finished,
+    is_chosen_once,
+    learned,
+    merged_together,
+    reader_of,
+    require_parallel,
+    sampled,
+    sampled_together,
+    something,
+    stays,
+    summed,
+    with_final_basis,
+)
+from kernelstream.regression import StreamingKernelClassifier
+from kernelstream.regression.base import OnePassRidge, with_basis
+
+Fitted = TypeVar("Fitted", bound=StreamingKernelPCA)
+
+
+def fit(
+    model: Fitted,
+    X: Any,
+    y: Any = None,
+    client: Client | None = None,
+    passes: int = 2,
+    sample_weight: Any = None,
+) -> Fitted:
+    """Learn from all chunks, forgetting what was learned before.
+
+    Parameters
+    ----------
+    model : StreamingKernelPCA, StreamingKernelRidge or StreamingKernelClassifier
+        With a tracker and a basis that can be merged (the defaults can).
+    X : Dask array of shape (n, d), or Dask dataframe
+        Row chunks of any size, known or not; empty ones are skipped. Column chunks are joined.
+    y : Dask array, series or dataframe of shape (n,) or (n, t), or array
+        Targets of a regression or labels of a classifier, in chunks like those of X (where their
+        sizes are known, y is cut anew to fit). Nothing otherwise.
+    client : distributed.Client, optional
+        None is the current client if there is one, else Dask's default scheduler.
+    passes : 1 or 2
+        1 is the tree of merged models alone. 2 passes over the rows again in the final basis: as
+        accurate as ``model.fit`` on one machine. A weak ridge needs 2: it notices moments that
+        were carried into another basis.
+    sample_weight : Dask array or series of shape (n,), or array, optional
+        Non-negative weights, in chunks like those of X.
+
+    Returns
+    -------
+    model
+        Fitted; left as it was where an error is raised.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import StreamingKernelPCA
+    >>> X = da.random.default_rng(0).normal(size=(5000, 4), chunks=(1000, 4))
+    >>> model = StreamingKernelPCA(n_components=2, basis=50, random_state=0)
+    >>> kernelstream.dask.fit(model, X).n_samples_seen_
+    5000
+    """
+    if passes not in (1, 2):
+        raise ValueError(f"passes must be 1 or 2, got {passes!r}.")
+    with model._all_or_nothing(), quiet():
+        chunks = chunks_of(model, X, y, sample_weight)
+        if isinstance(model, StreamingKernelClassifier):
+            model._learned_classes(chunks.labels(client))
+        _fit(model, chunks, client, passes)
+    model._report()
+    return model
+
+
+def partial_fit(
+    model: Fitted,
+    X: Any,
+    y: Any = None,
+    client: Client | None = None,
+    sample_weight: Any = None,
+    classes: Any = None,
+) -> Fitted:
+    """Go on learning from the next chunks, in one pass.
+
+    The chunks become one model, which is merged with what was learned before; where the points of
+    the basis stay, their sums are added. The first call of a regression passes twice: its points
+    stay from then on.
+
+    Parameters
+    ----------
+    model : StreamingKernelPCA, StreamingKernelRidge or StreamingKernelClassifier
+        Fitted or not. The first call decides what the data decide.
+    X : Dask array of shape (n, d), or Dask dataframe
+        The next rows.
+    y : Dask array, series or dataframe of shape (n,) or (n, t), or array
+        Their targets or labels, as in :func:`fit`.
+    client : distributed.Client, optional
+        None is the current client if there is one, else Dask's default scheduler.
+    sample_weight : Dask array or series of shape (n,), or array, optional
+        Non-negative weights.
+    classes : array of shape (n_classes,), optional
+        All labels that may come; a classifier needs them in the first call.
+
+    Returns
+    -------
+    model
+        Left as it was where an error is raised.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import StreamingKernelPCA
+    >>> rng = da.random.default_rng(0)
+    >>> model = StreamingKernelPCA(n_components=2, basis=50, random_state=0)
+    >>> for _ in range(3):
+    ...     blocks = rng.normal(size=(2000, 4), chunks=(1000, 4))
+    ...     model = kernelstream.dask.partial_fit(model, blocks)
+    >>> model.n_samples_seen_
+    6000
+    """
+    regression = isinstance(model, OnePassRidge)
+    with model._all_or_nothing(), quiet():
+        chunks = chunks_of(model, X, y, sample_weight)
+        if isinstance(model, StreamingKernelClassifier):
+            model._announced_classes(classes)
+        if not model._is_fitted():
+            _fit(model, chunks, client, 2 if regression else 1)
+        else:
+            _go_on(model, chunks, client)
+    model._report()
+    return model
+
+
+def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passes: int) -> None:
+    validate_data(model, chunks.meta, reset=True, skip_check_array=True)
+    begun = looking = model._new_model(np.empty((0, model.n_features_in_), chunks.dtype))
+    require_parallel(begun)
+    if isinstance(model, OnePassRidge):
+        looking, model._left_out = model._looking(begun), None
+    # `shared` is held to the end: should the basis be lost, Dask makes it again from this.
+    root = shared = _decided(looking, chunks, client)
+    chosen = is_chosen_once(begun.parts.basis)
+    if not chosen:
+        models = tree(merged_together, chunks.each(learned, shared, targets=passes == 1))
+        root = delayed(with_final_basis)(sent_once(begun), models, passes)
+    if passes == 2 or chosen:
+        root = held(root, client)  # the chunks of one pass are gone before the next begins
+        root = delayed(finished)(sent_once(begun), root, _statistics(root, chunks))
+    found = computed(root, client)
+    model._model = with_basis(found, begun.parts.basis) if looking is not begun else found
+
+
+def _go_on(model: StreamingKernelPCA, chunks: Chunks, client: Client | None) -> None:
+    validate_data(model, chunks.meta, reset=False, skip_check_array=True)
+    require_parallel(model._model)
+    if isinstance(model, OnePassRidge) and chunks.n_targets is not None:
+        model._same_columns(chunks.n_targets)
+        model._left_out = None
+    before = caught_up(model._model)
+    assert before.state is not None
+    has_begun = model._model.state is not None or is_chosen_once(before.parts.basis)
+    if has_begun and stays(before.parts.basis):
+        new = computed(_statistics(sent_once(before), chunks), client)
+        if new is not None:
+            both = added(before.parts, before.state, new, before.state.basis)
+            model._model = replace(before, state=both)
+    else:
+        empty = replace(before, state=None, standardise=False)
+        more = chunks.each(learned, sent_once(empty), targets=True, n_before=before.n_rows)
+        merged = merged_together([before, computed(tree(merged_together, more), client)])
+        model._model = something(merged)
+
+
+def _decided(begun: Model, chunks: Chunks, client: Client | None) -> Delayed:
+    """The model with all that the data decide for every chunk alike, as one task."""
+    basis, kernel = begun.parts.basis, begun.parts.kernel
+    shared = sent_once(begun)
+    draws = isinstance(basis, Landmarks) and np.ndim(basis.points) == 0
+    if kernel.fixed and not begun.standardise and not draws:
+        return delayed(decided)(shared, None)
+    sample = tree(sampled_together, chunks.each(sampled, shared), start_rows(begun))
+    return held(delayed(decided)(shared, sample), client)
+
+
+def _statistics(root: Delayed, chunks: Chunks) -> Delayed:
+    """The sums of all chunks in the basis of the model ``root``, as one task."""
+    reader = delayed(reader_of)(root)
+    return tree(added_together, chunks.each(summed, reader, targets=True), reader)

@@ -1,0 +1,181 @@
+"""Queries chunk by chunk, lazily: ``transform``, ``predict`` and ``reconstruction_error``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from dask import array as da
+from sklearn.utils.validation import validate_data
+
+from kernelstream.backends.arrays import Array, cast, concatenate_rows
+from kernelstream.bases.base import finite
+from kernelstream.bases.landmarks import FixedState
+from kernelstream.blocks import view
+from kernelstream.dask.chunks import as_array, chunk_name, float_type
+from kernelstream.dask.graph import sent_once
+from kernelstream.estimator import QUERY_ROWS, StreamingKernelPCA
+from kernelstream.model import Standard
+from kernelstream.parallel import aligned, naming
+from kernelstream.regression import StreamingKernelClassifier
+from kernelstream.regression.base import OnePassRidge, Regression
+from kernelstream.view import View
+
+
+def transform(model: StreamingKernelPCA, X: Any) -> da.Array:
+    """Scores of rows on the components, lazily.
+
+    Parameters
+    ----------
+    model : StreamingKernelPCA
+        Fitted.
+    X : Dask array of shape (n, d), or Dask dataframe
+
+    Returns
+    -------
+    Dask array of shape (n, r)
+        In row chunks like those of X; nothing is computed before it is asked for.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import StreamingKernelPCA
+    >>> X = da.random.default_rng(0).normal(size=(3000, 4), chunks=(1000, 4))
+    >>> model = kernelstream.dask.fit(StreamingKernelPCA(2, basis=50, random_state=0), X)
+    >>> kernelstream.dask.transform(model, X).chunks
+    ((1000, 1000, 1000), (2,))
+    """
+    return _query(model, X, "scores", model.n_components_)
+
+
+def predict(model: OnePassRidge, X: Any) -> da.Array:
+    """Predictions of a regression, or the labels of a classifier, lazily.
+
+    Parameters
+    ----------
+    model : StreamingKernelRidge or StreamingKernelClassifier
+        Fitted.
+    X : Dask array of shape (n, d), or Dask dataframe
+
+    Returns
+    -------
+    Dask array of shape (n,) or (n, t)
+        In row chunks like those of X; flat where the targets were.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import StreamingKernelRidge
+    >>> X = da.random.default_rng(0).uniform(-3, 3, size=(3000, 1), chunks=(1000, 1))
+    >>> y = da.sin(X[:, 0])
+    >>> model = StreamingKernelRidge(gamma=1.0, basis=20, random_state=0)
+    >>> found = kernelstream.dask.predict(kernelstream.dask.fit(model, X, y), X)
+    >>> found.chunks
+    ((1000, 1000, 1000),)
+    >>> bool(abs(found - y).max().compute() < 0.02)
+    True
+    """
+    if not isinstance(model, OnePassRidge):
+        raise TypeError(
+            f"{type(model).__name__} predicts nothing: use StreamingKernelRidge or "
+            "StreamingKernelClassifier."
+        )
+    model._view_exists()
+    n_columns = int(model._solution().prediction.intercept.shape[0])
+    found = _query(model, X, "predict", n_columns)
+    if isinstance(model, StreamingKernelClassifier):
+        classes = model.classes_
+        return da.map_blocks(_labels, found, classes=classes, drop_axis=1, dtype=classes.dtype)
+    return found[:, 0] if model._flat else found
+
+
+def reconstruction_error(model: StreamingKernelPCA, X: Any) -> da.Array:
+    """Squared distance in feature space between each row and its projection, lazily.
+
+    Parameters
+    ----------
+    model : StreamingKernelPCA
+        Fitted.
+    X : Dask array of shape (n, d), or Dask dataframe
+
+    Returns
+    -------
+    Dask array of shape (n,)
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import StreamingKernelPCA
+    >>> X = da.random.default_rng(0).normal(size=(3000, 4), chunks=(1000, 4))
+    >>> model = kernelstream.dask.fit(StreamingKernelPCA(2, basis=50, random_state=0), X)
+    >>> kernelstream.dask.reconstruction_error(model, X).chunks
+    ((1000, 1000, 1000),)
+    """
+    return _query(model, X, "reconstruction_error", None)
+
+
+def _labels(found: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    return classes[found.argmax(axis=1)]
+
+
+def _query(model: StreamingKernelPCA, X: Any, what: str, n_columns: int | None) -> da.Array:
+    """``what`` of every chunk, as a Dask array with or without columns."""
+    rows, meta, word = as_array(X)
+    model._view_exists()
+    validate_data(model, meta, reset=False, skip_check_array=True)
+    dtype = float_type(rows)
+    columns = () if n_columns is None else (n_columns,)
+    return da.map_blocks(
+        _answer,
+        rows,
+        sent_once(_Reading(_seen(model, what), model._standard(), model.n_features_in_)),
+        what=what,
+        word=word,
+        empty=np.empty((0, *columns), dtype),
+        dtype=dtype,
+        chunks=(rows.chunks[0], *((n,) for n in columns)),
+        drop_axis=[] if columns else 1,
+        meta=np.empty((0,) * (1 + len(columns)), dtype),
+    )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a query needs of a model, and how rows are standardised."""
+
+    view: View | Regression
+    standard: Standard | None
+    n_features: int
+
+    def ask(self, what: str, X: Array) -> Array:
+        """``what`` of rows, checked and worked on in pieces."""
+        checker = StreamingKernelPCA()
+        checker.n_features_in_ = self.n_features
+        X = checker._validated(X, reset=False)
+        X = X if self.standard is None else self.standard.apply(X)
+        question, starts = getattr(self.view, what), range(0, X.shape[0], QUERY_ROWS)
+        pieces = [question(X[start : start + QUERY_ROWS]) for start in starts]
+        return finite(cast(concatenate_rows(pieces), X.dtype), self.view.kernel)
+
+
+def _seen(model: StreamingKernelPCA, what: str) -> View | Regression:
+    """What answers: components or a regression, with the points of the basis and nothing more."""
+    if isinstance(model, OnePassRidge) and what == "predict":
+        found = model._solution()
+        span = found.basis.span(found.basis_state)
+        return found if span is None else replace(found, basis_state=FixedState(span))
+    seen = view(model._model)
+    return seen if seen.span is None else replace(seen, basis_state=FixedState(seen.span))
+
+
+def _answer(
+    block: Any, reading: _Reading, what: str, word: str, empty: np.ndarray, block_info: Any = None
+) -> Array:
+    if block.shape[0] == 0:
+        return empty
+    with naming(chunk_name(word, block_info)):
+        return reading.ask(what, aligned(block))
