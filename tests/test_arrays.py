@@ -304,7 +304,6 @@ def test_operations(namespace: str) -> None:
         (arrays.sum_by_label(x, labels, 4, w), np.eye(4)[labels].T @ (w[:, None] * X)),
         (arrays.sum_by_label(x, labels, 4), np.eye(4)[labels].T @ X),
         (arrays.take_rows(x, [3, 3, 1]), X[[3, 3, 1]]),
-        (arrays.lower_times(np.tril(X @ X.T), on(namespace, X.copy())), np.tril(X @ X.T) @ X),
         (arrays.concatenate_rows([x, x]), np.vstack([X, X])),
         (values, lam),
         (vectors @ (values[:, None] * namespace_of(vectors).matrix_transpose(vectors)), X.T @ X),

@@ -36,7 +36,6 @@ from kernelstream.backends.arrays import (
     cast,
     dtype_name,
     like,
-    lower_times,
     namespace_of,
     on_accelerator,
     to_float64,
@@ -121,7 +120,7 @@ def sample_epoch(
         after = Expansion(A, variances, state.time + len(order), state.tamed + shortened)
         return after, None if watched is None else centred_lengths(watched, means, found)
     xp = namespace_of(state.A)
-    A = xp.asarray(state.A, copy=True)  # it is changed in place
+    A = state.A
     variances, time, tamed = state.variances.copy(), state.time, state.tamed
     k, grand = means.column, means.grand
     s, q = sums(A, means)
@@ -146,7 +145,7 @@ def sample_epoch(
             K = data.block(following[0])
         steps = schedule.steps(time + 1, len(J)) * data.weights[J]
         T, S, shortened = recursion(G, inner, steps, time, variances, schedule)
-        A = lower_times(T, A)
+        A = like(T, A) @ A
         add_to_columns(A, J, like(S, A))
         s, q = T @ s + S.sum(axis=1), T @ q + S @ k[J]
         time, tamed = time + len(J), tamed + shortened

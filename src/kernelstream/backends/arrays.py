@@ -13,7 +13,6 @@ from typing import Any
 import array_api_compat
 import array_api_compat.numpy
 import numpy as np
-import scipy.linalg.blas
 import scipy.sparse
 
 _SHORT_SUM = 256  # rows that a device adds up in their own type
@@ -131,18 +130,6 @@ def add_to_columns(x: Array, index: Any, values: Array) -> None:
         return
     for i, column in enumerate(index):  # the standard has no assignment to an array of indices
         x[:, int(column)] += values[:, i]
-
-
-def lower_times(T: np.ndarray, x: Array) -> Array:
-    """``T x`` for a lower triangular T of the host, in the memory of ``x`` where that can be.
-
-    BLAS has a product of its own for that, with half the work, and in place.
-    """
-    if isinstance(x, np.ndarray) and x.flags.c_contiguous and x.dtype == np.float64:
-        # BLAS counts columns first: its x is our xᵀ, and xᵀ Tᵀ with Tᵀ upper triangular
-        scipy.linalg.blas.dtrmm(1.0, T.T, x.T, side=1, lower=0, overwrite_b=1)
-        return x
-    return like(T, x) @ x
 
 
 def concatenate_rows(blocks: list[Array]) -> Array:

@@ -243,10 +243,13 @@ def refactorise(kernel: Kernel, points: Array) -> Span:
     if not isinstance(points, np.ndarray):
         return factorise(kernel, points)
     gram = finite(kernel.gram(to_float64(points)), kernel)
-    lower, failed = scipy.linalg.lapack.dpotrf(gram, lower=1)
-    if failed:
+    try:
+        # NumPy's, here and in all that runs along with a stream: SciPy brings a BLAS of its own,
+        # whose threads would wait in the way of the others.
+        lower = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
         return factorise(kernel, points)
-    factor = np.ascontiguousarray(scipy.linalg.lapack.dtrtri(lower, lower=1)[0].T)
+    factor = np.ascontiguousarray(np.tril(np.linalg.inv(lower)).T)
     weakest = _RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
     if not float(np.linalg.norm(factor)) ** 2 * weakest < 1.0:
         return factorise(kernel, points)
