@@ -68,7 +68,9 @@ def time_against_captured(facts: dict[str, Any], path: Path) -> None:
         shares(axis, facts["target"] if measure == "captured" else None)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("seconds for the stream")
-    axes[1].legend(fontsize=8)
+    figure.legend(
+        *axes[1].get_legend_handles_labels(), fontsize=8, ncols=5, loc="outside lower center"
+    )
     figure.suptitle(facts["workload"])
     figure.savefig(path, dpi=110)
     plt.close(figure)
