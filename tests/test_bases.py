@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.backends.draws import pick
-from kernelstream.bases.base import Clock, factorise, transition
+from kernelstream.bases.base import Clock, factorise, refactorise, transition
 from kernelstream.bases.lloyd import lloyd, nearest
 from kernelstream.bases.refinement import lloyd_pass
 from kernelstream.bases.reservoir import Reservoir
@@ -560,3 +560,24 @@ def test_refined_points_of_sparse_and_foreign_rows_are_those_of_dense_rows():
     foreign = model.fit(array_api_strict.asarray(X)).basis_points_
     assert isinstance(foreign, type(array_api_strict.asarray(X)))
     np.testing.assert_allclose(np.asarray(foreign), dense, atol=1e-10)
+
+
+@pytest.mark.parametrize("apart, weak", [(1.0, False), (1e-2, False), (3e-6, True), (0.0, True)])
+def test_points_that_moved_are_factorised_as_before(apart: float, weak: bool):
+    """By Cholesky where no direction is weak; else by eigenvectors, which drop it."""
+    rng = np.random.default_rng(0)
+    kernel = kernels.RBF(gamma=0.5)
+    points = 3.0 * rng.normal(size=(12, 3))
+    points[1] = points[0] + apart * np.array([1.0, 0.0, 0.0])
+    span, before = refactorise(kernel, points), factorise(kernel, points)
+    assert span.rank == before.rank == (11 if weak else 12)
+    assert np.array_equal(span.factor, np.triu(span.factor)) != weak
+    gram = kernel.gram(points)
+    np.testing.assert_allclose(span.factor.T @ gram @ span.factor, np.eye(span.rank), atol=1e-5)
+    # the same projection on the span, in other coordinates
+    X = rng.normal(size=(50, 3))
+    np.testing.assert_allclose(
+        np.sum(span.coordinates(kernel, X) ** 2, axis=1),
+        np.sum(before.coordinates(kernel, X) ** 2, axis=1),
+        rtol=1e-9,
+    )
