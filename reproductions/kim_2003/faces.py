@@ -7,6 +7,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy import ndimage
 from sklearn.decomposition import PCA, KernelPCA
 
 from kernelstream import KernelHebbianPCA, StreamingKernelPCA, StreamingKernelRidge, kernels
@@ -22,7 +23,7 @@ Numbers = dict[str, float]
 
 def experiment(arrays: dict[str, np.ndarray], out: Path, tiny: bool = False) -> dict[str, Any]:
     """Errors over several splits; the kernel Hebbian algorithm itself on the first."""
-    faces = np.stack([resized(image / 255.0, (SIDE, SIDE)) for image in arrays["images"]])
+    faces = np.stack([as_a_square(image / 255.0) for image in arrays["images"]])
     subject = arrays["subject"]
     n_train, r, points = (60, 5, 20) if tiny else (N_TRAIN, R, 1000)
     splits = [split(len(faces), n_train, seed) for seed in range(1 if tiny else 3)]
@@ -59,6 +60,13 @@ def experiment(arrays: dict[str, np.ndarray], out: Path, tiny: bool = False) -> 
     }
 
 
+def as_a_square(image: np.ndarray) -> np.ndarray:
+    """A face of 60×60 pixels: blurred by what the smaller grid cannot show, then interpolated."""
+    zoom = SIDE / np.array(image.shape)
+    blurred = ndimage.gaussian_filter(image, np.maximum(0, (1 / zoom - 1) / 2), mode="mirror")
+    return ndimage.zoom(blurred, zoom, order=1, mode="mirror", grid_mode=True)
+
+
 def over_draws(faces: np.ndarray, n_train: int, r: int, draws: int) -> dict[str, Any]:
     """PCA and exact batch kernel PCA on many splits: how far a mean of 100 faces moves about.
 
@@ -93,7 +101,7 @@ def over_draws(faces: np.ndarray, n_train: int, r: int, draws: int) -> dict[str,
 
 
 def linear(rows: np.ndarray, given: np.ndarray, r: int) -> np.ndarray:
-    pca = PCA(r, svd_solver="randomized", random_state=0).fit(rows)
+    pca = PCA(r, svd_solver="arpack", random_state=0).fit(rows)
     return pca.inverse_transform(pca.transform(given))
 
 
@@ -163,8 +171,11 @@ def hebbian(learned: np.ndarray, r: int, epochs: int, given: np.ndarray) -> np.n
 
 
 def quality(images: np.ndarray, truth: np.ndarray) -> Numbers:
-    """Squared error summed over the pixels (the paper's "MSE"), and PSNR; means over images."""
-    squared = ((images - truth) ** 2).reshape(len(truth), -1)
+    """Squared error summed over the pixels (the paper's "MSE"), and PSNR; means over images.
+
+    Of pixels as they are shown: nothing is darker than black or brighter than white.
+    """
+    squared = ((np.clip(images, 0, 1) - truth) ** 2).reshape(len(truth), -1)
     return {
         "sse": float(squared.sum(axis=1).mean()),
         "psnr": float(np.mean(10 * np.log10(1 / squared.mean(axis=1)))),
