@@ -18,7 +18,7 @@ from kernelstream.backends.draws import pick
 from kernelstream.bases.base import Clock, factorise, refactorise, transition
 from kernelstream.bases.lloyd import lloyd, nearest
 from kernelstream.bases.refinement import lloyd_pass
-from kernelstream.bases.reservoir import Reservoir
+from kernelstream.bases.reservoir import Reservoir, last
 from tests import naive
 from tests.conftest import CHAINS, settled_state, state_of
 
@@ -314,6 +314,19 @@ def test_cells_forget_as_the_tracker_does():
     np.testing.assert_allclose(state.basis.mass.sum(), weights.sum(), rtol=1e-10)
     np.testing.assert_allclose(state.basis.sums.sum(axis=0), weights @ X, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(state.moments.weight, weights.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("batch_size", [16, 256, 1000])
+def test_recent_rows_are_copies_when_the_call_is_over(batch_size):
+    X = np.random.default_rng(5).normal(size=(1000, 3))
+    buffer = X.copy()
+    model = StreamingKernelPCA(3, gamma=0.2, basis=20, batch_size=batch_size, random_state=0)
+    model.partial_fit(buffer[:600])
+    model.partial_fit(buffer[600:])
+    buffer[:] = np.nan
+    state = state_of(model)
+    recent = last(state.basis.recent, 80)
+    np.testing.assert_array_equal(recent, X[state.n_rows - 80 : state.n_rows])
 
 
 def test_lloyd_steps_reduce_the_error_and_fill_empty_cells():

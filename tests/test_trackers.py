@@ -12,7 +12,7 @@ from kernelstream import StreamingKernelPCA, bases, schedules, trackers
 from kernelstream.blocks import caught_up
 from kernelstream.stream import less_running_mean
 from kernelstream.trackers import Moments
-from kernelstream.trackers.covariance import CovarianceState
+from kernelstream.trackers.covariance import CovarianceState, orthonormal
 from kernelstream.trackers.hebbian import HebbianState
 from tests.conftest import settled_state
 
@@ -36,6 +36,21 @@ def scatter_of(Z, w=None):
 def covariance_of(Z, w=None):
     tracker = trackers.Covariance()
     return tracker, tracker.update(tracker.begin(Z.shape[1], None, REFERENCE), Z, w, ())
+
+
+@pytest.mark.parametrize("columns", ["apart", "one nearly the sum of others", "one zero", "none"])
+def test_orthonormal_columns_of_the_same_span(columns):
+    V = np.random.default_rng(0).normal(size=(30, 5)) * [1e3, 1.0, 1.0, 1e-2, 1.0]
+    if columns == "one nearly the sum of others":
+        V[:, 4] = V[:, 1] + V[:, 2] + 1e-9 * V[:, 4]
+    elif columns == "one zero":
+        V[:, 4] = 0.0
+    elif columns == "none":
+        V = V[:, :0]
+    Q = orthonormal(V)
+    # (1e-5)⁻² of rounding at the most: above, reflections are used
+    np.testing.assert_allclose(Q.T @ Q, np.eye(V.shape[1]), atol=1e-5)
+    np.testing.assert_allclose(Q @ (Q.T @ V), V, atol=1e-9 * np.abs(V).max(initial=1.0))
 
 
 # -- the running mean

@@ -197,7 +197,7 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     with memory_explained(size):
         for X, weights, targets in ahead(blocks, model.block, model.device):
             state = fold(model.parts, state, X, weights, frozen, targets)
-    return replace(model, state=state)
+    return replace(model, state=replace(state, basis=model.parts.basis.detached(state.basis)))
 
 
 def caught_up(model: Model) -> Model:

@@ -164,6 +164,10 @@ class Basis(Part):
     def rank(self, state: Any) -> int:
         """Number of coordinates."""
 
+    def detached(self, state: Any) -> Any:
+        """Return the state without views of the rows it was shown: the caller takes them back."""
+        return state
+
     def revise(self, kernel: Kernel, state: Any, clock: Clock) -> tuple[Any, Array] | None:
         """At the end of a block: the new state and ``T = F'ᵀ K(D',D) F``, or None for no change."""
         return None

@@ -49,7 +49,7 @@ from kernelstream.bases.centroids_state import CentroidsState
 from kernelstream.bases.growth import Growth, missed_most
 from kernelstream.bases.lloyd import assign, lloyd, seed_points
 from kernelstream.bases.refinement import lloyd_pass
-from kernelstream.bases.reservoir import Reservoir, last, with_recent
+from kernelstream.bases.reservoir import Reservoir, detached, last, with_recent
 from kernelstream.checks import check_count, check_number
 from kernelstream.kernels import Kernel
 
@@ -260,6 +260,10 @@ class Centroids(Basis):
         if not state.has_moved(self._window):
             state = replace(state, variance=state.variance + pace * (spread - state.variance))
         return state.judged(), Projection(Z, energy, missed)
+
+    def detached(self, state: CentroidsState) -> CentroidsState:
+        """Copy the recent rows, which no block replaces now."""
+        return replace(state, recent=detached(state.recent))
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock

@@ -166,15 +166,22 @@ class Reservoir:
 
 
 def with_recent(recent: tuple[Array, ...], X: Array, most: int) -> tuple[Array, ...]:
-    """The last ``most`` rows, and a few more, as blocks."""
-    n = X.shape[0]
-    keep = (*recent, take_rows(X, np.arange(max(0, n - most), n)))
+    """The last ``most`` rows, and a few more, as blocks: those of X still in its memory."""
+    keep = (*recent, X[max(0, int(X.shape[0]) - most) :, :])
     surplus = sum(int(block.shape[0]) for block in keep) - most
     while surplus >= keep[0].shape[0]:
         surplus -= int(keep[0].shape[0])
         keep = keep[1:]
     # Many tiny blocks (single rows) are joined so that their number stays small.
     return keep if len(keep) <= 32 else (concatenate_rows(list(keep)),)
+
+
+def detached(recent: tuple[Array, ...]) -> tuple[Array, ...]:
+    """The same rows in memory of their own, which the caller's writing does not reach."""
+    return tuple(
+        block.copy() if isinstance(block, np.ndarray) and block.base is not None else block
+        for block in recent
+    )
 
 
 def last(recent: tuple[Array, ...], most: int) -> Array:

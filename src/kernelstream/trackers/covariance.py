@@ -17,6 +17,7 @@ from kernelstream.backends.arrays import (
 from kernelstream.checks import check_number
 from kernelstream.trackers.base import Moments, Tracker, padded
 
+_WEAK = 1e-5  # a column with less than this of its own: squared, it is near the rounding of VᵀV
 SUBSPACE_STEPS = 3  # of `followed`: the start is near, and only signs are read off
 
 
@@ -129,9 +130,27 @@ class Covariance(Tracker):
         C, mean = covariance(state.scatter, moments, center)
         V = start
         for _ in range(SUBSPACE_STEPS):
-            V, _ = xp.linalg.qr(C @ V)
+            V = orthonormal(C @ V)
         _, turn = symmetric_eigen(xp.matrix_transpose(V) @ (C @ V))
         return V @ turn, mean
+
+
+def orthonormal(V: Array) -> Array:
+    """Orthonormal columns of the same span, by a Cholesky factor of VᵀV where that is sound.
+
+    For a few columns that takes a quarter of the time of Householder's reflections. Its error is
+    that of VᵀV, whose condition the diagonal of the factor shows.
+    """
+    if isinstance(V, np.ndarray):
+        try:
+            lower = np.linalg.cholesky(V.T @ V)
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            lengths = np.diagonal(lower)
+            if lengths.min(initial=np.inf) > _WEAK * lengths.max(initial=0.0):
+                return V @ np.linalg.inv(lower).T
+    return namespace_of(V).linalg.qr(V)[0]
 
 
 def covariance(scatter: Array, moments: Moments, center: bool) -> tuple[Array, Array]:
