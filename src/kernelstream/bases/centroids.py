@@ -3,7 +3,7 @@
 k-means centroids span kernel PCA far better than sampled points do: averaging removes the noise of
 single rows, and the distances that a stationary kernel needs are the distances that k-means needs.
 What is needed beyond k-means is a policy for streams: the points are the means of all rows in their
-cells so far, refreshed each time the rows have grown by half; when the residual rises, the stream
+cells so far, refreshed each time the rows have doubled; when the residual rises, the stream
 has moved, and a quarter of the points moves with it; a reservoir of rows corrects the statistics
 that were gathered in older bases.
 """
@@ -56,7 +56,7 @@ from kernelstream.kernels import Kernel
 # The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams.
 START_STEPS = 3  # Lloyd steps on the start buffer: the fifth adds less than 1e-4 of the variance
 MOVED_SHARE = 0.25  # points replaced when the stream has moved
-REFRESH_FACTOR = 1.5  # points are refreshed each time the rows have grown by this factor
+REFRESH_FACTOR = 2.0  # points are refreshed each time the rows have grown by this factor
 RELOCATED_SHARE = 0.02  # points replaced at such a refresh
 SETTLED = 1000  # rows a point after which these refreshes stop: the means have converged
 GROWN_FROM = 32  # points at the start when there is a tolerance
