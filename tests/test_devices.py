@@ -285,3 +285,17 @@ def test_an_epoch_on_a_gpu_is_that_of_the_host(
         there.transform(torch.from_numpy(X).cuda()).cpu().numpy(), here.transform(X), atol=1e-8
     )
     assert there.n_epochs_ == here.n_epochs_
+
+
+@pytest.mark.cuda
+def test_steps_that_were_too_long_are_counted_once_on_a_gpu() -> None:
+    import torch
+
+    X = np.random.default_rng(0).normal(size=(700, 5))
+    said = []
+    for rows in (X, torch.from_numpy(X).cuda()):
+        model = KernelHebbianPCA(4, gamma=0.1, schedule=3.0, n_epochs=3, tol=0.0, random_state=0)
+        with pytest.warns(RuntimeWarning, match="step was too long") as caught:
+            model.fit(rows)
+        said.append([str(warning.message) for warning in caught])
+    assert said[0] == said[1]
