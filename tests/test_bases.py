@@ -322,13 +322,13 @@ def test_lloyd_steps_reduce_the_error_and_fill_empty_cells():
     points = np.concatenate([X[:5], np.full((2, 2), 99.0)])  # two cells that nobody is near
     errors = []
     for steps in range(5):
-        found, _ = lloyd(X, w, points, steps, np.random.default_rng(0))
+        found = lloyd(X, w, points, steps, np.random.default_rng(0))
         errors.append(float(w @ nearest(X, found)[1]))
     assert np.all(np.diff(errors) <= 1e-9)
     assert errors[-1] < 0.8 * errors[0]
-    found, _ = lloyd(X, w, points, 3, np.random.default_rng(0))
+    found = lloyd(X, w, points, 3, np.random.default_rng(0))
     assert np.abs(found).max() < 10  # the empty cells were given rows
-    few, _ = lloyd(np.zeros((5, 2)), np.ones(5), np.zeros((3, 2)), 2, np.random.default_rng(0))
+    few = lloyd(np.zeros((5, 2)), np.ones(5), np.zeros((3, 2)), 2, np.random.default_rng(0))
     assert len(few) == 1  # one different row: one cell
 
 

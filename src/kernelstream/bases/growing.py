@@ -26,6 +26,7 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.bases.base import (
+    NEGATIVE_SHARE,
     Basis,
     Clock,
     Projection,
@@ -184,6 +185,7 @@ class Growing(Basis):
         candidates: np.ndarray,
         room: int | None,
     ) -> tuple[GrowingState, Projection]:
+        """Admit candidates in order; one coordinate more for this row and the later ones each."""
         xp = namespace_of(Z)
         n, m = Z.shape
         most = m + (len(candidates) if room is None else min(room, len(candidates)))
@@ -236,13 +238,13 @@ class Growing(Basis):
         energy: np.ndarray,
         coherence: np.ndarray | None,
     ) -> np.ndarray:
+        """Which rows would be admitted now; raise where a residual is negative beyond rounding."""
         if len(energy):
-            worst = int(np.argmin(residual + 1e-5 * energy))
+            worst = int(np.argmin(residual + NEGATIVE_SHARE * energy))
             require_semidefinite(kernel, float(residual[worst]), float(energy[worst]))
-        independent = residual > DEPENDENT * energy
         if n_points < self.first:
             return residual > DISTINCT * energy
-        return self.admissible(residual, energy, coherence) & independent
+        return self.admissible(residual, energy, coherence) & (residual > DEPENDENT * energy)
 
     def _coherence(self, K: Array, energy: np.ndarray, energies: np.ndarray) -> np.ndarray | None:
         if not self.uses_coherence:

@@ -5,7 +5,11 @@ To add a kernel, write a subclass with its parameters in ``__init__`` and
 - ``block(X, Y)`` and ``diag(X)``, the mathematics;
 - ``check()``, which refuses parameters that make no sense;
 - ``decide(rule, X, weights)``, if a parameter may be a rule such as ``"median"``;
-- ``psd`` and ``unit_norm``, where they differ from the defaults below.
+- ``psd`` and ``unit_norm``, where they differ from the defaults below;
+- ``rounding(extent, d)``, how far a computed value may be off: the certificate relies on it.
+
+Kernels of the distance derive from ``stationary.Euclidean`` and write ``of_scaled_distances`` and
+``resolution`` instead: ``block``, ``diag`` and ``rounding`` follow from them.
 """
 
 from __future__ import annotations
