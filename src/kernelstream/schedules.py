@@ -140,7 +140,7 @@ class EigenvalueAnnealed(Schedule):
 
     KHA/et of Günter, Schraudolph and Vishwanathan ("Fast iterative kernel principal component
     analysis", JMLR 8, 2007): a component of small variance needs a larger step to move as fast as
-    the first. λ is estimated along the stream, and no λ_i counts as less than |λ|/1000. Unlike
+    the first. λ is estimated along the stream, and no λ_i counts as less than ``|λ|/1000``. Unlike
     :class:`Automatic` it has η₀ and τ to tune, η₀ in units of 1/k(x, x).
 
     Parameters

@@ -30,7 +30,7 @@ class SubsetHebbian(Weighted):
 
     All components learn from the same error ``z − V c``; the weights alone tell them apart, and
     the columns of V tend to the eigenvectors at the lengths √ωᵢ. Components are shown at unit
-    length. A step that would diverge (η max(ω₁|z|², |c|²) > 1) is shortened; how often is in
+    length. A step that would diverge (``η max(ω₁|z|², |c|²) > 1``) is shortened; how often is in
     ``n_tamed_steps_`` of the estimator, and a warning is given once.
 
     Parameters
