@@ -154,8 +154,8 @@ class EigenvalueAnnealed(Schedule):
 
     Examples
     --------
-    >>> EigenvalueAnnealed(0.5, tau=2).per_component
-    True
+    >>> EigenvalueAnnealed(0.5, tau=2).steps(2, 2)  # η_t; component i takes |λ|/λ_i times that
+    array([0.25, 0.2 ])
     """
 
     per_component = True

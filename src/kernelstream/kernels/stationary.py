@@ -305,7 +305,7 @@ class Matern(Euclidean):
     """The Matérn kernel, between the exponential kernel (nu = 1/2) and the RBF kernel (nu = ∞).
 
     With ``t = √(2 nu) |x − y| / length_scale`` it is ``2^(1−nu)/Γ(nu) · t^nu · K_nu(t)``
-    (Rasmussen & Williams, 2006, eq. 4.14), with the closed forms
+    (Rasmussen & Williams, 2006, eq. 4.14), with the closed forms::
 
         nu = 1/2: exp(−t),   3/2: (1 + t) exp(−t),   5/2: (1 + t + t²/3) exp(−t),
         nu = ∞:   exp(−|x − y|² / (2 length_scale²)).

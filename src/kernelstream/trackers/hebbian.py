@@ -49,9 +49,11 @@ class HebbianState:
 class Hebbian(Tracker):
     """Sanger's rule: principal components without any matrix of second moments.
 
-    Cost per row is O(m r); nothing of size m² is kept. A step that would make the rule diverge
-    (``η max(|z|², |y|²) > 1``) is shortened to the stable length; how often is in
-    ``n_tamed_steps_`` of the estimator, and a warning is given once.
+    ``V ← V + η (z yᵀ − V UT[y yᵀ])`` with ``y = Vᵀz`` and UT the upper triangle with its diagonal
+    (Sanger 1989; Honeine 2012, eq. 19). Cost per row is O(m r); nothing of size m² is kept.
+
+    A step that would make the rule diverge (``η max(|z|², |y|²) > 1``) is shortened to the
+    stable length; how often is in ``n_tamed_steps_`` of the estimator, and a warning is given once.
 
     Parameters
     ----------

@@ -49,7 +49,10 @@ class RLSState(WeightedState):
 
 
 class RLS(Weighted):
-    """Recursive least squares on the components.
+    """Recursive least squares on the components (Tanaka, Washizawa and Kuh, algorithm 2).
+
+    With ``c = Vᵀz``: ``g = Qc/(β + cᵀQc)``, ``Q ← (Q − g cᵀQ)/β``, with the new Q
+    ``V ← V + z (QΩc)ᵀ − (Vc) gᵀ``, then Gram–Schmidt. There is no step to choose.
 
     Parameters
     ----------

@@ -26,7 +26,9 @@ _PASS_ROWS = 64
 
 
 class SubsetHebbian(Weighted):
-    """SubKHA, the weighted subspace rule.
+    """SubKHA, the weighted subspace rule (Tanaka, Washizawa and Kuh, algorithm 3).
+
+    ``V ← V + η (z cᵀ Ω − V c cᵀ)`` with ``c = Vᵀz``.
 
     All components learn from the same error ``z − V c``; the weights alone tell them apart, and
     the columns of V tend to the eigenvectors at the lengths √ωᵢ. Components are shown at unit
