@@ -32,6 +32,8 @@ class Schedule(Part):
 
     #: Whether each component has a step of its own, scaled by its estimated eigenvalue.
     per_component = False
+    #: Least step.
+    floor: float = 0.0
     #: Whether the steps are multiples of 1/λ_i (then no number depends on the kernel's scale).
     relative = False
 
@@ -74,8 +76,6 @@ class Constant(Schedule):
     >>> Constant(0.1).steps(1, 3)
     array([0.1, 0.1, 0.1])
     """
-
-    floor = 0.0
 
     def __init__(self, eta: float = 0.05):
         self.eta = eta
