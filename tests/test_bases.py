@@ -581,3 +581,17 @@ def test_points_that_moved_are_factorised_as_before(apart: float, weak: bool):
         np.sum(before.coordinates(kernel, X) ** 2, axis=1),
         rtol=1e-9,
     )
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 4])
+def test_a_block_in_which_the_first_points_are_complete_equals_single_rows(batch_size):
+    """The last row is too near the span to be one of the first, and apart enough to come later."""
+    X = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [1, 1, 0.005, 0]])
+    model = StreamingKernelPCA(
+        2,
+        kernel="linear",
+        basis=bases.Coherence(0.95, first=3),
+        center=False,
+        batch_size=batch_size,
+    )
+    np.testing.assert_array_equal(model.partial_fit(X).basis_points_, X)

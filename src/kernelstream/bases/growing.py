@@ -134,6 +134,8 @@ class Growing(Basis):
         coherence = self._coherence(K, host_energy, state.energies)
         m = state.span.rank
         now = self._admits(kernel, m, to_host(residual), host_energy, coherence)
+        if m < self.first:  # the criterion takes over in this block, maybe
+            now |= self._admits(kernel, self.first, to_host(residual), host_energy, coherence)
         candidates = np.flatnonzero(now)
         room = None if self.max_points is None else self.max_points - m
         if m == 0 and len(candidates) == 0:
@@ -189,7 +191,8 @@ class Growing(Basis):
         xp = namespace_of(Z)
         n, m = Z.shape
         most = m + (len(candidates) if room is None else min(room, len(candidates)))
-        # Residuals only fall while points are admitted, so no row outside `candidates` can join.
+        # Residuals only fall and coherences only rise while points are admitted, so no row outside
+        # `candidates` can join.
         chosen = to_float64(as_dense(take_rows(rows, candidates)))
         columns = finite(kernel.block(rows, chosen), kernel)  # k(x, candidate)
         Zg = _embedded(Z, n, most)
