@@ -24,7 +24,7 @@ THREAD_VARIABLES = (
 
 
 COLUMNS = (
-    "work", "against", "captured", "size", "seconds", "against", "ratio", "asked", "reached"
+    "work", "against", "captured", "size", "seconds", "theirs", "ratio", "asked", "reached"
 )  # fmt: skip
 CAPTION = "captured, size: ours / theirs; seconds: ours, then theirs"
 

@@ -1,7 +1,7 @@
 """Hypothesis profiles, and the registry of part combinations that the laws run over.
 
-The default profile is the same on every run and keeps ``make test`` short; ``make test-all`` sets
-``HYPOTHESIS_PROFILE=thorough``, which draws anew and far more.
+The default profile is the same on every run and keeps ``make test`` short; set
+``HYPOTHESIS_PROFILE=thorough`` to draw anew and far more.
 """
 
 from __future__ import annotations

@@ -335,13 +335,13 @@ def test_lloyd_steps_reduce_the_error_and_fill_empty_cells():
     points = np.concatenate([X[:5], np.full((2, 2), 99.0)])  # two cells that nobody is near
     errors = []
     for steps in range(5):
-        found, _ = lloyd(X, w, points, steps, np.random.default_rng(0))
+        found = lloyd(X, w, points, steps, np.random.default_rng(0))
         errors.append(float(w @ nearest(X, found)[1]))
     assert np.all(np.diff(errors) <= 1e-9)
     assert errors[-1] < 0.8 * errors[0]
-    found, _ = lloyd(X, w, points, 3, np.random.default_rng(0))
+    found = lloyd(X, w, points, 3, np.random.default_rng(0))
     assert np.abs(found).max() < 10  # the empty cells were given rows
-    few, _ = lloyd(np.zeros((5, 2)), np.ones(5), np.zeros((3, 2)), 2, np.random.default_rng(0))
+    few = lloyd(np.zeros((5, 2)), np.ones(5), np.zeros((3, 2)), 2, np.random.default_rng(0))
     assert len(few) == 1  # one different row: one cell
 
 
@@ -594,3 +594,17 @@ def test_points_that_moved_are_factorised_as_before(apart: float, weak: bool):
         np.sum(before.coordinates(kernel, X) ** 2, axis=1),
         rtol=1e-9,
     )
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 4])
+def test_a_block_in_which_the_first_points_are_complete_equals_single_rows(batch_size):
+    """The last row is too near the span to be one of the first, and apart enough to come later."""
+    X = np.array([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [1, 1, 0.005, 0]])
+    model = StreamingKernelPCA(
+        2,
+        kernel="linear",
+        basis=bases.Coherence(0.95, first=3),
+        center=False,
+        batch_size=batch_size,
+    )
+    np.testing.assert_array_equal(model.partial_fit(X).basis_points_, X)

@@ -245,6 +245,16 @@ def test_partial_fit_goes_on_from_fit() -> None:
     assert one.n_samples_seen_ == 201
 
 
+@pytest.mark.parametrize("gamma", [0.5, 10.0])
+def test_rows_in_sorted_order_keep_their_components_when_a_stream_goes_on(gamma: float) -> None:
+    """Each row continues those before it: a basis that grows has to be revised on the way."""
+    X = np.linspace(-3, 3, 400)[:, None]
+    model = KernelHebbianPCA(3, gamma=gamma, n_epochs=20, random_state=0).fit(X)
+    before = model.transform(X)
+    model._open()  # only the basis changes
+    np.testing.assert_allclose(model.transform(X), before, atol=1e-6)
+
+
 @pytest.mark.parametrize("init", ["rows", "points", 150])
 def test_every_start_reaches_the_components(init: Any) -> None:
     X = toy(1000)

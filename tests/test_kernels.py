@@ -20,6 +20,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 from sklearn.svm import SVC
 
+from kernelstream import StreamingKernelPCA
 from kernelstream.kernels import (
     RBF,
     Constant,
@@ -38,6 +39,7 @@ from kernelstream.kernels import (
     resolve,
     squared_distances,
 )
+from kernelstream.metrics import captured_variance
 
 
 def squared(X: Any, Y: Any) -> Any:
@@ -758,3 +760,23 @@ def test_resolve() -> None:
 def test_resolve_refuses_in_words(spec: Any, gamma: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         resolve(spec, gamma)
+
+
+class Cauchy(Kernel):
+    """No more than the module's list asks for: 1/(1 + |x − y|²)."""
+
+    def block(self, X: Any, Y: Any) -> Any:
+        return 1.0 / (1.0 + squared_distances(X, Y))
+
+    def diag(self, X: Any) -> Any:
+        return np.ones(len(X))
+
+
+@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
+def test_a_kernel_of_ones_own_needs_no_bound_on_its_rounding(verb: str) -> None:
+    """It learns, also where points move; only the certificate is missing, and says why."""
+    X = np.random.default_rng(0).normal(size=(3000, 3)) * [1.0, 0.5, 0.2]
+    model = StreamingKernelPCA(2, kernel=Cauchy(), basis=40, random_state=0)
+    getattr(model, verb)(X)
+    assert captured_variance(model, X[:500]) > 0.9
+    assert model.certificate_.reason == "the rounding errors of the kernel Cauchy() are not known"

@@ -109,6 +109,7 @@ def test_unfitted() -> None:
         ({"folds": 1.5}, "folds must be an integer"),
         ({"floor": 0.0}, "floor must be a number"),
         ({"basis": bases.Fourier(10)}, "has no points"),
+        ({"random_state": -1}, "Seed must be between 0"),
     ],
     ids=str,
 )

@@ -59,7 +59,7 @@ def test_only_the_annealed_schedule_has_a_step_for_each_component():
     assert schedules.EigenvalueAnnealed.per_component
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), "fast", None])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), "fast", None, True])
 @pytest.mark.parametrize(
     "kind", [schedules.InverseTime, schedules.SearchThenConverge, schedules.EigenvalueAnnealed]
 )
@@ -68,6 +68,11 @@ def test_a_step_that_makes_no_sense_is_refused_in_words(kind, value):
         kind(eta0=value).check()
     with pytest.raises(ValueError, match="eta must be a positive number"):
         schedules.Constant(value).check()
+
+
+def test_numbers_of_numpy_are_numbers():
+    schedule = schedules.SearchThenConverge().set_params(eta0=np.float32(0.5), tau=np.int64(100))
+    schedule.check()
 
 
 def test_the_floor_may_be_zero_but_not_negative():

@@ -157,6 +157,13 @@ def test_several_arrays_ask_for_a_choice(tmp_path: Path) -> None:
         Source(tmp_path / "two.npz", array="third")
 
 
+def test_an_archive_without_rows_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "number.npz"
+    np.savez(path, answer=np.float64(42.0))
+    with pytest.raises(SourceError, match="holds no array with rows"):
+        Source(path)
+
+
 def test_columns_by_name_and_pattern(tmp_path: Path, X: np.ndarray) -> None:
     WRITERS["x.parquet"](tmp_path / "x.parquet", X)
     source = Source(tmp_path / "x.parquet", columns=["d", "[ab]"], keep=["name", "a"])

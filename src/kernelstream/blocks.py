@@ -58,7 +58,7 @@ def advance(
             return kept(model, new)
         model = started(model, model.waiting.join(new[: max(missing, 0)]))
     size = model.batch_size
-    fill = -len(model.waiting) % size if len(model.waiting) else 0
+    fill = -len(model.waiting) % size
     if len(new) < fill:
         return kept(model, new)
     if len(model.waiting):

@@ -212,6 +212,8 @@ def obstacle(parts: Parts, state: State) -> str | None:
     span = parts.basis.span(state.basis)
     if span is None:
         return f"{parts.basis} has no points"
+    if not math.isfinite(rounding.value_error(parts.kernel, state.ledger, span)):
+        return f"the rounding errors of the kernel {parts.kernel} are not known"
     if not hasattr(state.tracker, "scatter"):
         return f"the tracker {parts.tracker} keeps no moments; use trackers.Covariance"
     if not state.ledger.complete or state.moments.weight <= 0:

@@ -195,7 +195,7 @@ class Model(Cached):
         Rows whose block is not complete.
     device : str or None
         Where rows of the host are sent to be computed with; None: they stay where they are.
-    reduction : Part or None
+    reduction : Wiener or None
         What makes a linear map of the start of the stream, in the place of standardising.
     """
 

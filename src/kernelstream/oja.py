@@ -1,4 +1,7 @@
-"""The linear neuron of the lecture notes: Hebb's rule, why it diverges, and three ways to tame it.
+"""The linear neuron: Hebb's rule, why it diverges, and three ways to tame it (Oja 1982).
+
+"The notes" are the lecture notes on the Hebbian maximum eigenfilter whose argument
+``reproductions/lecture_oja`` checks step by step; the labels are theirs.
 
 A neuron with the output ``y = wᵀx`` strengthens what excites it, ``w ← w + η y x``. Each rule is a
 function of the weights, one input and a step; :func:`learn` runs one over a stream. They are here

@@ -287,10 +287,13 @@ class KernelNovelty(OnDictionaries, AnomalyDetector):
     Parameters
     ----------
     model : StreamingKernelPCA or an estimator of a paper, optional
-        As in :class:`KernelComponents`.
+        As in :class:`KernelComponents`, like the others.
     missing : float or None
+        What stands for a value that is absent, None or NaN.
     extra : "raise" or "ignore"
+        What to do with features that the first row did not have.
     refresh : int
+        Rows after which the model is looked at anew, at the latest.
 
     Notes
     -----

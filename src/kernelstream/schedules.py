@@ -32,6 +32,8 @@ class Schedule(Part):
 
     #: Whether each component has a step of its own, scaled by its estimated eigenvalue.
     per_component = False
+    #: Least step.
+    floor: float = 0.0
     #: Whether the steps are multiples of 1/λ_i (then no number depends on the kernel's scale).
     relative = False
 
@@ -52,11 +54,9 @@ class Schedule(Part):
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         for name, value in self.get_params(deep=False).items():
             zero_is_fine = name == "floor"
-            if not (
-                isinstance(value, int | float)
-                and math.isfinite(value)
-                and (value > 0 or (zero_is_fine and value == 0))
-            ):
+            is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            number = float(value) if is_number else math.nan
+            if not (math.isfinite(number) and (number > 0 or (zero_is_fine and number == 0))):
                 raise ValueError(
                     f"{type(self).__name__}: {name} must be a "
                     f"{'non-negative' if zero_is_fine else 'positive'} number, got {value!r}."
@@ -76,8 +76,6 @@ class Constant(Schedule):
     >>> Constant(0.1).steps(1, 3)
     array([0.1, 0.1, 0.1])
     """
-
-    floor = 0.0
 
     def __init__(self, eta: float = 0.05):
         self.eta = eta
@@ -111,14 +109,14 @@ class InverseTime(Schedule):
 
 
 class SearchThenConverge(Schedule):
-    """η₀ / (1 + t/τ): constant while t < τ, then falling like 1/t (Honeine, section 5.1).
+    """η₀ / (1 + t/τ): nearly constant while t ≪ τ, then falling like τ/t (Honeine, section 5.1).
 
     Parameters
     ----------
     eta0 : float
         The first step, η₀.
     tau : float
-        Rows after which steps begin to fall, τ.
+        Rows after which the step is half the first, τ.
     floor : float
         Least step: with one above 0 the components go on following the rows.
 
@@ -142,22 +140,22 @@ class EigenvalueAnnealed(Schedule):
 
     KHA/et of Günter, Schraudolph and Vishwanathan ("Fast iterative kernel principal component
     analysis", JMLR 8, 2007): a component of small variance needs a larger step to move as fast as
-    the first. λ is estimated along the stream. Unlike :class:`Automatic` it has η₀ and τ to tune,
-    η₀ in units of 1/k(x, x).
+    the first. λ is estimated along the stream, and no λ_i counts as less than ``|λ|/1000``. Unlike
+    :class:`Automatic` it has η₀ and τ to tune, η₀ in units of 1/k(x, x).
 
     Parameters
     ----------
     eta0 : float
         The first step, η₀.
     tau : float
-        Rows after which steps begin to fall, τ.
+        Rows after which the step is half the first, τ.
     floor : float
         Least step: with one above 0 the components go on following the rows.
 
     Examples
     --------
-    >>> EigenvalueAnnealed(0.5, tau=2).per_component
-    True
+    >>> EigenvalueAnnealed(0.5, tau=2).steps(2, 2)  # η_t; component i takes |λ|/λ_i times that
+    array([0.25, 0.2 ])
     """
 
     per_component = True

@@ -286,8 +286,8 @@ def _encode(value: Any, where: str, tensors: dict[str, np.ndarray]) -> Any:
 
 
 def _encode_part(part: Part, where: str, tensors: dict[str, np.ndarray]) -> Any:
-    for name, known in PARTS.items():
-        if type(part) is known:
+    for name, kind in PARTS.items():
+        if type(part) is kind:
             params = {
                 key: _encode(value, f"{where}.{key}", tensors)
                 for key, value in part.get_params(deep=False).items()

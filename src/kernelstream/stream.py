@@ -1,8 +1,8 @@
 """The whole method on one page: fold a block through kernel, basis, mean and tracker.
 
-A row x is never stored. The basis turns it into coordinates ``z = Fᵀ k(D, x)``, the orthonormal
-coordinates of the projection of φ(x) on the span of the points D; the tracker does PCA of the z;
-the ledger keeps account of what the projection missed.
+The basis turns a row x into ``z = Fᵀ k(D, x)``, the orthonormal coordinates of the projection of
+φ(x) on the span of the points D; the tracker does PCA of the z; the ledger keeps account of what
+the projection missed. Then the row is gone, unless the basis keeps it as a point or in its sample.
 
 Every state is a value: ``fold`` returns a new one and leaves the old one as it was. So a block that
 is rejected half-way changes nothing, and a query can fold the rows that still wait and then forget
@@ -87,7 +87,7 @@ def fold_rows(
     else:
         basis, block = parts.basis.project(parts.kernel, state.basis, X, faded, clock)
         n_read = int(block.Z.shape[0])
-        if n_read < X.shape[0]:
+        if n_read < X.shape[0]:  # anew with these rows: weights fade towards the end of a block
             w = None if weights is None else weights[:n_read]
             y = None if targets is None else targets[:n_read, :]
             return fold_rows(parts, given, X[:n_read, :], w, frozen, y)

@@ -96,6 +96,8 @@ def rows_of(case: Case) -> np.ndarray:
     X = rng.normal(size=(n, d))
     if case.shape == "duplicates":
         X = X[rng.integers(0, max(1, n // 5), size=n)]
+    elif case.shape == "twins":
+        X = X[rng.integers(0, max(1, n // 5), size=n)] + 1e-9 * X
     elif case.shape == "rank two":
         X = rng.normal(size=(n, 2)) @ rng.normal(size=(2, d))
     elif case.shape == "sorted":
@@ -135,6 +137,8 @@ def kernel_of(case: Case) -> tuple[str, dict[str, Any]]:
         return "rbf", {"gamma": gamma}
     if case.kernel == "linear":
         return "linear", {}
+    if case.kernel == "exponential":
+        return "exponential", {"gamma": 0.5 / case.scale}
     coef0 = 0.0 if "homogeneous" in case.kernel else 1.0
     gamma = 1.0 / (case.d * case.scale**2)
     return "poly", {"degree": int(case.kernel[4]), "gamma": gamma, "coef0": coef0}
@@ -144,7 +148,12 @@ def kernel_object(case: Case) -> Any:
     from kernelstream import kernels
 
     kind, numbers = kernel_of(case)
-    made = {"rbf": kernels.RBF, "linear": kernels.Linear, "poly": kernels.Polynomial}[kind]
+    made = {
+        "rbf": kernels.RBF,
+        "exponential": kernels.Exponential,
+        "linear": kernels.Linear,
+        "poly": kernels.Polynomial,
+    }[kind]
     return made(**numbers)
 
 
@@ -152,11 +161,12 @@ def long_kernel(case: Case, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """k(x, y) in extended precision."""
     kind, numbers = kernel_of(case)
     X, Y = X.astype(Long), Y.astype(Long)
-    if kind == "rbf":
+    if kind in ("rbf", "exponential"):
         squared = np.zeros((len(X), len(Y)), dtype=Long)
         for j in range(X.shape[1]):
             squared += (X[:, None, j] - Y[None, :, j]) ** 2
-        return np.exp(-Long(numbers["gamma"]) * squared)
+        t = squared if kind == "rbf" else np.sqrt(squared)
+        return np.exp(-Long(numbers["gamma"]) * t)
     dots = X @ Y.T
     if kind == "linear":
         return dots

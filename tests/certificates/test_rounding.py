@@ -105,3 +105,19 @@ def test_values_are_off_by_no_more_than_the_points_say(
         exact = (1 + s + s**2 / 3) * np.exp(-s)
     error = float(np.abs(kernel.block(rows, points) - exact).max())
     assert error <= kernel.rounding(kernel.extent(points), 4) * rounding.U64
+
+
+@given(seed=st.integers(0, 10_000), far=st.sampled_from([0.0, 1e-12, 1e-9, 1e-6, 1.0]))
+@pytest.mark.parametrize("nu", [0.1, 0.25, 0.4, 0.5, 0.75])
+def test_values_of_a_rough_kernel_are_off_by_no_more_than_the_points_say(
+    nu: float, seed: int, far: float
+):
+    """Below nu = 1/2 the kernel is steeper at zero than any root: k ≈ 1 − c|x − y|^(2 nu)."""
+    rng = np.random.default_rng(seed)
+    kernel = kernels.Matern(nu=nu, length_scale=1.0)
+    points = rng.normal(size=(5, 4)) * rng.choice([0.01, 1.0, 30.0])
+    rows = points + far * rng.normal(size=(5, 4))
+    difference = rows.astype(Long)[:, None, :] - points.astype(Long)[None, :, :]
+    exact = kernel.of_scaled_distances((difference**2).sum(axis=2).astype(np.float64))
+    error = float(np.abs(kernel.block(rows, points) - exact).max())
+    assert error <= kernel.rounding(kernel.extent(points), 4) * rounding.U64

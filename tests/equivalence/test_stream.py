@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, bases, kernels, schedules, storage, trackers
 from tests import naive
-from tests.conftest import CHAINS, Chain, settled_state, state_of
+from tests.conftest import BASES, CHAINS, TRACKERS, Chain, settled_state, state_of
 
 
 def to_bytes(model):
@@ -123,6 +124,47 @@ def test_any_cutting_gives_the_same_bytes(chain, variant, data):
     pieces = data.draw(cuttings(X.shape[0]))
     model = bring(new_model(chain, variant), X, weights, pieces)
     assert to_bytes(model) == in_one_call(chain, variant)
+
+
+# Pairs of parts outside the registry: fewer cuttings, but none of the parts is left out.
+MORE_BASES = BASES | {
+    "reduced-set": (lambda: bases.ReducedSet(12), 300, 150),
+    "tolerance": (lambda: bases.Centroids(40, tolerance=0.1), 3850, 2700),
+}
+MORE_TRACKERS: dict[str, Any] = TRACKERS | {
+    "incremental-svd": trackers.IncrementalSVD,
+    "subset-hebbian": lambda **kw: trackers.SubsetHebbian(0.02, **kw),
+    "lms": lambda **kw: trackers.LMS(0.005, **kw),
+    "rls": lambda forgetting: trackers.RLS(forgetting),
+    "averaged": lambda **kw: trackers.Averaged(trackers.Hebbian(schedules.Constant(0.05), **kw)),
+}
+MORE_CHAINS = [
+    Chain(f"{basis}-{tracker}", make_basis, make_tracker, n_rows, jump)
+    for basis, (make_basis, n_rows, jump) in MORE_BASES.items()
+    for tracker, make_tracker in MORE_TRACKERS.items()
+    if not (basis in BASES and tracker in TRACKERS) and (basis, tracker) != ("fourier", "lms")
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*the step was too long:RuntimeWarning")
+@pytest.mark.parametrize("pair", MORE_CHAINS, ids=repr)
+@pytest.mark.parametrize("forgetting", [1.0, 0.99])
+def test_a_cutting_with_queries_gives_the_same_bytes_for_every_other_pair(
+    pair: Chain, forgetting: float
+):
+    X, rng = pair.rows(), np.random.default_rng(1)
+    cuts = [0, *np.sort(rng.choice(np.arange(1, len(X)), 12, replace=False)).tolist(), len(X)]
+    pieces = [
+        (
+            start,
+            stop,
+            str(rng.choice(["call", "row by row"])),
+            str(rng.choice(["", "query", "reload"])),
+        )
+        for start, stop in itertools.pairwise(cuts)
+    ]
+    whole = pair.estimator(forgetting).partial_fit(X)
+    assert to_bytes(bring(pair.estimator(forgetting), X, None, pieces)) == to_bytes(whole)
 
 
 @pytest.mark.filterwarnings("ignore:Hebbian. the step was too long:RuntimeWarning")

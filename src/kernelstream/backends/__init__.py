@@ -1,1 +1,1 @@
-"""What the mathematics stands on: array namespaces and compiled passes."""
+"""What the mathematics stands on: array namespaces, devices, draws, compiled passes."""

@@ -88,7 +88,7 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
 
 
 def ones(n: int, reference: Array, dtype: Any) -> Array:
-    """N ones where ``reference`` lives: nothing is sent there."""
+    """Ones, ``n`` of them, where ``reference`` lives: nothing is sent there."""
     xp = namespace_of(reference)
     return xp.ones(
         n,

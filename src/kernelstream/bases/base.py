@@ -30,7 +30,7 @@ from kernelstream.part import Part
 # about m·1e-16; rows in float32 make coordinates whose error is 6e-8/√(share).
 _RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
 # scikit-learn's measure of a kernel matrix that is not positive semidefinite by more than rounding.
-_NEGATIVE_SHARE = 1e-5
+NEGATIVE_SHARE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ def finite(K: Array, kernel: Kernel) -> Array:
 
 def require_semidefinite(kernel: Kernel, lowest: float, highest: float) -> None:
     """Raise when a kernel matrix has eigenvalues that are negative by more than rounding."""
-    if lowest < -_NEGATIVE_SHARE * max(highest, 0.0) or (highest <= 0.0 and lowest < 0.0):
+    if lowest < -NEGATIVE_SHARE * max(highest, 0.0) or (highest <= 0.0 and lowest < 0.0):
         if kernel.psd:
             # Rows of a smooth kernel in sorted order: each adds a little, all are dependent.
             raise ValueError(

@@ -84,7 +84,7 @@ def new_points(
     weights = np.concatenate([cells.mass, np.full(recent.shape[0], heavy)])
     present = np.flatnonzero(weights > 0)
     everything, weights = take_rows(everything, present), weights[present]
-    points, _ = lloyd(everything, weights, points, MOVED_STEPS, rng)
+    points = lloyd(everything, weights, points, MOVED_STEPS, rng)
     labels, _ = nearest(everything, points)
     once = np.concatenate([cells.mass, ones])[present]
     return points, np.bincount(labels, once, minlength=points.shape[0])
@@ -115,6 +115,6 @@ def joint_points(
     else:
         heavy = np.sort(np.argsort(-mass, kind="stable")[:most])
         weights = np.maximum(mass, np.finfo(float).tiny)
-        points, _ = lloyd(means, weights, take_rows(means, heavy), MERGE_STEPS, rng)
+        points = lloyd(means, weights, take_rows(means, heavy), MERGE_STEPS, rng)
     labels, _ = nearest(means, points)
     return points, np.bincount(labels, mass, minlength=points.shape[0])

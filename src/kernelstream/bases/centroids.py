@@ -54,7 +54,7 @@ from kernelstream.checks import check_count, check_number
 from kernelstream.kernels import Kernel
 
 # The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams.
-START_STEPS = 3  # Lloyd steps on the start buffer: the fifth adds less than 1e-4 of the variance
+START_STEPS = 3  # Lloyd steps on the start buffer; the stream moves the points further
 MOVED_SHARE = 0.25  # points replaced when the stream has moved
 REFRESH_FACTOR = 2.0  # points are refreshed each time the rows have grown by this factor
 RELOCATED_SHARE = 0.02  # points replaced at such a refresh
@@ -187,7 +187,7 @@ class Centroids(Basis):
         if chosen is not None:
             points = as_dense(take_rows(X, chosen))
         else:
-            points, _ = lloyd(X, w, seed_points(X, w, first, rng), START_STEPS, rng)
+            points = lloyd(X, w, seed_points(X, w, first, rng), START_STEPS, rng)
         span = factorise(kernel, points)
         Z = span.coordinates(kernel, X)
         energy = kernel.diag(X)

@@ -80,7 +80,7 @@ class CentroidsState:
     def refresh_work(self, window: int) -> float:
         """What other points cost, with the residual of ``window`` rows that is measured then."""
         m, d = self.span.points.shape
-        spectral = 15.0 * m**3  # an eigenvalue problem and four products
+        spectral = 15.0 * m**3  # as with an eigenvalue problem; a Cholesky factor takes less
         return spectral + 2.0 * m * m * d + window * self.row_work
 
     def affords_refresh(self, window: int) -> bool:

@@ -13,13 +13,14 @@ class Distance(Growing):
 
     A row is admitted when ``ε(x) = min_β |φ(x) − Σ β_k φ(d_k)|² > ν``. The criterion is also known
     as approximate linear dependence. In the paper ε in (10)–(11) is the squared distance and is
-    called ε² in Table 2; ν is compared with the squared distance. Every missed energy is at most
-    ν, and the order stays finite on bounded data (Lemma 2).
+    called ε² in Table 2; ν is compared with the squared distance. While there is room for points,
+    every missed energy is at most ν; the order stays finite on bounded data (Lemma 2).
 
     Parameters
     ----------
     nu : float
-        Threshold on the squared distance, in units of k(x, x).
+        Threshold on the squared distance, a number of the size of k(x, x): below 1 for an RBF
+        kernel.
     max_points : int or None
         No point is admitted once there are this many.
 

@@ -26,6 +26,7 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.bases.base import (
+    NEGATIVE_SHARE,
     Basis,
     Clock,
     Projection,
@@ -133,6 +134,8 @@ class Growing(Basis):
         coherence = self._coherence(K, host_energy, state.energies)
         m = state.span.rank
         now = self._admits(kernel, m, to_host(residual), host_energy, coherence)
+        if m < self.first:  # the criterion takes over in this block, maybe
+            now |= self._admits(kernel, self.first, to_host(residual), host_energy, coherence)
         candidates = np.flatnonzero(now)
         room = None if self.max_points is None else self.max_points - m
         if m == 0 and len(candidates) == 0:
@@ -149,10 +152,10 @@ class Growing(Basis):
         """Offer the points of one model to the other, by the same criterion as rows."""
         if same_points(a.span, b.span):
             return a, None, None
-        joint, carry = self._offered(kernel, a, b.span.points, seed)
+        joint, carry = self.offered(kernel, a, b.span.points, seed)
         return joint, carry, transition(kernel, b.span, joint.span)
 
-    def _offered(
+    def offered(
         self, kernel: Kernel, state: GrowingState, points: Array, seed: int
     ) -> tuple[GrowingState, Array]:
         """The state that has seen some points, and the matrix that carries old coordinates there.
@@ -184,10 +187,12 @@ class Growing(Basis):
         candidates: np.ndarray,
         room: int | None,
     ) -> tuple[GrowingState, Projection]:
+        """Admit candidates in order; one coordinate more for this row and the later ones each."""
         xp = namespace_of(Z)
         n, m = Z.shape
         most = m + (len(candidates) if room is None else min(room, len(candidates)))
-        # Residuals only fall while points are admitted, so no row outside `candidates` can join.
+        # Residuals only fall and coherences only rise while points are admitted, so no row outside
+        # `candidates` can join.
         chosen = to_float64(as_dense(take_rows(rows, candidates)))
         columns = finite(kernel.block(rows, chosen), kernel)  # k(x, candidate)
         Zg = _embedded(Z, n, most)
@@ -236,13 +241,13 @@ class Growing(Basis):
         energy: np.ndarray,
         coherence: np.ndarray | None,
     ) -> np.ndarray:
+        """Which rows would be admitted now; raise where a residual is negative beyond rounding."""
         if len(energy):
-            worst = int(np.argmin(residual + 1e-5 * energy))
+            worst = int(np.argmin(residual + NEGATIVE_SHARE * energy))
             require_semidefinite(kernel, float(residual[worst]), float(energy[worst]))
-        independent = residual > DEPENDENT * energy
         if n_points < self.first:
             return residual > DISTINCT * energy
-        return self.admissible(residual, energy, coherence) & independent
+        return self.admissible(residual, energy, coherence) & (residual > DEPENDENT * energy)
 
     def _coherence(self, K: Array, energy: np.ndarray, energies: np.ndarray) -> np.ndarray | None:
         if not self.uses_coherence:

@@ -38,7 +38,9 @@ def assign(kernel: Kernel, X: Array, points: Array) -> tuple[np.ndarray, Array]:
     return nearest(X, points)[0], kernel.block(X, points)
 
 
-def draw_far(X: Array, weights: np.ndarray, near: np.ndarray, count: int, rng: np.random.Generator):
+def draw_far(
+    X: Array, weights: np.ndarray, near: np.ndarray, count: int, rng: np.random.Generator
+) -> Array:
     """Rows drawn at once, in proportion to weight times squared distance (``near``)."""
     largest = near.max(initial=0.0)
     share = near / largest if largest > 0 else near  # squared distances of 1e±300 stay in range
@@ -54,12 +56,8 @@ def seed_points(X: Array, weights: np.ndarray, count: int, rng: np.random.Genera
 
 def lloyd(
     X: Array, weights: np.ndarray, points: Array, steps: int, rng: np.random.Generator
-) -> tuple[Array, np.ndarray]:
-    """Move points to the means of their cells; an empty cell takes a row far from all points.
-
-    Returns the points and the label of each row in the last assignment.
-    """
-    labels = np.zeros(X.shape[0], dtype=np.intp)
+) -> Array:
+    """Move points to the means of their cells; an empty cell takes a row far from all points."""
     for _ in range(steps):
         labels, near = nearest(X, points)
         mass = np.bincount(labels, weights, minlength=points.shape[0])
@@ -74,4 +72,4 @@ def lloyd(
         filled = np.flatnonzero(mass > 0)  # fewer different rows than points: drop the others
         means = take_rows(sums, filled) / like(mass[filled], sums)[:, None]
         points = cast(means, points.dtype)
-    return points, labels
+    return points

@@ -17,9 +17,10 @@ from typing import Annotated, Any, BinaryIO
 import numpy as np
 import typer
 
+import kernelstream
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, CommandError, leave_closed_pipe, reported
-from kernelstream.cli.judges import Judge, judge_for, monitor_class
+from kernelstream.cli.failures import DATA, USAGE, CommandError, leave_closed_pipe, reported
+from kernelstream.cli.judges import Judge, judge_for
 from kernelstream.cli.modelfile import history, locked
 from kernelstream.cli.parameters import column_list, seconds
 from kernelstream.cli.run import Rejects
@@ -274,7 +275,7 @@ def fit_monitor(
 ) -> None:
     """``fit --monitor``: learn normal operation from rows in the order of time."""
     if not basis.isdigit():
-        raise CommandError(2, f"--monitor takes a number of points as its basis; got {basis!r}.")
+        raise CommandError(USAGE, f"--monitor takes a number of points as basis; got {basis!r}.")
     began, blocks, bad, size = time.perf_counter(), [], 0, 0
     listing = Rejects(rejects, 0)
     for block in source:
@@ -289,7 +290,8 @@ def fit_monitor(
             )
     listing.close()
     rows = np.concatenate(blocks) if blocks else np.empty((0, len(source.names)))
-    made = monitor_class()(alpha, lags=lags, basis=int(basis), random_state=seed).fit(rows)
+    made = kernelstream.KernelMonitor(alpha, lags=lags, basis=int(basis), random_state=seed)
+    made.fit(rows)
     if source.named:
         made.feature_names_in_ = np.array(source.names, dtype=object)
     made.save(output)

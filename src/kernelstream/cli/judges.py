@@ -10,7 +10,7 @@ import numpy as np
 import kernelstream
 from kernelstream.backends.arrays import to_host
 from kernelstream.blocks import settled, view
-from kernelstream.cli.failures import MODEL, CommandError
+from kernelstream.cli.failures import MODEL, USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, kind_of, read
 
 LEAST_REFERENCE = 100  # rows without which a limit would be a guess
@@ -36,18 +36,10 @@ def judge_for(path: Path, alpha: float | None, learn: bool, top: int) -> Judge:
     if kind_of(path) == "KernelMonitor":
         if alpha is not None:
             raise CommandError(
-                2, "A monitor has its own alpha, given at fit --monitor: leave out --alpha."
+                USAGE, "A monitor has its own alpha, given at fit --monitor: leave out --alpha."
             )
         return MonitorJudge(path, learn, top)
     return ChartJudge(read(path), 0.01 if alpha is None else alpha, learn, top)
-
-
-def monitor_class() -> Any:
-    """KernelMonitor, which needs no extra but may not be part of a small build."""
-    found = getattr(kernelstream, "KernelMonitor", None)
-    if found is None:
-        raise CommandError(2, "This build of kernelstream has no KernelMonitor.")
-    return found
 
 
 class MonitorJudge:
@@ -56,7 +48,7 @@ class MonitorJudge:
     takes_missing = True
 
     def __init__(self, path: Path, learn: bool, top: int):
-        self.monitor = monitor_class().load(path)
+        self.monitor = kernelstream.KernelMonitor.load(path)
         if not learn:
             self.monitor.set_params(adapt="off")
         self.top = top
@@ -98,7 +90,7 @@ class ChartJudge:
 
     def __init__(self, stored: Stored, alpha: float, learn: bool, top: int):
         if not 0 < alpha < 1:
-            raise CommandError(2, f"--alpha must be between 0 and 1; got {alpha}.")
+            raise CommandError(USAGE, f"--alpha must be between 0 and 1; got {alpha}.")
         self.stored, self.alpha, self.learn, self.top = stored, alpha, learn, top
         self.names = stored.names
         self.n_features = stored.estimator.n_features_in_

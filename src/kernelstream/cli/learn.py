@@ -12,7 +12,7 @@ import typer
 
 from kernelstream.cli import options as opt
 from kernelstream.cli import parameters
-from kernelstream.cli.failures import CHANGED, CommandError, reported
+from kernelstream.cli.failures import CHANGED, USAGE, CommandError, reported
 from kernelstream.cli.follow import fit_monitor, terminable
 from kernelstream.cli.modelfile import Stored, history, locked, read
 from kernelstream.cli.run import Run
@@ -234,7 +234,7 @@ def require_plain(**given: bool) -> None:
     wrong = [f"--{name.replace('_', '-')}" for name, is_given in given.items() if is_given]
     if wrong:
         raise CommandError(
-            2,
+            USAGE,
             "--monitor learns in memory and chooses kernel and scale itself: leave out "
             f"{', '.join(wrong)}.",
         )

@@ -10,9 +10,9 @@ import numpy as np
 import typer
 from rich.table import Table
 
+import kernelstream
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, CommandError, reported
-from kernelstream.cli.judges import monitor_class
+from kernelstream.cli.failures import DATA, USAGE, CommandError, reported
 from kernelstream.cli.modelfile import Stored, kind_of, locked, read
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.plot.drawing import short_numbers
@@ -54,7 +54,7 @@ def info(
 
 def show_monitor(path: Path, screen: Screen) -> None:
     """What a monitor watches, and its limits."""
-    monitor = monitor_class().load(path)
+    monitor = kernelstream.KernelMonitor.load(path)
     names = getattr(monitor, "feature_names_in_", None)
     facts = {
         "path": str(path),
@@ -182,7 +182,7 @@ def merge(
     screen = Screen(as_json)
     with reported(as_json):
         if len(models) < 2:
-            raise CommandError(2, "Name at least two models to merge.")
+            raise CommandError(USAGE, "Name at least two models to merge.")
         with locked(output):
             stored = [read(path) for path in models]
             for path, other in zip(models[1:], stored[1:], strict=True):

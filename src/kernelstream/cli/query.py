@@ -13,12 +13,12 @@ import pyarrow as pa
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, CommandError, reported
+from kernelstream.cli.failures import DATA, USAGE, CommandError, reported
 from kernelstream.cli.learn import for_model
 from kernelstream.cli.modelfile import Stored, read
 from kernelstream.cli.run import Rejects
 from kernelstream.cli.terminal import Screen, Watch
-from kernelstream.cli.writing import USAGE, Writer, format_of
+from kernelstream.cli.writing import Writer, format_of
 from kernelstream.estimator import StreamingKernelPCA
 
 

@@ -17,12 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from kernelstream.cli.failures import DATA, CommandError
+from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import require_writable
 from kernelstream.cli.terminal import plain
 from kernelstream.sources.files import FORMATS
 
-USAGE = 2
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _NPY_HEADER = 128  # bytes; the number of rows is written into it at the end
 
@@ -115,28 +114,22 @@ class Writer:
 
     def _write_parquet(self, batch: pa.RecordBatch) -> None:
         if self.table is None:
-            self.table = pq.ParquetWriter(self.stream, batch.schema)
+            self.schema, self.table = batch.schema, pq.ParquetWriter(self.stream, batch.schema)
         self.table.write_batch(self._same_types(batch))
 
     def _write_arrow(self, batch: pa.RecordBatch) -> None:
         if self.table is None:
-            self.table = pa.ipc.new_file(self.stream, batch.schema)
+            self.schema, self.table = batch.schema, pa.ipc.new_file(self.stream, batch.schema)
         self.table.write_batch(self._same_types(batch))
 
     def _same_types(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        schema = self.table.schema if self.format == "parquet" else self.schema(batch)
+        """The batch with the types of the first one."""
         try:
-            return batch if batch.schema.equals(schema) else batch.cast(schema)
+            return batch if batch.schema.equals(self.schema) else batch.cast(self.schema)
         except pa.ArrowException as problem:
             raise CommandError(
                 DATA, f"A kept column changes its type between files ({problem}); write CSV."
             ) from problem
-
-    def schema(self, batch: pa.RecordBatch) -> pa.Schema:
-        """The schema of the first batch."""
-        if not hasattr(self, "first_schema"):
-            self.first_schema = batch.schema
-        return self.first_schema
 
     def _write_npy(self, batch: pa.RecordBatch) -> None:
         columns = []

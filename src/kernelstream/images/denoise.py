@@ -62,6 +62,11 @@ class Denoiser(TransformerMixin, ImageModel):
     random_state : int, RandomState or None
         Seed of everything that is drawn.
 
+    Attributes
+    ----------
+    noise_variance_ : float
+        Variance of the noise before clipping, as it was given or measured.
+
     Notes
     -----
     The identity holds for normal noise that is independent of the image. Noise that was clipped

@@ -93,7 +93,7 @@ class PatchFeatures(Basis):
         U = U[contrast >= np.quantile(contrast, FLAT_SHARE)]
         ones, rng = np.ones(len(U)), generator(seed, "directions")
         points = seed_points(U, ones, min(self.n_points, len(U)), rng)
-        return PatchFeaturesState(lloyd(U, ones, points, LLOYD_STEPS, rng)[0])
+        return PatchFeaturesState(lloyd(U, ones, points, LLOYD_STEPS, rng))
 
     def rank(self, state: PatchFeaturesState) -> int:
         """Return the number of features."""

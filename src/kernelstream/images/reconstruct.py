@@ -1,4 +1,4 @@
-"""Patches of an image replaced by their nearest neighbours in a learned model (Kim et al.)."""
+"""Patches of an image replaced by the pre-images of their projections (Kim et al.)."""
 
 from __future__ import annotations
 

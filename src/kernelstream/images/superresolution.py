@@ -169,7 +169,7 @@ class SuperResolver(ImageModel):
         low = resized(high, (rows, columns))
         detail = high - resized(low, high.shape)
         small = windows(low, SIDE)  # the pixel in the middle of [i, j] is [i + 2, j + 2]
-        large = windows(detail[s : -s or None, s : -s or None], 3 * s, s)
+        large = windows(detail[s:-s, s:-s], 3 * s, s)
         n = small.shape[0] * small.shape[1]
         rng = generator(model.parts.seed, "patches", number)
         chosen = np.arange(n) if count is None or count >= n else rng.choice(n, count, False)

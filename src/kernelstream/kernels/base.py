@@ -5,7 +5,11 @@ To add a kernel, write a subclass with its parameters in ``__init__`` and
 - ``block(X, Y)`` and ``diag(X)``, the mathematics;
 - ``check()``, which refuses parameters that make no sense;
 - ``decide(rule, X, weights)``, if a parameter may be a rule such as ``"median"``;
-- ``psd`` and ``unit_norm``, where they differ from the defaults below.
+- ``psd`` and ``unit_norm``, where they differ from the defaults below;
+- ``rounding(extent, d)``, how far a computed value may be off; without it no certificate.
+
+Kernels of the distance derive from ``stationary.Euclidean`` and write ``of_scaled_distances`` and
+``resolution`` instead: ``block``, ``diag`` and ``rounding`` follow from them.
 """
 
 from __future__ import annotations
@@ -142,9 +146,10 @@ class Kernel(Part):
         """Bound on the error of a computed value, in units of u·√(k(x,x) k(y,y)).
 
         u is the unit roundoff, x any row and y a point; ``extent`` is that of all points so far.
-        First order, worst case: the certificate adds it to every statement.
+        First order, worst case: the certificate adds it to every statement. Infinite where nobody
+        has bounded it: then there is no certificate.
         """
-        raise NotImplementedError
+        return math.inf
 
     def extent(self, points: Array, shifted: bool = True) -> float:
         """What of the points' size matters for ``rounding``: nothing, unless distances are taken.

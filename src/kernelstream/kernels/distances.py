@@ -38,9 +38,9 @@ class _Remembered:
 
 
 _REMEMBERED: dict[int, _Remembered] = {}  # by the id of the points
-# Squared norms of points, in units of the smallest distance of interest, up to which rounding moves
+# Squared norms of points, in units of the squared distance of interest, up to which rounding moves
 # an exponent by less than 1e-3 in float32.
-SMALL = 1e4
+_SMALL = 1e4
 
 
 def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
@@ -85,7 +85,7 @@ def scaled_distances(X: Array, Y: Array, resolution: float, factor: float) -> Ar
     X = X if centre is None else X - centre
     scaled = product(X, *_against(Y, factor, centre))
     scaled += (factor * row_norms_squared(X))[:, None]
-    if is_sparse(X) or isinstance(X, np.ndarray) or resolution * _offset(Y)[2] > SMALL:
+    if is_sparse(X) or isinstance(X, np.ndarray) or resolution * _offset(Y)[2] > _SMALL:
         scaled = overwrite("maximum" if factor > 0 else "minimum", scaled, 0.0)
     return scaled
 

@@ -123,15 +123,16 @@ class Euclidean(Stationary):
 
         That is since ``|x| ≤ |y| + √t``: a row far from all points has a large t and a kernel that
         is flat there. The slope ``|k'|`` multiplies the first part. It falls with t (the kernel is
-        a mixture of Gaussians), so ``t |k'(t)| ≤ k(0) = 1`` bounds the second.
+        a mixture of Gaussians), so ``t |k'(t)| ≤ k(0) = 1`` bounds the second; and where it is
+        infinite at zero, an error δ of t moves k nowhere by more than there, ``1 − k(δ)``.
         """
         far = 4.0 + 3.0 * (d + 4)
         near = 6.0 * (d + 4) * extent
         if math.isfinite(self.slope()):
             return far + self.slope() * near
-        # k ≈ 1 − c|x − y|: the error of the square enters under a root, and u√(1/u) remains
         u = float(np.finfo(np.float64).eps) / 2
-        return far + math.sqrt(self.resolution * near / u)
+        moved = self.of_scaled_distances(np.array([self.distance_scale * near * u]))
+        return far + (1.0 - float(moved[0])) / u
 
     def block(self, X: Array, Y: Array) -> Array:
         """The two steps one after the other."""
@@ -304,7 +305,7 @@ class Matern(Euclidean):
     """The Matérn kernel, between the exponential kernel (nu = 1/2) and the RBF kernel (nu = ∞).
 
     With ``t = √(2 nu) |x − y| / length_scale`` it is ``2^(1−nu)/Γ(nu) · t^nu · K_nu(t)``
-    (Rasmussen & Williams, 2006, eq. 4.14), with the closed forms
+    (Rasmussen & Williams, 2006, eq. 4.14), with the closed forms::
 
         nu = 1/2: exp(−t),   3/2: (1 + t) exp(−t),   5/2: (1 + t + t²/3) exp(−t),
         nu = ∞:   exp(−|x − y|² / (2 length_scale²)).

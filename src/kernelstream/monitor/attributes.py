@@ -20,7 +20,7 @@ class MonitorAttributes:
 
     @property
     def offset_(self) -> float:
-        """The limit of ``score_samples``."""
+        """The limit of ``score_samples``: ``decision_function(X) = score_samples(X) - offset_``."""
         state = self._known()
         return -(state.limits.index.limit(self.alpha) + state.watch.shift[0] + state.excess)
 
@@ -31,12 +31,12 @@ class MonitorAttributes:
 
     @property
     def width_(self) -> float:
-        """Width of the kernel."""
+        """Width c of the kernel ``exp(−|u − v|²/(c·D))`` on whitened rows."""
         return self._known().normal.setting.width
 
     @property
     def ridge_(self) -> float:
-        """Share of the variance that is taken for noise."""
+        """Share e of the variance that is taken for noise, ``ε = e · tr S / D``."""
         return self._known().normal.setting.ridge
 
     @property
@@ -52,7 +52,10 @@ class MonitorAttributes:
 
     @property
     def limits_(self) -> dict[str, dict[float, float] | float]:
-        """Limits at ``alpha``, 5 % and 1 %, with the shifts of adaptation."""
+        """Limits of index, smoothed index, T² and SPE at ``alpha``, 5 % and 1 %, and of events.
+
+        As they are now, with the shifts of adaptation.
+        """
         state = self._known()
         index, smoothed = state.watch.shift
         shifts = {"index": index + state.excess, "smoothed": smoothed + state.excess}
@@ -78,7 +81,7 @@ class MonitorAttributes:
 
     @property
     def events_(self) -> tuple[Event, ...]:
-        """Events that are over."""
+        """Events that are over, the last hundred."""
         return self._known().events
 
     @property

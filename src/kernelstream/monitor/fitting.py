@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_random_state
 
 from kernelstream.bases import Basis
 from kernelstream.bases import resolve as resolve_basis
@@ -24,7 +22,7 @@ from kernelstream.monitor.scaling import lagged
 from kernelstream.monitor.selection import RIDGES, WIDTHS, choose, saturates
 from kernelstream.monitor.sensors import Sensors
 from kernelstream.monitor.watch import Watch
-from kernelstream.validation import checked_choice, summable
+from kernelstream.validation import checked_choice, checked_seed, summable
 
 LEAST_ROWS = 8  # of normal operation
 LEAST_MEMORY = 10
@@ -89,20 +87,13 @@ class Options:
             smoothing=SMOOTHING if monitor.smooth is None else float(monitor.smooth),
             folds=monitor.folds,
             basis=basis,
-            seed=seed_of(monitor.random_state),
+            seed=checked_seed(monitor.random_state),
         )
 
 
 def is_auto(value: Any) -> bool:
     """Whether the choice is left to us."""
     return isinstance(value, str) and value == "auto"
-
-
-def seed_of(random_state: Any) -> int:
-    """An integer as it is; else one that is drawn."""
-    if isinstance(random_state, numbers.Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def fitted(X: np.ndarray, run: np.ndarray | None, options: Options) -> MonitorState:

@@ -1,8 +1,9 @@
 """Matrix products whose rows do not know of each other, bit for bit.
 
 A record must not depend on how the caller cuts the stream into calls. BLAS takes other roads for
-one row than for many, and rounds differently on each. Here every entry is summed in the order of
-the inner index, whatever the number of rows; a tile of rows shares what is read of the matrix.
+one row than for many, and rounds differently on each. Here the order in which an entry is summed
+depends on the inner length alone, whatever the number of rows; a tile of rows shares what is read
+of the matrix.
 """
 
 from __future__ import annotations

@@ -197,12 +197,16 @@ class OnePassRidge(StreamingKernelPCA):
 
     @property
     def alpha_(self) -> float:
-        """The strength in use."""
+        """The strength in use: as given, or as it was chosen."""
         return self._solution().prediction.alpha
 
     @property
     def target_coef_(self) -> Array:
-        """Coefficients of the predictions over the basis points, (m, t)."""
+        """Coefficients of the predictions over the basis points, (m, t).
+
+        ``predict(X) == kernel_(X, basis_points_) @ target_coef_ + target_intercept_``; with
+        ``scale="standard"``, of the standardised X.
+        """
         return self._solution().over_points
 
     @property

@@ -16,9 +16,9 @@ from kernelstream.regression.base import OnePassRidge
 class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     """Kernel ridge regression in one pass and bounded memory.
 
-    The regression is linear in the coordinates ``z(x) = Fᵀ k(D, x)`` of a basis of m points, which
-    follows the stream; its moments are accumulated with the basis, and the strength may be chosen,
-    or changed, after the rows have gone. The same rows in the same order give the same model, bit
+    The regression is linear in the coordinates ``z(x) = Fᵀ k(D, x)`` of a basis of m points; its
+    moments are accumulated in one pass, and the strength may be chosen, or changed, after the rows
+    have gone. The same rows in the same order give the same model, bit
     for bit, however they are cut into calls. It is also a :class:`StreamingKernelPCA` of the rows
     (``transform``, ``explained_variance_``, ``merge``, ``save``).
 

@@ -17,10 +17,10 @@ from bokeh.plotting import figure
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.plot.drawing import ACCENT, INK, QUIET
 from kernelstream.report.observe import Observed
 from kernelstream.report.thumbnails import data_uri, grey_levels
 
-ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
 MOST_COMPONENTS = 40
 MOST_KINDS = 20
 THUMBNAIL = 32  # pixels across in the hover of the embedding: the page stays small
@@ -190,7 +190,7 @@ def by_number(text: str) -> tuple[int, float, str]:
         return 1, 0.0, text
 
 
-def errors(model: StreamingKernelPCA, observed: Observed) -> Any:
+def errors(observed: Observed) -> Any:
     """Mean and largest error of each stretch of rows."""
     last = np.minimum(
         np.arange(1, len(observed.mean_error) + 1) * observed.bin_rows, observed.n_rows

@@ -112,7 +112,7 @@ def html(
     if shown is not None:
         figures["embedding"] = shown
     if observed is not None:
-        figures["errors"] = errors(model, observed)
+        figures["errors"] = errors(observed)
     script, places = components(figures)
     thumbs = "" if image_shape is None else thumbnails(model, image_shape)
     resources = Resources(mode="inline", components=["bokeh"])

@@ -60,7 +60,7 @@ class Member:
 
 
 class Mapped:
-    """An array on the disk, memory-mapped: any byte order of rows, no reading to skip."""
+    """An array on the disk, memory-mapped: in any order, and nothing is read to skip rows."""
 
     def __init__(self, path: str):
         try:
@@ -155,10 +155,12 @@ def npz(file: File, reading: Reading) -> ArrayReader:
     if chosen is None:
         tables = [name for name, found in shapes.items() if len(found.shape) > 1]
         tables = tables or [name for name, found in shapes.items() if len(found.shape) == 1]
-        if len(tables) != 1:
+        if not tables:
+            raise SourceError(f"{file.name} holds no array with rows.")
+        if len(tables) > 1:
             listed = ", ".join(f"{n} {found.shape}" for n, found in shapes.items())
             raise SourceError(
-                f"{file.name} holds several arrays; choose one with --array: {listed}."
+                f"{file.name} holds several arrays; choose one with array=... or --array: {listed}."
             )
         chosen = tables[0]
     elif chosen not in members:

@@ -75,10 +75,9 @@ def open_reader(file: File, reading: Reading, stdin: BinaryIO) -> Reader:
 
     format = file.format
     try:
+        indexed = {"parquet": columnar.ParquetReader, "npz": lambda file: arrays.npz(file, reading)}
         if format in NEEDS_FILE and not file.is_stdin and file.compression is None:
-            return (
-                columnar.ParquetReader(file) if format == "parquet" else arrays.npz(file, reading)
-            )
+            return indexed[format](file)
         opened = open_bytes(file, stdin)
         start = opened.stream.peek(64)[:64]  # type: ignore[attr-defined]
         if not start:
@@ -90,9 +89,8 @@ def open_reader(file: File, reading: Reading, stdin: BinaryIO) -> Reader:
                     f"{file.name}: {format} can only be read from a file on the disk that is not "
                     "compressed as a whole; save it first, or send CSV, NDJSON or an Arrow stream."
                 )
-            return (
-                columnar.ParquetReader(file) if format == "parquet" else arrays.npz(file, reading)
-            )
+            opened.stream.close()
+            return indexed[format](file)
         if format == "csv":
             return text.CsvReader(file, opened, reading)
         if format == "ndjson":

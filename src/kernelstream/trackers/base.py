@@ -101,7 +101,7 @@ class Tracker(Part):
     def followed(
         self, state: Any, moments: Moments, center: bool, start: Array
     ) -> tuple[Array, Array]:
-        """Approximate components and their mean, from earlier components: no more than a sign."""
+        """Components near those of ``start``, and their mean: good enough to read signs off."""
         _, vectors, mean = self.components(state, moments, center)
         return vectors[:, : min(int(start.shape[1]), int(vectors.shape[1]))], mean
 

@@ -28,7 +28,7 @@ from kernelstream.backends.arrays import (
 from kernelstream.backends.jit import compiled
 from kernelstream.checks import check_number
 from kernelstream.schedules import Schedule
-from kernelstream.trackers.base import Moments, Tracker, padded, unit_columns
+from kernelstream.trackers.base import Moments, Tracker, column_norms, padded, unit_columns
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
 _PASS_ROWS = 64
@@ -42,16 +42,18 @@ class HebbianState:
     V: Array
     time: int
     variances: np.ndarray
-    tamed: int = 0
-    reseeded: int = 0
+    tamed: int = 0  # steps that were shortened
+    reseeded: int = 0  # components that a change of basis killed, and that began anew
 
 
 class Hebbian(Tracker):
     """Sanger's rule: principal components without any matrix of second moments.
 
-    Cost per row is O(m r); nothing of size m² is kept. A step that would make the rule diverge
-    (η|z|² > 1) is shortened to the stable length; how often is in ``n_tamed_steps_`` of the
-    estimator, and a warning is given once.
+    ``V ← V + η (z yᵀ − V UT[y yᵀ])`` with ``y = Vᵀz`` and UT the upper triangle with its diagonal
+    (Sanger 1989; Honeine 2012, eq. 19). Cost per row is O(m r); nothing of size m² is kept.
+
+    A step that would make the rule diverge (``η max(|z|², |y|²) > 1``) is shortened to the
+    stable length; how often is in ``n_tamed_steps_`` of the estimator, and a warning is given once.
 
     Parameters
     ----------
@@ -162,7 +164,7 @@ class Hebbian(Tracker):
         """V ← T V; a component that has died, or never had a coordinate, starts at a free one."""
         xp = namespace_of(T)
         V = T @ state.V
-        norms = to_host(xp.sqrt(xp.sum(V * V, axis=0)))
+        norms = column_norms(V)
         dead = np.flatnonzero(norms <= _DEAD)
         dead = dead[: max(int(V.shape[0]) - (len(norms) - len(dead)), 0)]  # as far as there is room
         if len(dead):

@@ -118,7 +118,7 @@ def _sanger(
         product = tl.load(K + t * n + column, mask=(column > t) & (column < n), other=0.0)
         done = column == t
         c = tl.zeros_like(product)
-        for j in range(0, rows, 4):
+        for j in range(0, rows, 4):  # _UNROLLED, written out: Triton reads no globals
             outputs = exchanged + j
             y0, y1 = tl.load(outputs), tl.load(outputs + 1)
             y2, y3 = tl.load(outputs + 2), tl.load(outputs + 3)

@@ -35,7 +35,7 @@ class IncrementalSVDState:
 
     @property
     def scatter(self) -> Array:
-        """Σ w z zᵀ, for the certificate; there is none once something was cut off."""
+        """Σ w z zᵀ, for the certificate; no such attribute once something was cut off."""
         if self.truncated:
             raise AttributeError("the scatter of all rows is not known: some of it was cut off")
         xp = namespace_of(self.U)
@@ -127,7 +127,7 @@ class IncrementalSVD(Tracker):
     def rebase(
         self, state: IncrementalSVDState, T: Array
     ) -> tuple[IncrementalSVDState, float | None]:
-        """Σ ← T U Σ, factored again; what leaves the trace is lost.
+        """U Σ ← T U Σ, factored again; what leaves the trace is lost.
 
         Chin and Suter's re-orthogonalisation (22)–(25), without its approximation: they keep the
         diagonal of the matrix that carries the singular values over, the factorisation keeps all.
@@ -157,7 +157,6 @@ class IncrementalSVD(Tracker):
         correction: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array, Array]:
         """The factors; with the mean as one more column when nothing is centred."""
-        xp = namespace_of(state.U)
         W = max(state.weight, np.finfo(float).tiny)
         if correction is not None and not state.truncated:
             return self._corrected(state, center, correction)
@@ -166,7 +165,7 @@ class IncrementalSVD(Tracker):
         joined = _factored(
             replace(state, n_components=0), [state.weight**0.5 * state.mean[:, None]]
         )
-        return joined.sigma**2 / W, joined.U, 0.0 * xp.asarray(state.mean)
+        return joined.sigma**2 / W, joined.U, 0.0 * state.mean
 
     def _corrected(
         self, state: IncrementalSVDState, center: bool, correction: tuple[Array, Array]

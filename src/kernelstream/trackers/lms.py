@@ -33,7 +33,9 @@ class LMSState(WeightedState):
 
 
 class LMS(Weighted):
-    """Stochastic gradient in the coefficients over the points.
+    """Stochastic gradient in the coefficients over the points (Tanaka et al., algorithm 1).
+
+    ``V ← V + η N (z cᵀ Ω − V c cᵀ)`` with ``c = Vᵀz`` and ``N = Fᵀ M² F``.
 
     Here as the paper has it, for comparison: the metric N makes it fast along directions that many
     points share and slow along all others, and the best step depends on the number of points.

@@ -24,6 +24,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import Array, like, namespace_of, to_host
 from kernelstream.backends.jit import compiled
+from kernelstream.trackers.base import column_norms
 from kernelstream.trackers.weighted import Weighted, WeightedState
 
 # Rows in one compiled pass: its cost per row is r²(r + 1) + r B, that of the products r·m.
@@ -48,7 +49,10 @@ class RLSState(WeightedState):
 
 
 class RLS(Weighted):
-    """Recursive least squares on the components.
+    """Recursive least squares on the components (Tanaka, Washizawa and Kuh, algorithm 2).
+
+    With ``c = Vᵀz``: ``g = Qc/(β + cᵀQc)``, ``Q ← (Q − g cᵀQ)/β``, with the new Q
+    ``V ← V + z (QΩc)ᵀ − (Vc) gᵀ``, then Gram–Schmidt. There is no step to choose.
 
     Parameters
     ----------
@@ -97,8 +101,7 @@ class RLS(Weighted):
         return (self._orthonormalised(moved) if moved.time else moved), None
 
     def _start(self, state: Any, z: Array) -> Any:
-        waiting = _lengths(state.V) == 0
-        column = int(np.flatnonzero(waiting)[0])
+        column = int(np.flatnonzero(column_norms(state.V) == 0)[0])
         Q = state.Q.copy()
         Q[column, :] = Q[:, column] = 0.0
         Q[column, column] = 1.0 / float(namespace_of(z).sum(z * z))
@@ -142,11 +145,6 @@ class RLS(Weighted):
             lost += int(gone and length > 0)
             V[:, j] = 0.0 if gone else V[:, j] / rest
         return replace(state, V=like(V, state.V), reseeded=state.reseeded + lost)
-
-
-def _lengths(V: Array) -> np.ndarray:
-    xp = namespace_of(V)
-    return to_host(xp.sum(V * V, axis=0))
 
 
 @compiled

@@ -26,12 +26,14 @@ _PASS_ROWS = 64
 
 
 class SubsetHebbian(Weighted):
-    """SubKHA, the weighted subspace rule.
+    """SubKHA, the weighted subspace rule (Tanaka, Washizawa and Kuh, algorithm 3).
+
+    ``V ← V + η (z cᵀ Ω − V c cᵀ)`` with ``c = Vᵀz``.
 
     All components learn from the same error ``z − V c``; the weights alone tell them apart, and
     the columns of V tend to the eigenvectors at the lengths √ωᵢ. Components are shown at unit
-    length. A step that would diverge (η|z|² > 1) is shortened; how often is in ``n_tamed_steps_``
-    of the estimator, and a warning is given once.
+    length. A step that would diverge (``η max(ω₁|z|², |c|²) > 1``) is shortened; how often is in
+    ``n_tamed_steps_`` of the estimator, and a warning is given once.
 
     Parameters
     ----------

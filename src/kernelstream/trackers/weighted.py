@@ -41,8 +41,8 @@ class WeightedState:
     V: Array
     time: int  # rows learned, those that started a component not counted
     variances: np.ndarray  # running mean squares of the raw outputs
-    tamed: int = 0
-    reseeded: int = 0
+    tamed: int = 0  # steps that were shortened
+    reseeded: int = 0  # components that died and wait for a new start
 
 
 S = TypeVar("S", bound=WeightedState)
