@@ -39,8 +39,9 @@ class Denoiser(TransformerMixin, ImageModel):
     Parameters
     ----------
     noise_variance : float or None
-        Variance of the noise on each pixel (before clipping); None measures it as the level of the
-        lower half of the spectrum of the images.
+        Variance of the noise on each pixel (before clipping); None measures it in the lower half of
+        the spectrum of the images. Where half of the spectrum has detail above the noise (weak
+        noise, small patches of photographs), that is too much: give it then.
     clipped : bool
         Whether noisy pixels were clipped to [0, 1]. The mean of a clipped pixel is not the clean
         one; that is undone, and results are in [0, 1].
