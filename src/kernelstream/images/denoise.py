@@ -21,6 +21,8 @@ from kernelstream.regression.base import Regression
 from kernelstream.validation import checked_choice, summable
 from kernelstream.wiener import LinearMap, Wiener
 
+NOT_MEASURED = "Denoiser(method='project') does not measure the noise: give noise_variance."
+
 
 class Denoiser(TransformerMixin, ImageModel):
     """Remove noise from images of one kind, learned from noisy images alone, in one pass.
@@ -107,6 +109,8 @@ class Denoiser(TransformerMixin, ImageModel):
         self.preimage = preimage
         self.random_state = random_state
 
+    _also_saved = ("_learned_with",)
+
     # -- learning
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -115,7 +119,7 @@ class Denoiser(TransformerMixin, ImageModel):
         Parameters
         ----------
         X : array of shape (n, height, width) or (n, pixels)
-            Noisy images; 8-bit ones are scaled to [0, 1].
+            Noisy images; those of 8 and 16 bits are scaled to [0, 1].
         y : ignored
 
         Returns
@@ -123,7 +127,8 @@ class Denoiser(TransformerMixin, ImageModel):
         self
         """
         with self._all_or_nothing():
-            rows, _ = as_rows(X)
+            self._check()
+            rows, _ = as_rows(X, clipped=self.clipped)
             self._model = learn_all(self._new(rows), summable(rows), None)
             self.n_features_in_ = rows.shape[1]
         return self
@@ -143,20 +148,30 @@ class Denoiser(TransformerMixin, ImageModel):
         """
         with self._all_or_nothing():
             first = not self._is_fitted()
-            rows, _ = as_rows(X, None if first else self.n_features_in_)
+            if first:
+                self._check()
+            else:
+                self._view_exists()
+            rows, _ = as_rows(X, None if first else self.n_features_in_, self.clipped)
             model = self._new(rows) if first else self._model
             rows = summable(rows.astype(model.dtype, copy=False))
             self._model = advance(model, rows, None)
             self.n_features_in_ = rows.shape[1]
         return self
 
-    def _new(self, rows: np.ndarray) -> Model:
+    def _check(self) -> None:
+        """Raise in words where a parameter makes no sense."""
         checked_choice("method", self.method, ("stein", "project"))
         check_number("Denoiser", "alpha", self.alpha)
         check_count("Denoiser", "n_components", self.n_components, none_allowed=False)
         for name in ("noise_variance", "width"):
             if getattr(self, name) is not None:
                 check_number("Denoiser", name, getattr(self, name))
+        if self.method == "project" and self.clipped and self.noise_variance is None:
+            raise ValueError(NOT_MEASURED)
+
+    def _new(self, rows: np.ndarray) -> Model:
+        self._remember("method", *(("noise_variance",) if self.method == "stein" else ()))
         gamma = "median" if self.width is None else 0.5 / float(self.width) ** 2
         kernel, basis = kernels.RBF(gamma=gamma), self._points()
         size, dtype = rows.shape[1], str(rows.dtype)
@@ -200,7 +215,7 @@ class Denoiser(TransformerMixin, ImageModel):
         array of the shape of X
         """
         self._view_exists()
-        rows, shape = as_rows(X, self.n_features_in_)
+        rows, shape = as_rows(X, self.n_features_in_, self.clipped)
         found = self._projected(rows) if self.method == "project" else self._regressed(rows)
         if self.clipped:
             found = undo_clipping(found, self.noise_variance_)
@@ -214,9 +229,7 @@ class Denoiser(TransformerMixin, ImageModel):
         self._view_exists()
         known = settled(self._model).standard
         if not isinstance(known, LinearMap):
-            raise ValueError(
-                "Denoiser(method='project') does not measure the noise: give noise_variance."
-            )
+            raise ValueError(NOT_MEASURED)
         return known.noise_variance / (LEFT_ON_BLACK if self.clipped else 1.0)
 
     def _projected(self, rows: np.ndarray) -> np.ndarray:
@@ -233,6 +246,7 @@ class Denoiser(TransformerMixin, ImageModel):
 
     def _solution(self) -> tuple[Regression, LinearMap]:
         """Ridge regression with the cross moments that clean images would have had."""
+        check_number("Denoiser", "alpha", self.alpha)
         kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
         if kept.get("solution", (None,))[0] != self.alpha:
             whole = settled(self._model)
