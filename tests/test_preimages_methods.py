@@ -147,6 +147,24 @@ def test_report_says_who_came_to_rest():
     )
 
 
+@pytest.mark.parametrize("step", [0.3, 10.0, 1e3])
+@pytest.mark.parametrize(
+    "kernel", [kernels.Polynomial(degree=3, gamma=1.0, coef0=1.0), kernels.Linear()]
+)
+def test_a_given_step_that_leaves_all_bounds_has_not_come_to_rest(kernel, step):
+    points, coefficients = near()
+    found = preimages.Gradient(step=step).report(kernel, points, coefficients)
+    assert np.all(np.isfinite(found.X)) and np.all(np.isfinite(found.distance))
+    truth = distances(kernel, found.X, points, coefficients)
+    np.testing.assert_allclose(found.distance, truth, rtol=1e-6, atol=1e-6)
+    small = 1e-6 * np.abs(kernel.gram(points)).max()
+    start = preimages.Gradient(max_iter=0).report(kernel, points, coefficients).distance
+    np.testing.assert_array_less(found.distance[found.converged], start[found.converged] + small)
+    if step > 1:
+        assert not found.converged.any()
+        assert np.all(found.n_iter < 200)
+
+
 def test_a_start_is_used_and_checked():
     points, coefficients = near()
     kernel, start = kernels.RBF(gamma=0.4), np.full((7, 3), 0.25)
