@@ -7,6 +7,7 @@ from typing import Any
 
 import array_api_strict
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -507,6 +508,26 @@ def test_classifier_files_and_merge(tmp_path):
     assert list(loaded.classes_) == sorted(classes)
     with pytest.raises(ValueError, match="Cannot merge classifiers of the classes"):
         first.merge(clone(model).partial_fit(X, y, classes=["ash", "birch", "cedar"]))
+
+
+@pytest.mark.parametrize("kind", ["list", "object", "pandas", "category"])
+def test_labels_of_data_frames_are_saved(kind, tmp_path):
+    X, names = blobs()
+    labels: Any = {
+        "list": list(names),
+        "object": names.astype(object),
+        "pandas": pd.Series(names),
+        "category": pd.Series(names, dtype="category"),
+    }[kind]
+    model = StreamingKernelClassifier(gamma=0.5, basis=20, random_state=0).fit(X, labels)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert list(loaded.classes_) == list(model.classes_)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(
+        loaded.partial_fit(X, labels).decision_function(X),
+        model.partial_fit(X, labels).decision_function(X),
+    )
 
 
 def test_labels_that_were_not_announced():

@@ -69,6 +69,13 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     _also_saved = ("classes_", "_left_out")
 
+    def _content(self) -> dict[str, Any]:
+        content = super()._content()
+        if self.classes_.dtype == object:  # names from a data frame: a file holds them as a tuple
+            attributes = {**dict(content["attributes"]), "classes_": tuple(self.classes_.tolist())}
+            content["attributes"] = tuple(attributes.items())
+        return content
+
     @property
     def classes_(self) -> np.ndarray:
         """The labels, sorted."""
@@ -78,7 +85,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     @classes_.setter
     def classes_(self, labels: Any) -> None:
-        self._labels = np.asarray(labels)  # a file holds names as a tuple
+        self._labels = np.asarray(labels)  # names come out of a file as a tuple
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and labels that are all at hand.
