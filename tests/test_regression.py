@@ -13,10 +13,10 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeCV
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import (
@@ -27,7 +27,12 @@ from kernelstream import (
     load,
 )
 from kernelstream.blocks import settled
-from kernelstream.least_squares import STEPS_LEFT_OUT, NormalEquations
+from kernelstream.least_squares import (
+    STEPS_LEFT_OUT,
+    NormalEquations,
+    strongest_of_the_best,
+    this_side_of_the_hill,
+)
 from tests import naive_regression
 from tests.conftest import wrongly_checked
 
@@ -117,6 +122,39 @@ def test_generalised_cross_validation_is_that_of_the_hat_matrix(intercept):
     best = equations.generalised_cross_validation(np.array([model.alpha_]))[0]
     others = equations.generalised_cross_validation(model.alpha_ * np.geomspace(0.1, 10, 9))
     assert best <= others.min() * (1 + 2e-3)
+
+
+@pytest.mark.parametrize("basis", ["centroids", "everything", bases.Fourier(512)])
+def test_gcv_does_not_fall_for_interpolation(basis):
+    # 150 rows, some of them twice: the criterion has a second, lower minimum where as many degrees
+    # of freedom as rows are in use, and what it chooses there predicts worse than a constant.
+    X, y = load_iris(return_X_y=True)
+    folds = KFold(5, shuffle=True, random_state=0)
+    model = StreamingKernelRidge(basis=basis, random_state=0)
+    gcv = cross_val_score(model, X, y.astype(float), cv=folds)
+    loo = cross_val_score(clone(model).set_params(alpha="loo"), X, y.astype(float), cv=folds)
+    assert loo.min() > 0.85
+    assert gcv.mean() > 0.8
+    assert gcv.min() > 0.4
+
+
+@pytest.mark.parametrize(
+    ("criterion", "place"),
+    [
+        ([1.0, 3.0, 2.0, 1.5, 4.0, 9.0], 3),  # the hill at 1 hides a lower minimum
+        ([1.0, 1.52, 1.5, 2.0, 4.0, 9.0], 0),  # a hill of one per cent does not
+        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0),
+        ([6.0, 5.0, 4.0, 3.0, 2.0, 1.0], 5),
+        ([np.inf, np.inf, 4.0, 3.0, 4.0, 5.0], 3),
+        ([np.inf, 1.0, 4.0, 3.0, 4.0, 5.0], 3),
+        ([2.0, 2.001, 2.0, 2.0, 2.0, 2.5], 4),  # as good as the best: the strongest of them
+        ([np.inf] * 6, 5),
+    ],
+)
+def test_the_strength_is_looked_for_this_side_of_the_hill(criterion, place):
+    grid = np.geomspace(1e-6, 1.0, 6)
+    found = strongest_of_the_best(*this_side_of_the_hill(grid, np.array(criterion)))
+    assert found == grid[place]
 
 
 def test_gcv_shrinks_noise_more_than_signal():

@@ -27,9 +27,10 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     alpha : float, "gcv" or "loo"
         Strength: ``Σ w |y − f(x)|² + alpha |f|²`` is minimised, as in
         ``sklearn.kernel_ridge.KernelRidge``. ``"gcv"`` takes the strength of least generalised
-        cross-validation, computed from the moments. ``"loo"`` takes that of least leave-one-out
-        error, exactly, as ``sklearn.linear_model.RidgeCV`` does on the same features: ``fit``
-        reads the rows once more, in blocks, and a stream cannot.
+        cross-validation, computed from the moments; with fewer than about two rows a point it is
+        less reliable than ``"loo"``. ``"loo"`` takes that of least leave-one-out error, exactly, as
+        ``sklearn.linear_model.RidgeCV`` does on the same features: ``fit`` reads the rows once
+        more, in blocks, and a stream cannot.
     kernel : str, Kernel or callable
         As in :class:`StreamingKernelPCA`.
     gamma : float, str or None
@@ -64,9 +65,10 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     Notes
     -----
     With ``basis="everything"``, ``fit_intercept=False`` and a number as ``alpha`` this is
-    ``sklearn.kernel_ridge.KernelRidge``. Weights count rows: for ``"gcv"`` the number of rows is
-    the sum of the weights; ``"loo"`` leaves out a row together with its weight. ``fit`` passes over
-    the rows twice (basis, then moments); ``partial_fit`` is strictly one pass.
+    ``sklearn.kernel_ridge.KernelRidge``, but for rows that add next to nothing to the span of the
+    others and are left out: a very weak ridge notices that. Weights count rows: for ``"gcv"`` the
+    number of rows is the sum of the weights; ``"loo"`` leaves out a row together with its weight.
+    ``fit`` passes over the rows twice (basis, then moments); ``partial_fit`` is strictly one pass.
 
     Examples
     --------
