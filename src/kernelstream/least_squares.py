@@ -154,9 +154,7 @@ class NormalEquations:
         return strongest_of_the_best(*this_side_of_the_hill(grid, criterion))
 
 
-def this_side_of_the_hill(
-    grid: np.ndarray, criterion: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def this_side_of_the_hill(grid: np.ndarray, criterion: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Strengths from the strongest down to where the criterion has risen again.
 
     Generalised cross-validation puts the mean leverage in the place of each. Where degrees of
