@@ -157,6 +157,20 @@ def test_the_strength_is_looked_for_this_side_of_the_hill(criterion, place):
     assert found == grid[place]
 
 
+def test_gcv_says_when_weights_are_no_counts():
+    X, Y = data(400)
+    model = StreamingKernelRidge(gamma=0.5, basis=20, random_state=0)
+    for weights in (np.full(400, 1 / 400), np.full(400, 0.01)):
+        fitted = clone(model).fit(X, Y, weights)
+        with pytest.warns(UserWarning, match="400 rows weigh .* Scale the weights"):
+            fitted.predict(X)
+        fitted.predict(X)  # once for each model is enough
+        clone(model).set_params(alpha=0.1).fit(X, Y, weights).predict(X)
+        clone(model).set_params(alpha="loo").fit(X, Y, weights).predict(X)
+    clone(model).fit(X, Y, np.full(400, 0.5)).predict(X)
+    clone(model).set_params(forgetting=0.9).fit(X, Y).predict(X)  # here it is the memory
+
+
 def test_gcv_shrinks_noise_more_than_signal():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))

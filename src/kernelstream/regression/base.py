@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from kernelstream import bases, trackers
 from kernelstream.backends.arrays import Array, cast, like, to_float64, to_host
-from kernelstream.blocks import advance, learn_all, settled
+from kernelstream.blocks import advance, caught_up, learn_all, settled
 from kernelstream.estimator import StreamingKernelPCA
 from kernelstream.least_squares import (
     STEPS_LEFT_OUT,
@@ -25,6 +26,8 @@ from kernelstream.least_squares import (
 )
 from kernelstream.model import Model, Rows
 from kernelstream.validation import NO_WEIGHT, checked_weights
+
+LIGHT = 0.1  # mean weight of a row below which weights are hardly meant as counts
 
 
 class OnePassRidge(StreamingKernelPCA):
@@ -171,6 +174,8 @@ class OnePassRidge(StreamingKernelPCA):
         wanted = (self._strength(), bool(self.fit_intercept))
         kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
         if kept.get("solution", (None,))[0] != wanted:
+            if wanted[0] is None:
+                warn_of_light_rows(self._model)
             kept["solution"] = (wanted, solved(self._model, *wanted))
         return kept["solution"][1]
 
@@ -269,6 +274,20 @@ def solved(model: Model, alpha: float | None, center: bool) -> Regression:
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, center)
     kernel, basis = whole.parts.kernel, whole.parts.basis
     return Regression(kernel, basis, state.basis, Prediction.of(equations, alpha))
+
+
+def warn_of_light_rows(model: Model) -> None:
+    """Say so where generalised cross-validation takes normalised weights for few rows."""
+    state = caught_up(model).state
+    assert state is not None
+    weight, n = state.moments.weight, state.n_rows
+    if model.parts.tracker.forgetting == 1.0 and weight < LIGHT * n:
+        warnings.warn(
+            f"alpha='gcv' counts weights as rows, and {n} rows weigh {weight:.3g} together, so that "
+            "too strong a ridge may be chosen. Scale the weights to a mean of 1, or use a number, "
+            "or alpha='loo' in fit.",
+            stacklevel=5,
+        )
 
 
 def left_out_strength(model: Model, rows: Rows, center: bool) -> float:
