@@ -183,6 +183,17 @@ def test_denoiser_refuses_parameters_in_words(parameters, words):
         Denoiser(**parameters).fit(noisy_digits()[0])
 
 
+def test_memory_of_the_denoiser_is_that_of_its_images():
+    rows = np.random.default_rng(0).random((12_000, 12, 12)).astype(np.float32)
+    model = Denoiser(0.1, basis=20, random_state=0)
+    for call in (model.fit, model.transform):
+        tracemalloc.start()
+        call(rows)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2.5 * rows.nbytes  # in double precision they are twice as much
+
+
 # --- patches
 
 

@@ -11,6 +11,8 @@ from kernelstream.backends.arrays import Array, like
 from kernelstream.checks import check_count, check_number
 from kernelstream.part import Part
 
+PIECE = 4096  # rows that are worked on at a time
+
 
 @dataclass(frozen=True)
 class LinearMap:
@@ -67,11 +69,15 @@ class Wiener(Part):
 
     def measure(self, X: np.ndarray, weights: np.ndarray | None) -> LinearMap:
         """Directions and shares from rows."""
-        X = X.astype(np.float64)
-        mean = np.average(X, axis=0, weights=weights)
-        X -= mean
         w = np.ones(len(X)) if weights is None else weights
-        omega, V = np.linalg.eigh((X * w[:, None]).T @ X / w.sum())
+        # In pieces: all rows in double precision would be the largest thing that fit holds.
+        pieces = [slice(start, start + PIECE) for start in range(0, len(X), PIECE)]
+        mean = sum(w[some] @ X[some].astype(np.float64) for some in pieces) / w.sum()
+        scatter = np.zeros((X.shape[1], X.shape[1]))
+        for some in pieces:
+            rows = X[some].astype(np.float64) - mean
+            scatter += (rows * w[some, None]).T @ rows
+        omega, V = np.linalg.eigh(scatter / w.sum())
         omega, V = np.maximum(omega[::-1], 0.0), V[:, ::-1]
         noise = self.noise_variance
         if noise is None:

@@ -240,9 +240,11 @@ class Denoiser(TransformerMixin, ImageModel):
 
     def _regressed(self, rows: np.ndarray) -> np.ndarray:
         regression, standard = self._solution()
-        pieces = [rows[start : start + 1024] for start in range(0, len(rows), 1024)]
-        found = [regression.predict(standard.apply(piece)) for piece in pieces]
-        return np.concatenate(found).astype(rows.dtype, copy=False)
+        found = np.empty_like(rows)  # predictions are in double precision: a piece at a time
+        for start in range(0, len(rows), 1024):
+            piece = slice(start, start + 1024)
+            found[piece] = regression.predict(standard.apply(rows[piece]))
+        return found
 
     def _solution(self) -> tuple[Regression, LinearMap]:
         """Ridge regression with the cross moments that clean images would have had."""

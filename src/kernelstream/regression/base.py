@@ -283,9 +283,9 @@ def warn_of_light_rows(model: Model) -> None:
     weight, n = state.moments.weight, state.n_rows
     if model.parts.tracker.forgetting == 1.0 and weight < LIGHT * n:
         warnings.warn(
-            f"alpha='gcv' counts weights as rows, and {n} rows weigh {weight:.3g} together, so that "
-            "too strong a ridge may be chosen. Scale the weights to a mean of 1, or use a number, "
-            "or alpha='loo' in fit.",
+            f"alpha='gcv' counts weights as rows, and {n} rows weigh {weight:.3g} together: too "
+            "strong a ridge may be chosen. Scale the weights to a mean of 1, or give alpha as a "
+            "number, or as 'loo' in fit.",
             stacklevel=5,
         )
 

@@ -67,7 +67,8 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     With ``basis="everything"``, ``fit_intercept=False`` and a number as ``alpha`` this is
     ``sklearn.kernel_ridge.KernelRidge``, but for rows that add next to nothing to the span of the
     others and are left out: a very weak ridge notices that. Weights count rows: for ``"gcv"`` the
-    number of rows is the sum of the weights; ``"loo"`` leaves out a row together with its weight.
+    number of rows is the sum of the weights (which should not be normalised to one, therefore);
+    ``"loo"`` leaves out a row together with its weight.
     ``fit`` passes over the rows twice (basis, then moments); ``partial_fit`` is strictly one pass.
 
     Examples
