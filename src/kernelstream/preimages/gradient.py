@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, namespace_of, row_norms_squared, take_rows, to_host
+from kernelstream.backends.arrays import (
+    Array,
+    like,
+    namespace_of,
+    row_norms_squared,
+    take_rows,
+    to_host,
+)
 from kernelstream.preimages.base import Preimage, Report, check_search, remaining
 from kernelstream.preimages.derivatives import (
     gradient_of_diagonal,
@@ -133,7 +140,7 @@ class Gradient(Preimage):
             moved = x - eta[:, None] * g * (x if self.non_negative else xp.ones_like(x))
             moved = xp.where(moved > 0, moved, 0 * moved) if self.non_negative else moved
             J_new = _objective(kernel, D, G, moved)
-            going = xp.asarray(active)
+            going = like(active, J)
             better = going & (J_new < J if self.step is None else xp.isfinite(J_new))
             change = xp.where(better[:, None], moved - x, 0 * x)
             way = row_norms_squared(moved - x)
