@@ -189,8 +189,8 @@ def test_arrays_stay_on_their_device(method, monkeypatch):
         is_there = getattr(x, "device", None) == device
         return to_host(x.to_device(array_api_strict.Device("CPU_DEVICE")) if is_there else x)
 
-    for name, module in sys.modules.items():
-        if name.startswith("kernelstream.") and hasattr(module, "to_host"):
+    for path, module in list(sys.modules.items()):
+        if path.startswith("kernelstream.") and hasattr(module, "to_host"):
             monkeypatch.setattr(module, "to_host", fetched)
     kernel = kernels.RBF(gamma=0.4)
     points, coefficients = near()

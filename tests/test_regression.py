@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from typing import Any
 
 import array_api_strict
@@ -26,6 +27,7 @@ from kernelstream import (
     kernels,
     load,
 )
+from kernelstream.backends.arrays import to_host
 from kernelstream.blocks import settled
 from kernelstream.least_squares import (
     STEPS_LEFT_OUT,
@@ -213,6 +215,36 @@ def test_explicit_features_sparse_rows_and_other_namespaces():
     found = fitted.predict(foreign)
     assert isinstance(found, type(foreign))
     np.testing.assert_allclose(np.asarray(found), dense, rtol=1e-8, atol=1e-10)
+
+
+def test_scores_of_rows_on_a_device(monkeypatch):
+    """Arrays of the standard's strictest library on a device that the host cannot read."""
+    device = array_api_strict.Device("device1")
+
+    def there(x):
+        return array_api_strict.asarray(x, device=device)
+
+    def fetched(x):
+        is_there = getattr(x, "device", None) == device
+        return to_host(x.to_device(array_api_strict.Device("CPU_DEVICE")) if is_there else x)
+
+    for path, module in list(sys.modules.items()):
+        if path.startswith("kernelstream.") and hasattr(module, "to_host"):
+            monkeypatch.setattr(module, "to_host", fetched)
+    X, Y = data(300)
+    labels = (X[:, 0] > 0).astype(int)
+    w = np.random.default_rng(1).uniform(0.2, 3.0, size=300)
+    for model, y in (
+        (StreamingKernelRidge(0.1, gamma=0.5, basis=20, random_state=0), Y),
+        (StreamingKernelRidge(0.1, gamma=0.5, basis=20, random_state=0), Y[:, 0]),
+        (StreamingKernelClassifier(0.1, gamma=0.5, basis=20, random_state=0), labels),
+    ):
+        expected = clone(model).fit(X, y)
+        found = clone(model).fit(there(X), there(y))
+        for weights in (None, w):
+            score = expected.score(X, y, sample_weight=weights)
+            assert found.score(there(X), there(y), weights) == pytest.approx(score, rel=1e-9)
+            assert found.score(there(X), y, sample_weight=weights) == pytest.approx(score, rel=1e-9)
 
 
 def test_single_precision_in_single_precision_out():

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from kernelstream import bases, trackers
-from kernelstream.backends.arrays import Array, cast, like, to_float64, to_host
+from kernelstream.backends.arrays import Array, cast, is_foreign, like, to_float64, to_host
 from kernelstream.blocks import advance, caught_up, learn_all, settled
 from kernelstream.estimator import StreamingKernelPCA
 from kernelstream.least_squares import (
@@ -248,6 +248,11 @@ class Regression:
             return self.prediction.of_coordinates(to_float64(Z))
         K = self.kernel.block(X, cast(span.points, X.dtype))
         return to_float64(K) @ self.over_points + self.prediction.intercept
+
+
+def on_host(values: Any) -> Any:
+    """Targets or weights as scikit-learn can read them: those of a device are fetched."""
+    return to_host(values) if is_foreign(values) else values
 
 
 def with_basis(model: Model, basis: bases.Basis) -> Model:
