@@ -27,9 +27,10 @@ def read(path: str | os.PathLike[str]) -> np.ndarray:
     Parameters
     ----------
     path : path-like
-        The file, in any format that Pillow reads. Images of 16 bits are rounded to 8, images that
-        say how they were held are turned upright, and transparency is left out. Files of floats
-        and of 32-bit integers do not say which number is white, and are refused.
+        The file, in any format that Pillow reads; of several images the first. Images of 16 bits
+        are rounded to 8, images that say how they were held are turned upright, and transparency is
+        left out. Files of floats and of 32-bit integers do not say which number is white, and are
+        refused.
 
     Examples
     --------
