@@ -247,6 +247,41 @@ def test_scores_of_rows_on_a_device(monkeypatch):
             assert found.score(there(X), y, sample_weight=weights) == pytest.approx(score, rel=1e-9)
 
 
+@pytest.mark.parametrize("basis", [60, "everything", bases.Fourier(200)])
+@pytest.mark.parametrize("learned_in", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("alpha", ["gcv", 1e-9])
+def test_large_coefficients_and_rows_of_single_precision(basis, learned_in, sparse, alpha):
+    # A wide kernel: coefficients of 1e7 to 1e10 with alternating signs, which kernel values of
+    # single precision would turn into noise far larger than the targets.
+    X, Y = data(400)
+    model = StreamingKernelRidge(alpha, gamma=0.01, basis=basis, random_state=0)
+    model.fit(X.astype(learned_in), Y)
+    single = X.astype(np.float32)
+    expected = model.predict(single.astype(float))
+    found = model.predict(scipy.sparse.csr_matrix(single) if sparse else single)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(Y).max())
+
+
+def test_small_coefficients_need_no_double_precision(monkeypatch):
+    X, Y = data(400)
+    model = StreamingKernelRidge(0.1, gamma=0.5, basis=20, random_state=0)
+    expected = clone(model).fit(X, Y).predict(X)
+    model.fit(X.astype(np.float32), Y)
+    seen: list[Any] = []
+    block = kernels.RBF.block
+
+    def watched(self: kernels.RBF, A: Any, B: Any) -> Any:
+        seen.append(A.dtype)
+        return block(self, A, B)
+
+    monkeypatch.setattr(kernels.RBF, "block", watched)
+    found = model.predict(X.astype(np.float32))
+    assert seen == [np.float32]
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(Y).max())
+
+
 def test_single_precision_in_single_precision_out():
     X, Y = data(500)
     model = StreamingKernelRidge(gamma=0.5, basis=30, random_state=0)

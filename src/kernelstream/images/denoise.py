@@ -263,7 +263,8 @@ class Denoiser(TransformerMixin, ImageModel):
             second_moments = np.linalg.eigvalsh(state.tracker.scatter)
             strength = self.alpha * float(second_moments[-1])
             prediction = Prediction.of(equations, strength)
-            regression = Regression(whole.parts.kernel, whole.parts.basis, state.basis, prediction)
+            kernel, basis, double = whole.parts.kernel, whole.parts.basis, whole.dtype == "float64"
+            regression = Regression(kernel, basis, state.basis, prediction, double)
             kept["solution"] = (self.alpha, (regression, standard))
         return kept["solution"][1]
 

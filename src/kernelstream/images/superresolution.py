@@ -262,7 +262,8 @@ class SuperResolver(ImageModel):
             equations = NormalEquations.of(state.moments, scatter, state.targets, center=False)
             strength = self.alpha * float(np.trace(scatter)) / len(scatter)
             prediction = Prediction.of(equations, strength)
-            found = Regression(whole.parts.kernel, whole.parts.basis, state.basis, prediction)
+            kernel, basis = whole.parts.kernel, whole.parts.basis
+            found = Regression(kernel, basis, state.basis, prediction, double=True)
             kept["solution"] = (self.alpha, found)
         return kept["solution"][1]
 

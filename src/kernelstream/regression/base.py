@@ -28,6 +28,8 @@ from kernelstream.model import Model, Rows
 from kernelstream.validation import NO_WEIGHT, checked_weights
 
 LIGHT = 0.1  # mean weight of a row below which weights are hardly meant as counts
+# Errors of a prediction that rounding may cause, as a share of the deviation of the targets.
+VISIBLE = 1e-4
 
 
 class OnePassRidge(StreamingKernelPCA):
@@ -224,6 +226,7 @@ class Regression:
     basis: bases.Basis
     basis_state: Any
     prediction: Prediction
+    double: bool  # whether kernel values of single precision are too rough for the coefficients
 
     @cached_property
     def over_points(self) -> Array:
@@ -240,8 +243,10 @@ class Regression:
         """Predictions of rows.
 
         The coefficients over the points of an ill-conditioned basis are large and alternate in
-        sign: their products with kernel values are summed in float64.
+        sign: their products with kernel values are summed in float64, and the values themselves are
+        in float64 where they have to be.
         """
+        X = to_float64(X) if self.double else X
         span = self.basis.span(self.basis_state)
         if span is None:
             Z = self.basis.coordinates(self.kernel, self.basis_state, X)
@@ -277,8 +282,27 @@ def solved(model: Model, alpha: float | None, center: bool) -> Regression:
     state = whole.state
     assert state is not None and state.targets is not None
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, center)
-    kernel, basis = whole.parts.kernel, whole.parts.basis
-    return Regression(kernel, basis, state.basis, Prediction.of(equations, alpha))
+    prediction = Prediction.of(equations, alpha)
+    found = Regression(whole.parts.kernel, whole.parts.basis, state.basis, prediction, double=True)
+    return replace(found, double=is_rough(found, equations))
+
+
+def is_rough(found: Regression, equations: NormalEquations) -> bool:
+    """Whether the rounding of kernel values in single precision shows in the predictions.
+
+    Rounding moves each value by about ``ε k``, and a prediction by ``ε k |c|`` for the coefficients
+    c over the points (or over explicit features, which are at most one).
+    """
+    span = found.basis.span(found.basis_state)
+    if span is None:
+        coefficients, largest = found.prediction.coefficients, 1.0
+    else:
+        coefficients = found.over_points
+        largest = float(np.max(to_host(found.kernel.diag(span.points)), initial=0.0))
+    length = np.sqrt(np.sum(to_host(coefficients) ** 2, axis=0))
+    moved = float(np.finfo(np.float32).eps) * largest * length
+    deviation = np.sqrt(to_host(equations.target_variance))
+    return bool(np.any(moved > VISIBLE * deviation))
 
 
 def warn_of_light_rows(model: Model) -> None:
