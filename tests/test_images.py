@@ -183,6 +183,13 @@ def test_denoiser_refuses_parameters_in_words(parameters, words):
         Denoiser(**parameters).fit(noisy_digits()[0])
 
 
+def test_a_wide_kernel_and_single_precision():
+    noisy = noisy_digits()[0].astype(np.float32)
+    model = Denoiser(0.09, basis=60, width=60.0, alpha=1e-12, random_state=0).fit(noisy)
+    expected = model.transform(noisy.astype(float))
+    np.testing.assert_allclose(model.transform(noisy), expected, atol=2e-3)
+
+
 def test_memory_of_the_denoiser_is_that_of_its_images():
     rows = np.random.default_rng(0).random((12_000, 12, 12)).astype(np.float32)
     model = Denoiser(0.1, basis=20, random_state=0)

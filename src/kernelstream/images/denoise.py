@@ -17,7 +17,7 @@ from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
 from kernelstream.least_squares import NormalEquations, Prediction
 from kernelstream.model import Model
-from kernelstream.regression.base import Regression
+from kernelstream.regression.base import Regression, is_rough
 from kernelstream.validation import checked_choice, summable
 from kernelstream.wiener import LinearMap, Wiener
 
@@ -263,8 +263,9 @@ class Denoiser(TransformerMixin, ImageModel):
             second_moments = np.linalg.eigvalsh(state.tracker.scatter)
             strength = self.alpha * float(second_moments[-1])
             prediction = Prediction.of(equations, strength)
-            kernel, basis, double = whole.parts.kernel, whole.parts.basis, whole.dtype == "float64"
-            regression = Regression(kernel, basis, state.basis, prediction, double)
+            kernel, basis = whole.parts.kernel, whole.parts.basis
+            regression = Regression(kernel, basis, state.basis, prediction, double=True)
+            regression = replace(regression, double=is_rough(regression, equations))
             kept["solution"] = (self.alpha, (regression, standard))
         return kept["solution"][1]
 
