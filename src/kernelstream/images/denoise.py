@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages
 from kernelstream.blocks import advance, learn_all, settled
@@ -48,7 +47,9 @@ class Denoiser(TransformerMixin, ImageModel):
         Whether noisy pixels were clipped to [0, 1]. The mean of a clipped pixel is not the clean
         one; that is undone, and results are in [0, 1].
     basis : int, str or Basis
-        The points of the features; an integer is a number of centroids.
+        The points of the features; an integer is a number of centroids, which stay where the first
+        images (in ``fit``: a sample of all) put them. ``"stein"`` learns streams with points that
+        stay only.
     method : "stein" or "project"
         See above.
     width : float or None
@@ -154,6 +155,7 @@ class Denoiser(TransformerMixin, ImageModel):
                 self._view_exists()
             rows, _ = as_rows(X, None if first else self.n_features_in_, self.clipped)
             model = self._new(rows) if first else self._model
+            self._require_points_that_stay(model.parts.basis)
             rows = summable(rows.astype(model.dtype, copy=False))
             self._model = advance(model, rows, None)
             self.n_features_in_ = rows.shape[1]
@@ -194,11 +196,21 @@ class Denoiser(TransformerMixin, ImageModel):
         return self._stream(kernel, basis, size, dtype, reduction=reduction, regress_inputs=True)
 
     def _points(self) -> bases.Basis:
-        """The basis; a number is centroids that stay, because the ridge is weak (see Centroids)."""
-        is_count = isinstance(self.basis, numbers.Integral) and not isinstance(self.basis, bool)
-        if is_count and self.method == "stein":
-            return bases.resolve(bases.Centroids(int(self.basis), follows=False))
-        return bases.resolve(self.basis)
+        """The basis; by number or name, centroids stay: the ridge is weak (see Centroids)."""
+        basis = bases.resolve(self.basis)
+        chosen_here = not isinstance(self.basis, bases.Basis)
+        if self.method == "stein" and chosen_here and isinstance(basis, bases.Centroids):
+            return bases.resolve(clone(basis).set_params(follows=False))
+        return basis
+
+    def _require_points_that_stay(self, basis: bases.Basis) -> None:
+        """Raise in words where a stream would carry Stein's moments into another basis."""
+        if self.method == "stein" and isinstance(basis, bases.Centroids) and basis.follows:
+            raise ValueError(
+                f"Denoiser(method='stein') cannot learn a stream with points that move, {basis}: "
+                "what was learned before a move would be lost. Give the number of points, or "
+                "bases.Centroids(m, follows=False), or use fit."
+            )
 
     # -- queries
 
