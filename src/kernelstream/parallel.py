@@ -103,7 +103,7 @@ def naming(chunk: str) -> Iterator[None]:
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             yield
-    except ValueError as problem:
+    except (TypeError, ValueError) as problem:  # a missing value of pandas is no number: TypeError
         raise ValueError(f"{chunk}: {problem}") from problem
 
 
