@@ -25,6 +25,7 @@ from kernelstream.least_squares import (
     strongest_of_the_best,
 )
 from kernelstream.model import Model, Rows
+from kernelstream.rounding import moved_in_float32
 from kernelstream.validation import NO_WEIGHT, checked_weights
 
 LIGHT = 0.1  # mean weight of a row below which weights are hardly meant as counts
@@ -292,21 +293,12 @@ def solved(model: Model, alpha: float | None, center: bool) -> Regression:
 
 
 def is_rough(found: Regression, equations: NormalEquations) -> bool:
-    """Whether the rounding of kernel values in single precision shows in the predictions.
-
-    Rounding moves each value by about ``ε k``, and a prediction by ``ε k |c|`` for the coefficients
-    c over the points (or over explicit features, which are at most one).
-    """
+    """Whether the rounding of kernel values in single precision shows in the predictions."""
     span = found.basis.span(found.basis_state)
-    if span is None:
-        coefficients, largest = found.prediction.coefficients, 1.0
-    else:
-        coefficients = found.over_points
-        largest = float(np.max(to_host(found.kernel.diag(span.points)), initial=0.0))
-    length = np.sqrt(np.sum(to_host(coefficients) ** 2, axis=0))
-    moved = float(np.finfo(np.float32).eps) * largest * length
-    deviation = np.sqrt(to_host(equations.target_variance))
-    return bool(np.any(moved > VISIBLE * deviation))
+    points = None if span is None else span.points
+    coefficients = found.prediction.coefficients if span is None else found.over_points
+    moved = moved_in_float32(found.kernel, points, coefficients)
+    return bool(np.any(moved > VISIBLE * np.sqrt(to_host(equations.target_variance))))
 
 
 def warn_of_light_rows(model: Model) -> None:
