@@ -197,6 +197,8 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     with memory_explained(size):
         for X, weights, targets in ahead(blocks, model.block, model.device):
             state = fold(model.parts, state, X, weights, frozen, targets)
+    if frozen:
+        return replace(model, state=state)
     return replace(model, state=replace(state, basis=model.parts.basis.detached(state.basis)))
 
 
