@@ -18,6 +18,8 @@ from kernelstream import load
 from kernelstream.cli.app import app
 from kernelstream.cli.failures import BUSY, CHANGED, INTERRUPTED, WRITE
 
+pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
+
 N_ROWS = 60_000
 FIT = ["--basis", "100", "--components", "5", "--standardize", "--checkpoint-every", "0s"]
 
@@ -143,9 +145,14 @@ def test_an_interrupted_fit_leaves_a_checkpoint(rows: Path) -> None:
     wait_for(checkpoint, process)
     busy = here(*fit, code=BUSY)
     assert "Another process is writing" in busy
-    time.sleep(0.5)  # the first file is learned by now
+    while load(checkpoint).n_samples_seen_ < 35_000:  # until the first file is learned
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == INTERRUPTED
     assert b"--resume goes on from" in b" ".join(err.split())
     assert not output.exists() and checkpoint.exists()

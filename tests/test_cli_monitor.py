@@ -20,6 +20,8 @@ from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.app import app
 from kernelstream.cli.failures import DATA, MODEL
 
+pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
+
 NAMES = ["flow", "heat", "load"]
 
 
@@ -123,7 +125,10 @@ def test_each_row_is_answered_at_once_and_the_end_saves(
         process.stdin.close()
     else:
         process.send_signal(end)
-    assert process.wait(30) == 0
+    try:
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
     process.stdin.close()
     process.stdout.close()  # type: ignore[union-attr]
     assert load(output).n_samples_seen_ == 3004
