@@ -176,6 +176,22 @@ def test_an_event_is_not_learned(fitted: KernelMonitor) -> None:
     assert name == "x1" and 4.5 < size < 7.5
 
 
+@pytest.mark.parametrize("smooth", [None, 0.2])
+@pytest.mark.parametrize("size", [30.0, 1e3, 1e12])
+@pytest.mark.parametrize("width", [100.0, 10.0])
+def test_a_single_wild_row_is_not_learned(smooth: float | None, size: float, width: float) -> None:
+    """One glitch is no event, but it must not become a part of normal operation either."""
+    monitor = small(memory=200, smooth=smooth, width=width, basis=60).fit(process(400))
+    X = process(800, seed=1)
+    X[100, 3] += size
+    records = monitor.update_many(X)
+    assert records[100].index > records[100].index_limit and not records[100].learned
+    assert monitor.drift_.largest_scale < 1.5
+    assert np.mean(records.column("alarm")[150:]) < 0.05
+    fault = process(50, seed=2) + np.array([0.0, 0.0, 0.0, 6.0])
+    assert np.mean(monitor.update_many(fault).column("alarm")[10:]) > 0.9
+
+
 def test_learning_every_row_would_absorb_it(fitted: KernelMonitor) -> None:
     """What the gate is for: the same fault, vouched for, is normal after a while."""
     monitor = copy.copy(fitted)

@@ -49,7 +49,8 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         Weight of the newest row in the moving average of the log index. The smoothed index then
         raises the alarm; with None the index itself does.
     adapt : "event" or "off"
-        ``"event"`` learns from the stream except during events; ``"off"`` never learns.
+        ``"event"`` learns from the stream, except during events and from single rows that are
+        farther out than any normal row; ``"off"`` never learns.
     memory : int
         Rows that normal operation is an average of, once it adapts.
     folds : int or "auto"

@@ -1,13 +1,14 @@
 """The stream: score first, then learn. Every state is a value, and a rejected row changes nothing.
 
 A row is standardised and lagged, filled where values are missing, scored by the model of before
-it, judged, and then, outside events, sent to the quarantine. Rows that have waited there are
-learned in blocks of a fixed size, so that the model changes at the same rows however the caller
-cuts the stream into calls.
+it, judged, and then, outside events and unless it is wild, sent to the quarantine. Rows that have
+waited there are learned in blocks of a fixed size, so that the model changes at the same rows
+however the caller cuts the stream into calls.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -140,6 +141,7 @@ def _piece(
     log_index = scores.log_index - state.excess
     missing = np.isnan(X)
     gaps = missing.any(axis=1)
+    far_away = math.log(state.normal.index.far_away) - state.excess
 
     watch, sensors = state.watch, state.sensors
     quarantine, suspects = deque(state.quarantine), deque(state.suspects, maxlen=plan.block)
@@ -157,7 +159,9 @@ def _piece(
             suspects.append(R[t])
             continue
         suspects.clear()
-        taken[t] = whole and (plan.adapts or trusted)
+        limit, base = verdict.limits[0], plan.rule.base[0]
+        wild = log_index[t] > state.limits.wild(limit, limit - base, far_away)
+        taken[t] = whole and (trusted or (plan.adapts and not wild))
         if taken[t] and trusted:
             pending.append(R[t])
         elif taken[t]:

@@ -21,6 +21,8 @@ from kernelstream.storage import stored
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
 EVENT_DEVIATIONS = 3.5  # the smoothed index at which an event begins, at least
+WILD_DEVIATIONS = 3.5  # the index from which a single row is not learned, at least …
+SATURATED = 0.5  # … and at most this share of the index far away, where all sizes look alike
 ENOUGH = 4.0  # a quantile needs this many over alpha scores, else a log-normal law is assumed
 MOST_BURDEN = 0.95  # of the rows may be spent on what is estimated
 THIRDS = 3  # folds of the smaller models from which the burden is found
@@ -86,6 +88,18 @@ class Limits:
         """
         worth = max(n_effective, self.burden / MOST_BURDEN)
         return math.log1p(-self.burden / self.learned) - math.log1p(-self.burden / worth)
+
+    def wild(self, limit: float, shift: float, far_away: float) -> float:
+        """The log index over which a row is not learned, though it be alone and thus no event.
+
+        One row of any size would else become the variance of its sensor. The threshold lies above
+        all rows of calibration, and below where the index saturates: ``far_away`` is its logarithm
+        there. It is never below ``limit``, that of the index with its ``shift``: a gate at every
+        alarm would let only small scores in.
+        """
+        index = self.index
+        highest = max(float(index.ordered[-1]), index.mean + WILD_DEVIATIONS * index.deviation)
+        return max(min(highest + max(shift, 0.0), far_away + math.log(SATURATED)), limit)
 
     @classmethod
     def of(cls, scores: Scores, smoothing: float) -> Limits:
