@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import json
@@ -21,11 +22,11 @@ from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, CommandError, leave_closed_pipe, reported
 from kernelstream.cli.judges import Judge, judge_for, monitor_class
 from kernelstream.cli.modelfile import history, locked
-from kernelstream.cli.parameters import column_list, seconds
+from kernelstream.cli.parameters import column_list, one_character, seconds
 from kernelstream.cli.run import Rejects
 from kernelstream.cli.terminal import Screen, facts_table, plain
 from kernelstream.sources import Source
-from kernelstream.sources.text import is_json_number
+from kernelstream.sources.text import is_json_number, told_delimiter
 
 MOST_BYTES = 2 << 30  # of rows that fit --monitor takes into memory
 
@@ -84,25 +85,23 @@ def monitor(
 
       nc -l 9000 | kernelstream monitor model.safetensors --learn --time-column t > judged.ndjson
     """
-    with reported(as_json):
+    with reported(as_json), contextlib.ExitStack() as stack:
+        every, separator = seconds(save_every) or 0.0, one_character(delimiter)
+        target = (model if output is None else output) if learn else None
+        if target is not None:  # before the model is read: another process may be saving it
+            stack.enter_context(locked(target))
         judge = judge_for(model, alpha, learn, top)
         rows = LiveRows(
             sys.stdin.buffer,
             judge,
             format.value,
-            delimiter or ",",
+            separator,
             header,
             time_column,
             column_list(keep) or [],
         )
-        if not learn:
-            with terminable():
-                follow(rows, judge, alarms_only, on_bad_rows, None, math.inf)
-            return
-        target = model if output is None else output
-        with locked(target), terminable():
-            every = seconds(save_every)
-            follow(rows, judge, alarms_only, on_bad_rows, target, every or math.inf)
+        with terminable():
+            follow(rows, judge, alarms_only, on_bad_rows, target, every)
 
 
 @contextlib.contextmanager
@@ -128,19 +127,16 @@ def follow(
     closed = False
     try:
         for number, found in enumerate(rows, 1):
-            if isinstance(found, str):
+            line = found if isinstance(found, str) else judged(judge, *found)
+            if isinstance(line, str):
                 if on_bad_rows is OnBad.error:
-                    raise CommandError(DATA, f"standard input, row {number}: {found}.")
-                line: dict[str, Any] = {"row": number, "error": found}
-            else:
-                x, stamp, kept = found
-                verdict = judge.judge(x, stamp)
-                if alarms_only and not verdict["alarm"]:
-                    continue
-                line = {"row": number, "time": stamp, **kept, **verdict}
-            sys.stdout.write(json.dumps(finite(line), default=plain) + "\n")
-            sys.stdout.flush()
-            if target is not None and time.monotonic() - saved > every:
+                    raise CommandError(DATA, f"standard input, row {number}: {line}")
+                line = {"error": line}
+            if not alarms_only or line.get("alarm", True):
+                answer = finite({"row": number, **line})
+                sys.stdout.write(json.dumps(answer, default=plain) + "\n")
+                sys.stdout.flush()
+            if target is not None and time.monotonic() - saved >= every:
                 judge.save(target)
                 saved = time.monotonic()
     except KeyboardInterrupt:
@@ -154,6 +150,18 @@ def follow(
         leave_closed_pipe()
 
 
+def judged(judge: Judge, x: np.ndarray, stamp: Any, kept: dict[str, Any]) -> dict[str, Any] | str:
+    """What is known about a row; the reason in words where the model refuses it.
+
+    A value that no kernel can take must not end the watch: the next row may be a good one.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return {"time": stamp, **kept, **judge.judge(x, stamp)}
+    except ValueError as problem:
+        return str(problem)
+
+
 class LiveRows:
     """Rows of a pipe, each as soon as its line is complete; a bad one is its reason in words."""
 
@@ -162,7 +170,7 @@ class LiveRows:
         stream: BinaryIO,
         judge: Judge,
         format: str,
-        delimiter: str,
+        delimiter: str | None,
         header: bool | None,
         time_column: str | None,
         keep: list[str],
@@ -176,8 +184,9 @@ class LiveRows:
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Any, dict[str, Any]] | str]:
         # readline returns as soon as a line is there: nothing waits for a buffer to be full
-        for line in iter(self.stream.readline, b""):
-            if not line.strip():
+        for place, line in enumerate(iter(self.stream.readline, b"")):
+            line = line if place else line.removeprefix(codecs.BOM_UTF8)
+            if not line.strip(b" \r\n"):
                 continue
             if self.format == "auto":
                 self.format = "ndjson" if line.lstrip()[:1] in (b"{", b"[") else "csv"
@@ -190,15 +199,17 @@ class LiveRows:
 
     def _cells(self, line: bytes) -> dict[str, Any] | str | None:
         """A line as named values; None for a header."""
-        text = line.decode("utf-8", errors="replace").strip()
+        text = line.decode("utf-8", errors="replace").strip(" \r\n")
         if self.format == "ndjson":
             try:
                 value = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return "not a JSON object"
             if isinstance(value, list):
                 return dict(zip(self._positions(len(value)), value, strict=True))
             return value if isinstance(value, dict) else "not a JSON object"
+        if self.delimiter is None:
+            self.delimiter = told_delimiter(text)
         cells = next(csv.reader([text], delimiter=self.delimiter))
         if self.columns is None:
             is_header = self.header
@@ -218,14 +229,14 @@ class LiveRows:
         return [f"x{i}" for i in range(n)]
 
     def _row(self, cells: dict[str, Any]) -> tuple[np.ndarray, Any, dict[str, Any]] | str:
-        if self.names is None:
-            others = {self.time_column, *self.keep}
-            chosen = [n for n in cells if n not in others][: self.judge.n_features]
-            if len(chosen) < self.judge.n_features:
-                return f"{len(chosen)} values, but the model wants {self.judge.n_features}"
-            names: list[str] | tuple[str, ...] = chosen
-        else:
-            names = self.names
+        names = self.names
+        if names is None:
+            names = tuple(n for n in cells if n not in {self.time_column, *self.keep})
+            if len(names) != self.judge.n_features:
+                return (
+                    f"{len(names)} values, but the model wants {self.judge.n_features}: name "
+                    "the others with --time-column or --keep"
+                )
         x = np.empty(len(names))
         for i, name in enumerate(names):
             if name not in cells:
@@ -236,16 +247,18 @@ class LiveRows:
             if math.isinf(value) or (math.isnan(value) and not self.judge.takes_missing):
                 return f"column {name!r}: the value is missing or infinite"
             x[i] = value
+        self.names = names  # of the first good row, where the model knows none
         kept = {name: cells.get(name) for name in self.keep}
         return x, cells.get(self.time_column) if self.time_column else None, kept
 
 
-def finite(line: dict[str, Any]) -> dict[str, Any]:
+def finite(value: Any) -> Any:
     """The same with null for what JSON cannot say: infinity, not a number."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in line.items()
-    }
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def number(value: Any) -> float | None:
@@ -253,7 +266,10 @@ def number(value: Any) -> float | None:
     if value is None:
         return math.nan
     if is_json_number(value):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            return math.inf
     if not isinstance(value, str):
         return None
     try:
