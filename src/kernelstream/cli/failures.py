@@ -14,6 +14,7 @@ from rich.console import Console
 
 from kernelstream.sources import SourceError
 
+USAGE = 2  # options that make no sense
 DATA = 3  # a bad row, a missing column, a file that cannot be read
 MODEL = 4  # the model file is none, is damaged, or is of another version
 WRITE = 5  # disk full, read-only folder

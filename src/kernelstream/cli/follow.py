@@ -21,11 +21,12 @@ import typer
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, CommandError, leave_closed_pipe, reported
 from kernelstream.cli.judges import Judge, judge_for, monitor_class
-from kernelstream.cli.modelfile import history, locked
+from kernelstream.cli.modelfile import history, locked, require_apart
 from kernelstream.cli.parameters import column_list, one_character, seconds
 from kernelstream.cli.run import Rejects
 from kernelstream.cli.terminal import Screen, facts_table, plain
 from kernelstream.sources import Source
+from kernelstream.sources.source import standard_input
 from kernelstream.sources.text import is_json_number, told_delimiter
 
 MOST_BYTES = 2 << 30  # of rows that fit --monitor takes into memory
@@ -92,7 +93,7 @@ def monitor(
             stack.enter_context(locked(target))
         judge = judge_for(model, alpha, learn, top)
         rows = LiveRows(
-            sys.stdin.buffer,
+            standard_input(),
             judge,
             format.value,
             separator,
@@ -210,7 +211,10 @@ class LiveRows:
             return value if isinstance(value, dict) else "not a JSON object"
         if self.delimiter is None:
             self.delimiter = told_delimiter(text)
-        cells = next(csv.reader([text], delimiter=self.delimiter))
+        try:
+            cells = next(csv.reader([text], delimiter=self.delimiter))
+        except csv.Error as problem:
+            return f"not a row of CSV: {problem}"
         if self.columns is None:
             is_header = self.header
             if is_header is None:
@@ -289,6 +293,7 @@ def fit_monitor(
     screen: Screen,
 ) -> None:
     """``fit --monitor``: learn normal operation from rows in the order of time."""
+    require_apart([output, rejects], [file.path for file in source.files])
     if not basis.isdigit():
         raise CommandError(2, f"--monitor takes a number of points as its basis; got {basis!r}.")
     began, blocks, bad, size = time.perf_counter(), [], 0, 0

@@ -14,7 +14,7 @@ from kernelstream.cli import options as opt
 from kernelstream.cli import parameters
 from kernelstream.cli.failures import CHANGED, CommandError, reported
 from kernelstream.cli.follow import fit_monitor, terminable
-from kernelstream.cli.modelfile import Stored, history, locked, read
+from kernelstream.cli.modelfile import Stored, history, locked, read, require_apart
 from kernelstream.cli.run import Run
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.sources import Source
@@ -220,6 +220,7 @@ def update(
                 "columns": list(source.names),
                 **{name: read_options[name] for name in ("weight_column", "limit", "on_bad_rows")},
             }
+            require_apart([rejects], [model])
             before = stored.origin.get("history", [])
             run = Run(stored, source, target, identity, 1, every, rejects, screen)
             if resume and prepare_resume(run):

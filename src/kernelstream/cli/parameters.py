@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.cli.failures import CommandError
+from kernelstream.cli.failures import USAGE, CommandError
 
-USAGE = 2
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 

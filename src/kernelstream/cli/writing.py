@@ -17,12 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from kernelstream.cli.failures import DATA, CommandError
+from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import require_writable
 from kernelstream.cli.terminal import plain
 from kernelstream.sources.files import FORMATS
 
-USAGE = 2
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _NPY_HEADER = 128  # bytes; the number of rows is written into it at the end
 
