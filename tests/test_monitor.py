@@ -32,7 +32,7 @@ def process(n: int, seed: int = 0, d: int = 4) -> np.ndarray:
 
 
 def small(**parameters: Any) -> KernelMonitor:
-    chosen: dict[str, Any] = dict(basis=20, width=10.0, ridge=0.01, whiten=True, random_state=0)
+    chosen: dict[str, Any] = dict(basis=20, width=30.0, ridge=0.01, whiten=True, random_state=0)
     return KernelMonitor(**{**chosen, **parameters})
 
 
@@ -115,6 +115,47 @@ def test_unfitted() -> None:
 def test_parameters_are_checked(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small(**parameters).fit(process(50))
+
+
+@pytest.mark.parametrize("seed", [-1, np.int64(-3), 2**32, 2**70])
+def test_a_seed_that_is_none_is_told(seed: Any) -> None:
+    for estimator in (KernelMonitor(random_state=seed), StreamingKernelPCA(random_state=seed)):
+        with pytest.raises(ValueError, match=rf"random_state must be .*got {int(seed)}"):
+            estimator.fit(process(50))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": 5}, "alpha must be a number between 0 and 0.5"),
+        ({"adapt": "of"}, "adapt must be one of"),
+        ({"memory": 3}, "memory must be at least 10"),
+        ({"quarantine": 2.5}, "quarantine must be an integer"),
+    ],
+)
+def test_parameters_that_change_along_the_stream_are_checked(
+    fitted: KernelMonitor, parameters: dict[str, Any], message: str
+) -> None:
+    monitor = copy.copy(fitted).set_params(**parameters)
+    before = monitor._state
+    for verb in (monitor.update_many, monitor.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            verb(process(5, seed=1))
+    assert monitor._state is before
+
+
+def test_limits_need_a_calibration_run_of_some_length() -> None:
+    """Of a row or two they would be no limits at all, and of none there is nothing to say."""
+    gaps = process(20, seed=1)
+    gaps[:, 1] = np.nan
+    for run in (process(1, seed=1), process(7, seed=1), gaps):
+        with pytest.raises(ValueError, match=r"calibration run .* at least 8"):
+            small().fit(process(100), calibration=run)
+    wild = process(20, seed=1)
+    wild[3, 1] = 1e300
+    with pytest.raises(ValueError, match=r"calibration run .*so large"):
+        small().fit(process(100), calibration=wild)
+    assert np.isfinite(small().fit(process(100), calibration=process(8, seed=1)).offset_)
 
 
 # --- the stream
@@ -244,6 +285,19 @@ def test_acknowledge_and_accept(fitted: KernelMonitor) -> None:
     assert monitor.drift_.largest_scale < 1.3
     assert np.mean(monitor.update_many(new_normal[60:]).column("alarm")) < 0.05
     assert monitor.drift_.centre[1] > 1.0  # against the frozen reference it stays visible
+
+
+def test_a_glitch_in_an_event_is_not_accepted_with_it(fitted: KernelMonitor) -> None:
+    shift = np.array([0.0, 6.0, 0.0, -3.0])
+    event = process(60, seed=2) + shift
+    event[50, 1] = 1e9
+    monitor = copy.copy(fitted)
+    monitor.update_many(event)
+    monitor.accept()
+    assert monitor.drift_.largest_scale < 1.3
+    assert np.mean(monitor.update_many(process(400, seed=3) + shift).column("alarm")) < 0.05
+    fault = process(60, seed=4) + shift + np.array([0.0, 6.0, 0.0, 0.0])
+    assert np.mean(monitor.update_many(fault).column("alarm")[10:]) > 0.9
 
 
 def test_interrupt_forgets_the_past_only() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 
 from kernelstream import storage
-from kernelstream.monitor.fitting import LEAST_ROWS, Options, fitted
+from kernelstream.monitor.fitting import LEAST_ROWS, Options, check_following, fitted
 from kernelstream.monitor.follow import MonitorState, Plan, accepted, follow
 from kernelstream.monitor.queries import MonitorQueries
 from kernelstream.monitor.records import Event, Record, Records
@@ -341,6 +341,7 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         return event
 
     def _plan(self, state: MonitorState) -> Plan:
+        check_following(self)
         adapts = self.adapt == "event"
         smoothed = self.smooth is not None
         rule = Rule.of(state.limits, float(self.alpha), smoothed, adapts, int(self.quarantine))

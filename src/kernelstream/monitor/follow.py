@@ -30,6 +30,7 @@ from kernelstream.storage import stored
 
 MOST_AT_ONCE = 256  # rows that are scored together
 KEPT_EVENTS = 100
+GLITCH = 10.0  # times the median distance: a row of an event that far out is none of its kind
 
 
 @stored
@@ -119,7 +120,9 @@ def complete_rows(state: MonitorState, Z: np.ndarray) -> tuple[np.ndarray, np.nd
         normal, d = state.normal, state.n_features
         covariance = normal.rows.covariance
         for t in gaps:
-            before = np.vstack([state.history, Z[:t]])[-max(state.lags, 1) :]
+            before = np.vstack([state.history, Z[max(t - state.lags, 0) : t]])[
+                -max(state.lags, 1) :
+            ]
             row = lagged(before, Z[t : t + 1], state.lags)[0]
             Z[t] = fill_missing(row, normal.rows.mean, covariance, normal.setting.floor)[:d]
     R = lagged(state.history, Z, state.lags)
@@ -296,11 +299,12 @@ def learned(state: MonitorState, plan: Plan) -> MonitorState:
 def accepted(state: MonitorState, plan: Plan) -> MonitorState:
     """Normal operation moves to the rows of the present event, and the event is over.
 
-    The centre moves at once; spread and correlations by as much as the rows weigh. The limits rise
-    as far as these rows need, and come down again by their own steps.
+    Glitches among them stay out. The centre moves at once; spread and correlations by as much as
+    the rows weigh. The limits rise as far as these rows need, and come down again by their own
+    steps.
     """
     assert state.present is not None
-    R = state.suspects
+    R = without_glitches(state.normal, state.suspects)
     normal = state.normal.recentred(R).adapted(R, plan.forgetting)
     log_index = normal.score(R, np.matmul).log_index
     log_index -= state.limits.excess(normal.rows.n_effective)
@@ -328,6 +332,13 @@ def accepted(state: MonitorState, plan: Plan) -> MonitorState:
         ],
         n_learned=rows,
     )
+
+
+def without_glitches(normal: Normal, R: np.ndarray) -> np.ndarray:
+    """Rows that are not many times as far from the middle of the rows as half of them are."""
+    U = (R - np.median(R, axis=0)) @ normal.scaling.whitener
+    squared = np.sum(U**2, axis=1)
+    return R[squared <= GLITCH**2 * np.median(squared)]
 
 
 def limits_of_terms(limits: Limits, alpha: float) -> dict[str, float]:
