@@ -48,20 +48,24 @@ class Reference:
         """The score that a normal row exceeds with probability ``alpha``, at most.
 
         With at least 4/α scores the conformal quantile, the ⌈(n+1)(1−α)⌉-th smallest; with fewer
-        the quantile of a normal law of the log scores.
+        the quantile of a normal law of the log scores, but never below the conformal one or, where
+        there is none, the largest score: the upper tail may be heavier than that law.
         """
         n = len(self.ordered)
+        conformal = float(self.ordered[min(math.ceil((n + 1) * (1.0 - alpha)), n) - 1])
         if n >= ENOUGH / alpha:
-            return float(self.ordered[math.ceil((n + 1) * (1.0 - alpha)) - 1])
-        return self.mean + self.deviation * float(ndtri(1.0 - alpha))
+            return conformal
+        return max(self.mean + self.deviation * float(ndtri(1.0 - alpha)), conformal)
 
     def p_value(self, score: float, alpha: float) -> float:
         """Share of normal rows at least as far out, by the rule that ``limit`` uses."""
         n = len(self.ordered)
+        above = n - int(np.searchsorted(self.ordered, score, side="left"))
+        conformal = (above + 1.0) / (n + 1.0)
         if n >= ENOUGH / alpha:
-            above = n - int(np.searchsorted(self.ordered, score, side="left"))
-            return (above + 1.0) / (n + 1.0)
-        return float(ndtr((self.mean - score) / self.deviation))
+            return conformal
+        assumed = float(ndtr((self.mean - score) / self.deviation))
+        return max(assumed, conformal) if above else assumed  # above all scores, the law alone
 
 
 @stored
