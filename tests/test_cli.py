@@ -179,6 +179,23 @@ def test_wrong_usage_is_told_before_anything_happens(
 BAD = "a,b,c\n" + "1,2,3\n4,5,6\n" * 300 + "7,,9\n8,x,10\n" + "2,1,0\n" * 10
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--alpha", "0.001"],
+        ["--lags", "2"],
+        ["--monitor", "--components", "5"],
+        ["--monitor", "--certify", "tight"],
+        ["--monitor", "--preimage", "ridge"],
+    ],
+    ids=" ".join,
+)
+def test_options_that_would_change_nothing_are_refused(data: Path, words: list[str]) -> None:
+    option = next(word for word in words if word.startswith("--") and word != "--monitor")
+    told = said(run("fit", "x.parquet", "-o", "m.safetensors", "--basis", "20", *words, code=2))
+    assert option in told and not Path("m.safetensors").exists()
+
+
 def test_a_bad_row_is_named_and_the_old_model_stays(data: Path) -> None:
     fitted()
     before = Path("m.safetensors").read_bytes()

@@ -171,6 +171,26 @@ def test_an_interrupted_fit_leaves_a_checkpoint(rows: Path) -> None:
     assert output.exists() and not checkpoint.exists()
 
 
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_query_that_is_ended_leaves_nothing(rows: Path, end: signal.Signals) -> None:
+    folder = rows.parent
+    model, output = folder / "m.safetensors", folder / "o.csv"
+    here("fit", rows / "a.npy", "-o", model, "--basis", "5", "--limit", "2000")
+    waiting = rows / "z.csv"
+    os.mkfifo(waiting)  # the query waits here until somebody writes
+    process = start("transform", model, rows / "a.npy", waiting, "-o", output)
+    while not list(folder.glob(".o.csv.*")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(end)
+    try:
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == INTERRUPTED
+    assert {path.name for path in folder.iterdir()} == {"data", "m.safetensors"}
+
+
 def test_a_model_that_does_not_fit_on_the_disk(rows: Path) -> None:
     """A limit on the size of files stands in for a full disk: the system refuses the write."""
     output = rows.parent / "m.safetensors"

@@ -174,6 +174,25 @@ def test_fit_monitor_makes_a_kernel_monitor(tmp_path: Path) -> None:
     assert any(line["learned"] for line in learned)
 
 
+@pytest.mark.parametrize("lags", [0, 2])
+def test_rows_around_a_bad_one_are_no_neighbours(tmp_path: Path, lags: int) -> None:
+    """Passed over, it is still a row of the process: what came before it is the past of none."""
+    X = normal(200, 0)
+    X[[0, 50, 51, 120, 199]] = np.nan
+    table = pd.DataFrame(X, columns=NAMES)
+    table.to_csv(tmp_path / "normal.csv", index=False, na_rep="nan")
+    path = tmp_path / "m.safetensors"
+    fit = ["fit", "--monitor", tmp_path / "normal.csv", "-o", path, "--basis", "20"]
+    done = CliRunner().invoke(
+        app, [*map(str, fit), "--lags", str(lags), "--on-bad-rows", "skip", "--json"]
+    )
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["bad_rows"]) == (195, 5)
+    by_hand = KernelMonitor(lags=lags, basis=20, random_state=0).fit(X)
+    assert KernelMonitor.load(path).offset_ == by_hand.offset_
+
+
 @pytest.fixture(scope="module")
 def watcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A KernelMonitor that knows no names."""

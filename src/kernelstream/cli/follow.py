@@ -25,7 +25,7 @@ from kernelstream.cli.modelfile import history, locked, require_apart
 from kernelstream.cli.parameters import column_list, one_character, seconds
 from kernelstream.cli.run import Rejects
 from kernelstream.cli.terminal import Screen, facts_table, plain
-from kernelstream.sources import Source
+from kernelstream.sources import Block, Source
 from kernelstream.sources.source import standard_input
 from kernelstream.sources.text import is_json_number, told_delimiter
 
@@ -282,6 +282,16 @@ def number(value: Any) -> float | None:
         return None
 
 
+def with_gaps(block: Block) -> np.ndarray:
+    """The rows of a block, with rows of missing values where bad ones were passed over.
+
+    A monitor joins each row to those before it: the neighbours of a bad row must not become each
+    other's.
+    """
+    X = np.vstack([block.X.astype(float), np.full((len(block.bad), block.X.shape[1]), np.nan)])
+    return X[np.argsort(np.concatenate([block.rows, [bad.row for bad in block.bad]]))]
+
+
 def fit_monitor(
     source: Source,
     output: Path,
@@ -300,7 +310,7 @@ def fit_monitor(
     listing = Rejects(rejects, 0)
     for block in source:
         listing.add(block.bad)
-        blocks.append(block.X.astype(float))
+        blocks.append(with_gaps(block))
         bad, size = bad + len(block.bad), size + blocks[-1].nbytes
         if size > MOST_BYTES:
             raise CommandError(
@@ -314,10 +324,11 @@ def fit_monitor(
     if source.named:
         made.feature_names_in_ = np.array(source.names, dtype=object)
     made.save(output)
-    facts = history([f.path for f in source.files], len(rows), bad)
+    n_good = len(rows) - bad
+    facts = history([f.path for f in source.files], n_good, bad)
     facts |= {"model": str(output), "seconds": time.perf_counter() - began}
     shown = [
-        ("rows of normal operation", f"{len(rows):,} in {facts['seconds']:.1f} s"),
+        ("rows of normal operation", f"{n_good:,} in {facts['seconds']:.1f} s"),
         ("share of alarms in normal rows", f"{alpha:g}"),
         ("monitor", str(output)),
     ]

@@ -14,6 +14,7 @@ import typer
 
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, CommandError, reported
+from kernelstream.cli.follow import terminable
 from kernelstream.cli.learn import for_model
 from kernelstream.cli.modelfile import Stored, read, require_apart
 from kernelstream.cli.run import Rejects
@@ -142,7 +143,7 @@ def apply(query: Query, prepare: Callable[[Stored], Callable[[np.ndarray], Colum
         require_apart([output, query.rejects], [query.model, *(file.path for file in source.files)])
         of_rows, bad = prepare(stored), 0
         listing = Rejects(query.rejects, 0)
-        with Writer(output, format) as writer, Watch(screen, source, "rows") as watch:
+        with terminable(), Writer(output, format) as writer, Watch(screen, source, "rows") as watch:
             for block in source:
                 bad += len(block.bad)
                 listing.add(block.bad)
