@@ -191,6 +191,22 @@ def test_a_query_that_is_ended_leaves_nothing(rows: Path, end: signal.Signals) -
     assert {path.name for path in folder.iterdir()} == {"data", "m.safetensors"}
 
 
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_reader_that_has_gone_is_no_error(rows: Path, more: list[str]) -> None:
+    """As in ``kernelstream info m.safetensors | head -1``."""
+    model = rows.parent / "m.safetensors"
+    here("fit", rows / "a.npy", "-o", model, "--basis", "5", "--limit", "2000")
+    end, beginning = os.pipe()
+    os.close(end)
+    process = subprocess.run(
+        [sys.executable, "-m", "kernelstream", "info", str(model), *more],
+        stdout=beginning,
+        stderr=subprocess.PIPE,
+    )
+    os.close(beginning)
+    assert (process.returncode, process.stderr) == (0, b"")
+
+
 def test_a_model_that_does_not_fit_on_the_disk(rows: Path) -> None:
     """A limit on the size of files stands in for a full disk: the system refuses the write."""
     output = rows.parent / "m.safetensors"
