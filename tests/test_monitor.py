@@ -471,6 +471,30 @@ def test_the_conditional_mean_is_the_most_normal_value() -> None:
     assert filled > monitor.score_samples(others).max() - 0.3
 
 
+def ring(n: int, seed: int) -> np.ndarray:
+    """Four sensors near a ring; of the second the others know only up to its sign."""
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 2 * np.pi, size=n)
+    X = np.column_stack([np.cos(t), np.sin(t), np.cos(2 * t), np.cos(t)])
+    return X + 0.1 * rng.normal(size=X.shape)
+
+
+@pytest.mark.parametrize("lags", [0, 1])
+@pytest.mark.parametrize("gone", [[1], [2], [1, 2], [0, 1, 2, 3]], ids=str)
+def test_a_gap_raises_no_alarm_where_normal_rows_are_curved(lags: int, gone: list[int]) -> None:
+    """There the mean of a missing value, given the others, lies where normal rows never are."""
+    monitor = small(basis=60, width=3.0, lags=lags).fit(ring(600, 0))
+    X = ring(300, 1)
+    X[100:, gone] = np.nan
+    records = copy.copy(monitor).update_many(X)
+    assert np.mean(records.column("alarm")[100:]) < 0.05
+    assert_same(records, Records([monitor.update(x) for x in X]))
+    if len(gone) < 4:
+        X[200:, 3] += 1.5
+        broken = small(basis=60, width=3.0, lags=lags).fit(ring(600, 0)).update_many(X)
+        assert np.mean(broken.column("alarm")[210:]) > 0.9
+
+
 def test_a_gap_does_not_hide_a_fault_elsewhere(fitted: KernelMonitor) -> None:
     X = process(30, seed=1)
     X[:, 3] = np.nan

@@ -22,6 +22,7 @@ from kernelstream.monitor.drift import Drift, measured
 from kernelstream.monitor.index import TINIEST, Scores
 from kernelstream.monitor.limits import Limits, smooth
 from kernelstream.monitor.normal import Normal
+from kernelstream.monitor.products import row_dots
 from kernelstream.monitor.records import Event, Record, Records, storable_time
 from kernelstream.monitor.scaling import lagged
 from kernelstream.monitor.sensors import Sensors, fill_missing
@@ -30,6 +31,7 @@ from kernelstream.storage import stored
 
 MOST_AT_ONCE = 256  # rows that are scored together
 KEPT_EVENTS = 100
+NEAR_POINTS = 16  # of the model, that may lend a row what it misses
 GLITCH = 10.0  # times the median distance: a row of an event that far out is none of its kind
 
 
@@ -118,16 +120,35 @@ def complete_rows(state: MonitorState, Z: np.ndarray) -> tuple[np.ndarray, np.nd
     if len(gaps):
         Z = Z.copy()
         normal, d = state.normal, state.n_features
-        covariance = normal.rows.covariance
+        covariance, points = normal.rows.covariance, normal.points
         for t in gaps:
             before = np.vstack([state.history, Z[max(t - state.lags, 0) : t]])[
                 -max(state.lags, 1) :
             ]
             row = lagged(before, Z[t : t + 1], state.lags)[0]
-            Z[t] = fill_missing(row, normal.rows.mean, covariance, normal.setting.floor)[:d]
+            filled = fill_missing(row, normal.rows.mean, covariance, normal.setting.floor)
+            Z[t] = most_normal(normal, points, row, filled)[:d]
     R = lagged(state.history, Z, state.lags)
     history = np.vstack([state.history, Z])[-state.lags :] if state.lags else state.history
     return R, history
+
+
+def most_normal(
+    normal: Normal, points: np.ndarray, row: np.ndarray, filled: np.ndarray
+) -> np.ndarray:
+    """A row with gaps as normal as its present values allow: by the least index.
+
+    The gaps hold their mean given the present values, as ``filled`` has them, or what a point of
+    the model has there that is near in the present values: where normal rows are curved, the mean
+    of a value lies between them, where no row ever is.
+    """
+    missing = np.isnan(row)
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = ((points - row) / normal.scaling.deviation)[:, ~missing]
+        nearest = np.argsort(row_dots(apart, apart), kind="stable")[:NEAR_POINTS]
+        candidates = np.repeat(filled[None, :], 1 + len(nearest), axis=0)
+        candidates[1:, missing] = points[nearest][:, missing]
+        return candidates[np.argmin(normal.score(candidates).index)]
 
 
 def _piece(

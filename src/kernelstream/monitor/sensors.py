@@ -17,7 +17,7 @@ def fill_missing(row: np.ndarray, mean: np.ndarray, covariance: np.ndarray, floo
     """A lagged row with its missing values at their conditional mean given the present ones.
 
     ``μ_m + C_mp (C_pp + floor·diag)⁻¹ (r_p − μ_p)``: what a normal row with these present values
-    would have had. The row is then as normal as its present values allow.
+    would have had, if normal rows filled an ellipsoid (follow.py: ``most_normal``).
 
     Examples
     --------
