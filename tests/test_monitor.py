@@ -512,6 +512,19 @@ def test_fit_leaves_out_rows_with_gaps() -> None:
         small().fit(np.where(np.arange(4) == 1, np.nan, X))
 
 
+@pytest.mark.parametrize("size", [1e3, -1e12, 1e200])
+def test_glitches_in_normal_operation_are_reported(size: float) -> None:
+    """Two rows of 600 in other units than the rest: faults of that sensor would stay unseen."""
+    X = pd.DataFrame(process(600), columns=list("abcd"))
+    X.iloc[[100, 400], 1] = size
+    with pytest.warns(UserWarning, match=r"of b comes from 2 of 600 rows"):
+        KernelMonitor(basis=20, random_state=0).fit(X)
+    # neither heavy tails, nor what moves rarely, nor what does not move are glitches
+    rng = np.random.default_rng(0)
+    rare = rng.random(600) < 0.008
+    small().fit(np.column_stack([process(600), rng.standard_t(3, size=600), rare, np.ones(600)]))
+
+
 def test_dead_sensors_are_reported(fitted: KernelMonitor) -> None:
     X = process(80, seed=1)
     X[30:, 2] = X[30, 2]

@@ -12,7 +12,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 
 from kernelstream import storage
-from kernelstream.monitor.fitting import LEAST_ROWS, Options, check_following, fitted
+from kernelstream.monitor.fitting import (
+    LEAST_ROWS,
+    Options,
+    check_following,
+    fitted,
+    warn_of_glitches,
+)
 from kernelstream.monitor.follow import MonitorState, Plan, accepted, follow
 from kernelstream.monitor.queries import MonitorQueries
 from kernelstream.monitor.records import Event, Record, Records
@@ -160,6 +166,7 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         try:
             X = self._validated(X, reset=True, least=LEAST_ROWS)
             run = None if calibration is None else self._validated(calibration, reset=False)
+            warn_of_glitches(X, self._names())
             with np.errstate(over="ignore", under="ignore"):
                 self._state = fitted(X, run, options)
         except BaseException:

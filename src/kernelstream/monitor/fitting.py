@@ -20,7 +20,7 @@ from kernelstream.monitor.limits import Limits, calibrated, n_folds
 from kernelstream.monitor.normal import Normal, Setting, learn_normal
 from kernelstream.monitor.scaling import lagged
 from kernelstream.monitor.selection import RIDGES, WIDTHS, choose, saturates
-from kernelstream.monitor.sensors import Sensors
+from kernelstream.monitor.sensors import Sensors, glitches
 from kernelstream.monitor.watch import Watch
 from kernelstream.validation import checked_choice, checked_seed, summable
 
@@ -141,6 +141,20 @@ def fitted(X: np.ndarray, run: np.ndarray | None, options: Options) -> MonitorSt
         present=None,
         events=(),
     )
+
+
+def warn_of_glitches(X: np.ndarray, names: tuple[str, ...]) -> None:
+    """Say which sensors have a spread that is made by a handful of rows."""
+    whole = X[~np.isnan(X).any(axis=1)]
+    for name, column in zip(names, whole.T, strict=True):
+        few = glitches(column) if len(column) else 0
+        if few:
+            warnings.warn(
+                f"Nine tenths of the deviation of {name} comes from {few} of {len(X)} rows: if "
+                "these are glitches, faults of this sensor will stay unseen. Leave the rows out, "
+                "or set the values to NaN.",
+                stacklevel=3,
+            )
 
 
 def calibration_rows(Z: np.ndarray, lags: int) -> np.ndarray:
