@@ -445,6 +445,11 @@ def test_files_that_are_no_models(data: Path) -> None:
     assert "Cannot load" in said(run("info", "cut.safetensors", code=MODEL))
 
 
+def test_a_folder_is_no_model(data: Path) -> None:
+    for words in (["info", "."], ["monitor", "."], ["score", ".", "x.parquet"]):
+        assert "Cannot read the model" in said(run(*words, code=MODEL))
+
+
 def test_models_that_are_no_kernel_pca(data: Path, X: np.ndarray) -> None:
     StreamingKernelRidge(basis=20, random_state=0).fit(X, X[:, 0]).save("r.safetensors")
     assert outcome("info", "r.safetensors")["kind"] == "StreamingKernelRidge"

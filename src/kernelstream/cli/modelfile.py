@@ -63,6 +63,10 @@ def read(path: Path, any_kind: bool = False) -> Stored:
         estimator = from_content(content, path)
     except ValueError as problem:
         raise CommandError(MODEL, str(problem)) from problem
+    except OSError as problem:
+        raise CommandError(
+            MODEL, f"Cannot read the model {path}: {problem.strerror or problem}."
+        ) from problem
     # Regressions are built on kernel PCA, but learn nothing without targets.
     needs_targets = is_regressor(estimator) or is_classifier(estimator)
     if not any_kind and (needs_targets or not isinstance(estimator, StreamingKernelPCA)):
@@ -91,6 +95,10 @@ def kind_of(path: Path) -> str:
         return str(storage.load(path).get("estimator"))
     except ValueError as problem:
         raise CommandError(MODEL, str(problem)) from problem
+    except OSError as problem:
+        raise CommandError(
+            MODEL, f"Cannot read the model {path}: {problem.strerror or problem}."
+        ) from problem
 
 
 def history(sources: list[str], rows: int, bad: int, **more: Any) -> dict[str, Any]:
