@@ -50,7 +50,9 @@ def assert_same(one: Records, two: Records) -> None:
 # --- scikit-learn
 
 
-@parametrize_with_checks([KernelMonitor(basis=20, random_state=0)])
+# The checks want outliers among the 300 rows that were learned: of 1 % in rows that were not, none
+# may be left there.
+@parametrize_with_checks([KernelMonitor(0.05, basis=20, random_state=0)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 
