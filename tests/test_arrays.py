@@ -207,6 +207,18 @@ def test_streams_are_cut_anywhere(namespace: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)
+def test_a_stream_may_begin_with_a_single_row(namespace: str) -> None:
+    X = on(namespace, rows(40))
+    stream = model(gamma=2.0, batch_size=16)
+    for i in range(40):
+        stream.learn_one(X[i, :])
+    scores = stream.transform(X)
+    same_kind(scores, X)
+    whole = model(gamma=2.0, batch_size=16).partial_fit(X)
+    np.testing.assert_array_equal(to_host(scores), to_host(whole.transform(X)))
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
 def test_rows_are_copied(namespace: str) -> None:
     X = on(namespace, rows(60))
     stream = model(gamma=2.0).partial_fit(X)

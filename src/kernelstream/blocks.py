@@ -124,7 +124,16 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
         hidden = hidden_variance(parts, model.scaled(known.X))
         if hidden is not None:
             raise ValueError(hidden)
-    return replace(model, parts=parts, state=begin(parts, model.prepared(first.X), first.weights))
+    return begun(replace(model, parts=parts), first)
+
+
+def begun(model: Model, first: Rows) -> Model:
+    """The model whose basis has looked at the first rows, in the units of the kernel.
+
+    Points that were given are in those of the data, as the rows are.
+    """
+    parts = replace(model.parts, basis=model.parts.basis.in_units(model.scaled, model.n_features))
+    return replace(model, state=begin(parts, model.prepared(first.X), first.weights))
 
 
 def require_visible(X: Array) -> None:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from kernelstream.backends.arrays import (
     Array,
     all_finite,
+    as_csr,
     as_dense,
     cast,
     is_foreign,
@@ -58,6 +59,7 @@ class Intake(OnStream):
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=check_finite,
             )
+            X = as_csr(X) if is_sparse(X) else X
         return X if reset else self._of_our_kind(X)
 
     def _of_our_kind(self, X: Array) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, cast, like, namespace_of, product
+from kernelstream.backends.arrays import Array, cast, like, namespace_of, product, to_host
 from kernelstream.backends.draws import generator
 from kernelstream.bases.base import Basis, Clock, Projection, finite
 from kernelstream.kernels import Kernel
@@ -87,10 +87,11 @@ class Fourier(Basis):
         self, kernel: Kernel, a: FourierState, b: FourierState, seed: int
     ) -> tuple[FourierState, Array | None, Array | None]:
         """Take the frequencies as they are; they have to be the same."""
-        xp = namespace_of(a.frequencies)
-        if not bool(xp.all(a.frequencies == b.frequencies)):
+        ours, theirs = to_host(a.frequencies), to_host(b.frequencies)
+        if not np.array_equal(ours, theirs):
             raise ValueError(
-                "Models with different random features cannot be merged: use the same random_state."
+                "Models with different random features cannot be merged: use the same random_state "
+                "and n_features."
             )
         return a, None, None
 

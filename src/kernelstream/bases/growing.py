@@ -149,10 +149,10 @@ class Growing(Basis):
         """Offer the points of one model to the other, by the same criterion as rows."""
         if same_points(a.span, b.span):
             return a, None, None
-        joint, carry = self._offered(kernel, a, b.span.points, seed)
+        joint, carry = self.offered(kernel, a, b.span.points, seed)
         return joint, carry, transition(kernel, b.span, joint.span)
 
-    def _offered(
+    def offered(
         self, kernel: Kernel, state: GrowingState, points: Array, seed: int
     ) -> tuple[GrowingState, Array]:
         """The state that has seen some points, and the matrix that carries old coordinates there.

@@ -234,7 +234,8 @@ def median_distance(X: Array, weights: np.ndarray, metric: str = "euclidean") ->
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     """What ``np.median`` gives when every value is repeated as often as its weight says."""
     order = np.argsort(values)
-    cumulated = np.cumsum(weights[order])
+    # where a product of two tiny weights is no number any more, all of them count alike
+    cumulated = np.cumsum(weights[order] if weights.any() else np.ones(len(values)))
     half = cumulated[-1] / 2
     lower = values[order[np.searchsorted(cumulated, half, side="left")]]
     upper = values[order[np.searchsorted(cumulated, half, side="right")]]

@@ -10,7 +10,6 @@ import numpy as np
 
 from kernelstream import bases, dual, schedules, trackers
 from kernelstream.backends.arrays import as_dense, is_sparse, namespace_of
-from kernelstream.bases import Clock
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.checks import check_count
 from kernelstream.ledger import Ledger
@@ -265,12 +264,11 @@ def growing(model: Model) -> Model:
     """The same model over ``bases.Everything``: all training rows become points, w stays."""
     assert model.state is not None
     basis, kernel, span = bases.Everything(), model.parts.kernel, model.state.basis.span
-    points, clock = as_dense(span.points), Clock(model.parts.seed, 0)
-    grown = basis.begin(kernel, points, None, model.parts.seed)
+    points, seed = as_dense(span.points), model.parts.seed
+    grown = basis.begin(kernel, points, None, seed)
     for start in range(0, points.shape[0], model.batch_size):
-        grown, _ = basis.project(
-            kernel, grown, points[start : start + model.batch_size, :], None, clock
-        )
+        rows = points[start : start + model.batch_size, :]
+        grown, _ = basis.offered(kernel, grown, rows, seed)
     # w = Σ_k f_k φ(x_k) has the coordinates Zᵀ f, Z those of the rows in the new basis.
     Z = basis.coordinates(kernel, grown, points)
     T = namespace_of(Z).matrix_transpose(Z) @ span.factor
