@@ -375,6 +375,66 @@ def test_the_reservoir_follows_the_weights():
     assert abs(heavy - 2250) < 4 * 24
 
 
+def weighted_sample(size, n, seed, weights):
+    """The rows drawn and the weight that each stands for, of all the weight."""
+    held = Reservoir(size)
+    X = np.arange(n, dtype=float)[:, None]
+    for a, b in itertools.pairwise([0, n // 3, n]):
+        held = held.offer(X[a:b], X[a:b], weights[a:b], Clock(seed, a))
+    stands_for = held.stands_for()
+    assert stands_for is not None
+    assert stands_for.mean() == pytest.approx(1.0)
+    return held.sample()[0][:, 0].astype(int), stands_for / len(held) * weights.sum()
+
+
+def test_heavy_rows_of_the_reservoir_stand_for_their_weight():
+    """Drawn once, a row of a million once counted like any other."""
+    weights = np.ones(400)
+    weights[[7, 300]] = 1e6, 50.0
+    totals = np.zeros(400)
+    for seed in range(300):
+        rows, stand_for = weighted_sample(40, 400, seed, weights)
+        totals[rows] += stand_for / 300
+    assert totals[7] == pytest.approx(1e6, rel=1e-3)
+    assert totals[300] == pytest.approx(50.0, rel=0.1)
+    light = np.delete(totals, [7, 300])
+    assert light.mean() == pytest.approx(1.0, rel=0.02)
+    # a reservoir with room for all rows has their weights exactly
+    rows, stand_for = weighted_sample(500, 400, 0, weights)
+    np.testing.assert_allclose(stand_for, weights[rows], rtol=1e-9)
+
+
+def test_merged_reservoirs_stand_for_all_rows():
+    weights = np.random.default_rng(0).gamma(0.3, size=600) + 0.01
+    X = np.arange(600.0)[:, None]
+    totals = np.zeros(600)
+    for seed in range(400):
+        ours, theirs = (
+            Reservoir(30).offer(X[part], X[part], weights[part], Clock(seed + offset, 0))
+            for part, offset in ((slice(0, 200), 0), (slice(200, 600), 10_000))
+        )
+        both = ours.merge(theirs)
+        stands_for = both.stands_for()
+        assert stands_for is not None
+        rows = both.sample()[0][:, 0].astype(int)
+        totals[rows] += stands_for / 30 * weights.sum() / 400
+    for part in (slice(0, 200), slice(200, 600)):
+        assert totals[part].sum() == pytest.approx(weights[part].sum(), rel=0.03)
+
+
+@pytest.mark.parametrize(("ratio", "count"), [(20.0, 900), (1e4, 3), (1e6, 1)])
+def test_weights_of_any_ratio_give_the_variances_of_the_weighted_rows(ratio: float, count: int):
+    """Points that moved are corrected by a sample, which has to know what its rows weigh."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2000, 3))
+    weights = np.ones(2000)
+    weights[rng.choice(2000, count, replace=False) if count < 10 else X[:, 0] > 0.5] = ratio
+    model = StreamingKernelPCA(4, gamma=0.2, basis=40, random_state=0, batch_size=256)
+    model.partial_fit(X, sample_weight=weights)
+    exact, _ = naive.kernel_pca(kernels.RBF(gamma=0.2)(X), 4, weights)
+    np.testing.assert_allclose(model.eigenvalues_, exact, rtol=0.01)
+
+
 def test_the_reservoir_forgets():
     """With β = 0.99 a row that is 100 rows older is drawn e^-1 times as often."""
     beta = 0.99
@@ -442,9 +502,26 @@ def test_fourier_features_approximate_the_kernel(kernel):
         assert np.mean(squares) < 2 * 2 / n
 
 
-def test_fourier_needs_a_kernel_with_a_spectrum():
+@pytest.mark.parametrize("kernel", ["linear", "poly", kernels.RBF() + kernels.Linear()])
+def test_fourier_needs_a_kernel_with_a_spectrum(kernel: Any):
+    """Told at once, and not when enough rows have come to decide the kernel's numbers."""
     with pytest.raises(ValueError, match="shift-invariant"):
-        StreamingKernelPCA(2, kernel="linear", basis="fourier").partial_fit(np.ones((5, 2)))
+        StreamingKernelPCA(2, kernel=kernel, basis="fourier").partial_fit(np.ones((5, 2)))
+
+
+@pytest.mark.parametrize(
+    "basis",
+    [bases.Everything(), bases.Distance(), bases.Coherence(), bases.ReducedSet(20)],
+    ids=str,
+)
+def test_growing_bases_take_sparse_rows_with_the_laplacian_kernel(basis: bases.Basis):
+    """scikit-learn's distances refuse a basis that has no points yet."""
+    X = np.round(np.random.default_rng(0).normal(size=(60, 4)))
+    dense, sparse = (
+        StreamingKernelPCA(3, kernel="laplacian", gamma=0.3, basis=basis).partial_fit(rows)
+        for rows in (X, scipy.sparse.csr_array(X))
+    )
+    np.testing.assert_allclose(dense.transform(X), sparse.transform(X), atol=1e-10)
 
 
 # --- centroids that stay

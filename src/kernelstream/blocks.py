@@ -132,7 +132,7 @@ def begun(model: Model, first: Rows) -> Model:
 
     Points that were given are in those of the data, as the rows are.
     """
-    parts = replace(model.parts, basis=model.parts.basis.in_units(model.scaled, model.n_features))
+    parts = replace(model.parts, basis=model.parts.basis.in_units(model.scaled))
     return replace(model, state=begin(parts, model.prepared(first.X), first.weights))
 
 

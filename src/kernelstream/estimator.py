@@ -423,6 +423,7 @@ class StreamingKernelPCA(
         method = preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)
         tracker.suits(basis, n_components)
+        basis.suits(kernel, int(X.shape[1]))
         if not isinstance(self.center, bool | np.bool_):
             raise ValueError(f"center must be True or False; got {self.center!r}.")
         checked_choice("scale", self.scale, (None, "standard"))

@@ -154,7 +154,7 @@ class OnDictionaries:
         for i, name in enumerate(features):
             value = x.get(name)
             found += name in x
-            if value is None or (isinstance(value, float) and math.isnan(value)):
+            if _is_missing(value):
                 if self.missing is None:
                     raise ValueError(
                         f"The row has no value for the feature {name!r}. Put an imputer before "
@@ -339,6 +339,13 @@ def _check_model(model: Any) -> None:
             "model must be a StreamingKernelPCA or an estimator of a paper, got "
             f"{type(model).__name__}."
         )
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN of any type, or what pandas has in their place."""
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ == "NAType"
 
 
 def _is_number(value: Any) -> bool:

@@ -782,6 +782,7 @@ WRONG: dict[str, list[Case]] = {
         ({"basis": any_bases.Landmarks(np.full((2, 4), 1j))}, "Landmarks: points.*real"),
         ({"basis": any_bases.Landmarks(np.full((2, 4), "a"))}, "Landmarks: points.*numbers"),
         ({"basis": any_bases.Landmarks(np.zeros((2, 3))), "gamma": 1.0}, "3 features.*4"),
+        ({"basis": any_bases.Landmarks(np.zeros((2, 3)))}, "3 features.*4"),
         ({"basis": any_bases.Distance(nu=0)}, "Distance: nu.*above 0.*0"),
         ({"basis": any_bases.Distance(nu=-0.1)}, "Distance: nu.*-0.1"),
         ({"basis": any_bases.Distance(nu="small")}, "Distance: nu.*'small'"),

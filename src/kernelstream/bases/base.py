@@ -146,7 +146,10 @@ class Basis(Part):
         """Number of points, or a guess at it: for the choice of the block size."""
         return 1024
 
-    def in_units(self, scaled: Callable[[Array], Array], n_features: int) -> Self:
+    def suits(self, kernel: Kernel, n_features: int) -> None:
+        """Raise ``ValueError`` in one sentence when kernel or width of the rows do not fit."""
+
+    def in_units(self, scaled: Callable[[Array], Array]) -> Self:
         """The basis with points that were given in the units of the data in those of the kernel."""
         return self
 

@@ -60,15 +60,18 @@ class Fourier(Basis):
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 2 or n % 2:
             raise ValueError(f"Fourier: n_features must be an even integer, got {n!r}.")
 
-    def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int
-    ) -> FourierState:
-        """Draw the frequencies."""
+    def suits(self, kernel: Kernel, n_features: int) -> None:
+        """The kernel needs a spectrum that can be drawn from."""
         if not hasattr(kernel, "sample_frequencies"):
             raise ValueError(
                 f"Fourier features need a shift-invariant kernel with a known spectrum (RBF, "
                 f"Laplacian, Exponential, Matern), got {kernel}. Use bases.Centroids instead."
             )
+
+    def begin(
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int
+    ) -> FourierState:
+        """Draw the frequencies."""
         rng = generator(seed, "frequencies")
         omega = kernel.sample_frequencies(rng, self.n_features // 2, X.shape[1])
         return FourierState(like(omega, X, X.dtype))

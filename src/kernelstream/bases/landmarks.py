@@ -94,17 +94,21 @@ class Landmarks(Basis):
             return max(10 * int(self.points), 500)
         return 1
 
-    def in_units(self, scaled: Callable[[Array], Array], n_features: int) -> Landmarks:
+    def suits(self, kernel: Kernel, n_features: int) -> None:
+        """Points that are given have as many features as the rows."""
+        width = (
+            n_features if isinstance(self.points, numbers.Integral) else np.shape(self.points)[1]
+        )
+        if width != n_features:
+            raise ValueError(
+                f"Landmarks: the points have {width} features, the rows have {n_features}."
+            )
+
+    def in_units(self, scaled: Callable[[Array], Array]) -> Landmarks:
         """Standardise given points as the rows are."""
         if isinstance(self.points, numbers.Integral):
             return self
-        points = to_host(self.points)
-        if points.shape[1] != n_features:
-            raise ValueError(
-                f"Landmarks: the points have {points.shape[1]} features, "
-                f"the rows have {n_features}."
-            )
-        return Landmarks(scaled(points.astype(np.float64)))
+        return Landmarks(scaled(to_host(self.points).astype(np.float64)))
 
     def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> FixedState:
         """Take the given points, or sample rows in proportion to their weights."""

@@ -187,6 +187,8 @@ def _measured(Y: Array) -> tuple[Array, float, float]:
 def manhattan_distances(X: Array, Y: Array) -> Array:
     """``Σ_k |x_ik − y_jk|``, by whatever does that best for the kind of X."""
     if is_sparse(X):
+        if Y.shape[0] == 0:  # a basis without points yet, which scikit-learn refuses
+            return np.zeros((X.shape[0], 0), X.dtype)
         # Imported here: it would double the time that importing this package adds.
         from sklearn.metrics.pairwise import manhattan_distances as of_sparse_rows
 
