@@ -12,6 +12,7 @@ import scipy.sparse
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.backends.draws import pick
@@ -336,6 +337,76 @@ def test_m_equals_n():
     X = np.random.default_rng(5).normal(size=(40, 2))
     model = StreamingKernelPCA(2, gamma=0.5, basis=40, random_state=0).partial_fit(X)
     np.testing.assert_array_equal(np.sort(model.basis_points_, axis=0), np.sort(X, axis=0))
+
+
+ORDERS = {
+    "sorted": np.repeat(np.arange(30), 100),
+    "all but one late": np.repeat(np.arange(30), [4000] + 29 * [1]),
+    "some rare": np.random.default_rng(1).permutation(np.repeat(np.arange(30), [4000] + 29 * [1])),
+    "half late": np.concatenate([np.arange(3000) % 15, np.arange(600) % 30]),
+}
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "kernel",
+    [kernels.RBF(gamma=0.5), kernels.Linear(), kernels.Polynomial(2, 1.0), kernels.Laplacian(0.3)],
+    ids=str,
+)
+def test_few_different_rows_give_the_exact_answer_in_any_order(kernel, order, learn):
+    """Those that the start of the stream did not have were once lost: variances of zero."""
+    X = np.random.default_rng(0).normal(size=(30, 3))[ORDERS[order]]
+    model = StreamingKernelPCA(3, kernel=kernel, basis=30, random_state=0)
+    getattr(model, learn)(X)
+    different, counts = np.unique(X, axis=0, return_counts=True)
+    exact, _ = naive.kernel_pca(kernel(different), 3, counts.astype(float))
+    np.testing.assert_allclose(model.eigenvalues_, exact, rtol=1e-8)
+    assert len(model.basis_points_) <= 30
+
+
+@pytest.mark.parametrize(
+    "tracker",
+    [
+        trackers.Covariance(),
+        trackers.Covariance(0.999),
+        trackers.IncrementalSVD(),
+        trackers.Hebbian(),
+        trackers.RLS(),
+        trackers.LMS(0.001),
+        trackers.Averaged(trackers.SubsetHebbian()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("tolerance", [None, 0.1])
+@pytest.mark.parametrize("rows", [np.asarray, scipy.sparse.csr_array, np.float32])
+def test_a_stream_that_begins_at_rest(tracker, tolerance, rows):
+    """Rows become points when they come, however the stream is cut."""
+    rng = np.random.default_rng(0)
+    X = rows(np.concatenate([np.zeros((700, 3)), rng.normal(size=(900, 3)).round(1)]))
+    model = StreamingKernelPCA(
+        2,
+        gamma=0.3,
+        basis=bases.Centroids(40, tolerance=tolerance),
+        tracker=tracker,
+        batch_size=128,
+        random_state=0,
+    )
+    whole, pieces = clone(model).partial_fit(X), clone(model)
+    for start in range(0, 1600, 90):
+        pieces.partial_fit(X[start : start + 90])
+        pieces.transform(X[:2])
+    np.testing.assert_array_equal(whole.transform(X), pieces.transform(X))
+    assert 32 <= len(whole.basis_points_) <= 40
+    moving = X[700:]
+    missed = whole.reconstruction_error(moving).mean()
+    assert missed < 1.1 * clone(model).fit(moving).reconstruction_error(moving).mean() + 0.1
+
+
+def test_points_that_stay_are_not_added_to():
+    X = np.concatenate([np.zeros((600, 2)), np.random.default_rng(0).normal(size=(600, 2))])
+    basis = bases.Centroids(20, follows=False)
+    assert len(StreamingKernelPCA(2, gamma=1.0, basis=basis).partial_fit(X).basis_points_) == 1
 
 
 # -- the reservoir

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +51,28 @@ def test_every_basis_with_every_kernel(basis: str, kernel: str):
         for certify in ("auto", "tight"):
             case = Case(seed, n=48, shape=shape, kernel=kernel, basis=basis, certify=certify)
             assert violations(case) == []
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("forgetting", [1.0, 0.97])
+def test_centroids_that_are_added_while_there_is_room(kernel: str, forgetting: float):
+    seeds = itertools.count()
+    for weights, certify, mode, m in itertools.product(
+        ("none", "tiny"), ("auto", "tight"), ("stream", "fit", "merge"), (5, 60)
+    ):
+        case = Case(
+            next(seeds),
+            n=72,
+            shape="at rest",
+            kernel=kernel,
+            basis="centroids",
+            m=m,
+            weights=weights,
+            certify=certify,
+            forgetting=forgetting,
+            mode=mode,
+        )
+        assert violations(case) == [], case
 
 
 def test_the_same_case_gives_the_same_certificate():
