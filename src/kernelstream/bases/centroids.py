@@ -305,12 +305,19 @@ class Centroids(Basis):
         """Move the points to the present means of their cells if many rows came since.
 
         No point is relocated here: a new cell is the mean of a few rows only, and a query has no
-        time to fill it.
+        time to fill it. But points are added until the tolerance holds: a stream waits for more
+        rows between two steps, and there may be none.
         """
         came = state.n - state.refreshed_at
-        if not self.follows or came <= QUERY_SHARE * state.n or not state.can_gain:
-            return None
-        return self._refresh(kernel, state, clock, 0.0)
+        change: tuple[CentroidsState, Array] | None = None
+        if self.follows and came > QUERY_SHARE * state.n and state.can_gain:
+            change = self._refresh(kernel, state, clock, 0.0)
+        while (lacking := self._lacking(state if change is None else change[0])) > 0:
+            grown = self._grow(kernel, state if change is None else change[0], clock, lacking)
+            if grown is None:
+                break
+            change = grown if change is None else (grown[0], grown[1] @ change[1])
+        return change
 
     def correction(
         self, kernel: Kernel, state: CentroidsState
@@ -425,11 +432,18 @@ class Centroids(Basis):
         )
 
     def _wanted(self, state: CentroidsState) -> int:
-        """Points to add for the tolerance."""
+        """Points to add for the tolerance at the end of a block."""
         if state.growth is None or self.tolerance is None:
             return 0
         m = int(state.span.points.shape[0])
         return min(state.growth.wanted(self.tolerance, m, state.n), self.n_points - m)
+
+    def _lacking(self, state: CentroidsState) -> int:
+        """Points to add for the tolerance where no more rows are to be waited for."""
+        if state.growth is None or self.tolerance is None:
+            return 0
+        m = int(state.span.points.shape[0])
+        return min(state.growth.lacking(self.tolerance, m), self.n_points - m)
 
     def _grow(
         self, kernel: Kernel, state: CentroidsState, clock: Clock, count: int
