@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernelstream import StreamingKernelPCA, bases, kernels, load, schedules, trackers
@@ -216,6 +217,13 @@ def test_a_stream_may_begin_with_a_single_row(namespace: str) -> None:
     same_kind(scores, X)
     whole = model(gamma=2.0, batch_size=16).partial_fit(X)
     np.testing.assert_array_equal(to_host(scores), to_host(whole.transform(X)))
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_names_of_a_frame_are_forgotten_with_it(namespace: str) -> None:
+    fitted = model(gamma=2.0).fit(pd.DataFrame(rows(40), columns=list("abcd")))
+    assert list(fitted.feature_names_in_) == list("abcd")
+    assert not hasattr(fitted.fit(on(namespace, rows(40))), "feature_names_in_")
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)

@@ -506,6 +506,60 @@ def test_weights_of_any_ratio_give_the_variances_of_the_weighted_rows(ratio: flo
     np.testing.assert_allclose(model.eigenvalues_, exact, rtol=0.01)
 
 
+@pytest.mark.parametrize("beta", [0.99, 0.9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_forgetting_is_in_what_sampled_rows_stand_for(beta: float, weighted: bool):
+    """With room for all rows that count, the sample has their weights, also after a merge."""
+    w = np.random.default_rng(0).gamma(1.0, size=900) + 0.1 if weighted else np.ones(900)
+
+    def held(first, last, seed):
+        reservoir = Reservoir(800)
+        X = np.arange(first, last, dtype=float)[:, None]
+        for a, b in itertools.pairwise([0, 70, 200, last - first]):
+            faded = w[first + a : first + b] * beta ** np.arange(b - a - 1.0, -1.0, -1.0)
+            clock = Clock(seed, a, beta ** (b - a), np.log(beta))
+            reservoir = reservoir.offer(X[a:b], X[a:b], faded, clock)
+        return reservoir
+
+    def check(reservoir, expected):
+        rows, stands_for = reservoir.sample()[0][:, 0].astype(int), reservoir.stands_for()
+        share = np.zeros(900)
+        share[rows] = stands_for / stands_for.sum()
+        np.testing.assert_allclose(share, expected / expected.sum(), atol=1e-3)
+
+    # two streams of 300 and 600 rows: both end now
+    ours, theirs = held(0, 300, 0), held(300, 900, 1)
+    expected = w * np.concatenate(
+        [naive.forgetting_weights(beta, 300), naive.forgetting_weights(beta, 600)]
+    )
+    check(ours, np.where(np.arange(900) < 300, expected, 0.0))
+    both = ours.merge(theirs)
+    check(both, expected)
+    # and it goes on from there: 50 more rows, of which the first 50 play the part
+    X = np.arange(50.0)[:, None]
+    faded = beta ** np.arange(49.0, -1.0, -1.0)
+    more = both.offer(X, X, faded, Clock(2, 900, beta**50, np.log(beta)))
+    expected = expected * beta**50
+    expected[:50] += faded
+    rows, stands_for = more.sample()[0][:, 0].astype(int), more.stands_for()
+    share = np.zeros(900)
+    np.add.at(share, rows, stands_for / stands_for.sum())
+    np.testing.assert_allclose(share, expected / expected.sum(), atol=1e-3)
+
+
+@pytest.mark.parametrize("beta", [0.998, 0.99, 0.9])
+def test_points_that_moved_are_corrected_under_forgetting_too(beta: float):
+    """Rows in sorted order, of which the last count: up to half was lost without the sample."""
+    X = np.random.default_rng(0).normal(size=(1500, 3))
+    X = X[np.argsort(X[:, 0])]
+    model = StreamingKernelPCA(
+        3, gamma=0.2, basis=60, tracker=trackers.Covariance(beta), random_state=0, batch_size=256
+    )
+    model.partial_fit(X)
+    exact, _ = naive.kernel_pca(kernels.RBF(gamma=0.2)(X), 3, naive.forgetting_weights(beta, 1500))
+    np.testing.assert_allclose(model.eigenvalues_, exact, rtol=0.03)
+
+
 def test_the_reservoir_forgets():
     """With β = 0.99 a row that is 100 rows older is drawn e^-1 times as often."""
     beta = 0.99

@@ -264,6 +264,8 @@ def learn_all(
     model = unsigned(started(model, picked(rows, order[: start_rows(model)]), rows))
     if not wants_second_pass(model):
         return signed_anew(folded(model, rows))
+    if model.parts.tracker.forgetting != 1.0:
+        order = np.arange(n)  # the last rows are those that count
     # The first pass only looks for points: it learns no targets.
     scout = replace(model, parts=replace(model.parts, regress_inputs=False))
     for start in range(0, n, model.batch_size):

@@ -90,6 +90,7 @@ class Intake(OnStream):
             raise ValueError(NOT_FINITE)
         if reset:
             self.n_features_in_ = int(X.shape[1])
+            self.__dict__.pop("feature_names_in_", None)  # of the frame that was learned before
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "

@@ -60,7 +60,7 @@ class OnDictionaries:
         if missing is not None and not _is_number(missing):
             raise ValueError(f"missing must be a finite number or None; got {missing!r}.")
         checked_choice("extra", extra, ("raise", "ignore"))
-        if isinstance(refresh, bool) or not isinstance(refresh, int) or refresh < 1:
+        if isinstance(refresh, bool) or not isinstance(refresh, int | np.integer) or refresh < 1:
             raise ValueError(f"refresh must be a positive integer; got {refresh!r}.")
         self.missing = missing
         self.extra = extra

@@ -53,9 +53,10 @@ class Schedule(Part):
         for name, value in self.get_params(deep=False).items():
             zero_is_fine = name == "floor"
             if not (
-                isinstance(value, int | float)
+                isinstance(value, numbers.Real)
+                and not isinstance(value, bool)
                 and math.isfinite(value)
-                and (value > 0 or (zero_is_fine and value == 0))
+                and (float(value) > 0 or (zero_is_fine and float(value) == 0))
             ):
                 raise ValueError(
                     f"{type(self).__name__}: {name} must be a "

@@ -49,6 +49,7 @@ class Reservoir:
     position: np.ndarray = None  # type: ignore[assignment]
     log_weight: np.ndarray | None = None  # of each row that is in; None: all stand for the same
     threshold: float = -np.inf  # τ
+    now: float = 0.0  # log weight that a row of weight 1 would have if it came next
 
     def __len__(self) -> int:
         return 0 if self.priority is None else len(self.priority)
@@ -57,11 +58,12 @@ class Reservoir:
         """Let the rows of a block compete for places."""
         n = X.shape[0]
         noise = -np.log(-np.log(uniforms(clock.seed, "reservoir", clock.row, n)))
-        index = np.arange(clock.row, clock.row + n)
-        entry = noise - index * clock.log_forgetting
+        own = -np.arange(clock.row, clock.row + n) * clock.log_forgetting
         if weights is not None:
             # the weights of the block include forgetting up to its end: take it out again
-            entry = entry + np.log(weights) - (n - 1 - np.arange(n)) * clock.log_forgetting
+            own = own + np.log(weights) - (n - 1 - np.arange(n)) * clock.log_forgetting
+        entry = noise + own
+        now = -(clock.row + n) * clock.log_forgetting
         old = np.zeros(0) if self.priority is None else self.priority
         threshold, log_weight = self.threshold, self.log_weight
         if len(old) == self.size:
@@ -69,14 +71,12 @@ class Reservoir:
             entering = np.flatnonzero(enters)
             threshold = max(threshold, float(entry[~enters].max(initial=-np.inf)))
             if len(entering) == 0:
-                return replace(self, threshold=threshold)
+                return replace(self, threshold=threshold, now=now)
         else:
             entering = np.arange(n)
-        # Under forgetting a sample of equal rows is good enough: nothing is corrected with it.
-        if clock.log_forgetting == 0.0 and (weights is not None or log_weight is not None):
+        if weights is not None or log_weight is not None:
             before = np.zeros(len(old)) if log_weight is None else log_weight
-            new = np.zeros(n) if weights is None else np.log(weights)
-            log_weight = np.concatenate([before, new[entering]])
+            log_weight = np.concatenate([before, own[entering]])
         log_length = sum(int(chunk.shape[0]) for chunk in self.rows)
         priority = np.concatenate([old, entry[entering]])
         position = np.concatenate(
@@ -99,6 +99,7 @@ class Reservoir:
             position=position,
             log_weight=log_weight,
             threshold=threshold,
+            now=now,
         )
         too_long = log_length + len(entering) > 2 * self.size
         return grown.compact() if too_long or len(grown.rows) > 64 else grown
@@ -123,6 +124,8 @@ class Reservoir:
         """The sample of both streams: the highest priorities of both, coordinates in one basis."""
         if len(self) == 0 or len(other) == 0:
             return other if len(self) == 0 else self
+        # Both streams end now, and rows are counted on from the sum of both.
+        self, other = self.later(other.now), other.later(self.now)
         (rows, z), (more_rows, more_z) = self.sample(), other.sample()
         priority = np.concatenate([self.priority, other.priority])
         order = np.argsort(-priority, kind="stable")
@@ -141,6 +144,18 @@ class Reservoir:
             position=np.arange(len(kept)),
             log_weight=log_weight,
             threshold=max(self.threshold, other.threshold, dropped),
+        )
+
+    def later(self, by: float) -> Reservoir:
+        """The same sample at another place of the count: all log weights are larger by a number."""
+        if by == 0.0:
+            return self
+        return replace(
+            self,
+            priority=self.priority + by,
+            log_weight=None if self.log_weight is None else self.log_weight + by,
+            threshold=self.threshold + by,
+            now=self.now + by,
         )
 
     def stands_for(self) -> np.ndarray | None:
