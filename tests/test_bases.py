@@ -305,6 +305,21 @@ def test_cells_keep_their_mass_and_their_means():
         np.testing.assert_allclose(state.mass[cell], w[labels == cell].sum(), rtol=1e-10)
 
 
+def test_a_forgotten_cell_keeps_its_point():
+    """Where mass and sum were no normal numbers any more, the mean once went to the origin."""
+    X = np.array([[5.0, -3.0], [20.0, 8.0]])
+    model = StreamingKernelPCA(
+        1, gamma=0.1, basis=2, tracker=trackers.Covariance(0.5), batch_size=16, random_state=0
+    )
+    model.partial_fit(np.repeat(X, 300, axis=0)[::-1])
+    for _ in range(4):
+        model.partial_fit(np.repeat(X[:1], 256, axis=0))
+        state = model._model.state
+        assert state is not None
+        means = state.basis.cells.means
+        np.testing.assert_allclose(means[np.argsort(means[:, 0])], X, rtol=1e-6)
+
+
 def test_cells_forget_as_the_tracker_does():
     X = np.random.default_rng(2).normal(size=(700, 2))
     model = StreamingKernelPCA(
