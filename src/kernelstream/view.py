@@ -126,8 +126,9 @@ def look(parts: Parts, state: State) -> View:
     weight = state.moments.weight
     energy = state.ledger.energy / weight if weight > 0 else 0.0
     total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
-    if correction is not None:
-        # An estimate from a sample may come out a little above what there is.
+    if not parts.tracker.sequential:
+        # An estimate from a sample may come out a little above what there is, and so may rounding
+        # where there is nothing.
         total_variance = max(total_variance, float(to_host(values).sum()))
     r = n_shown(parts.n_components, to_host(values), total_variance)
     values, vectors = chosen(values, vectors, r)
@@ -171,10 +172,10 @@ def input_moments(
 def sample_correction(parts: Parts, state: State) -> tuple[Array, Array] | None:
     """Correct moments that were gathered in older bases by those of a sample in the present one.
 
-    S_c = S + (W/R) Σ (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were folded
-    with. Under forgetting the sample would have to be aged row by row, and there is none.
+    S_c = S + (W/R) Σ v (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were folded
+    with, v the weight each stands for (mean 1; weights and forgetting are in it).
     """
-    if parts.tracker.sequential or parts.tracker.forgetting != 1.0:
+    if parts.tracker.sequential:
         return None
     found = parts.basis.correction(parts.kernel, state.basis)
     if found is None:
