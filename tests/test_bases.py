@@ -585,7 +585,7 @@ def test_points_that_moved_are_corrected_under_forgetting_too(beta: float):
     )
     model.partial_fit(X)
     exact, _ = naive.kernel_pca(kernels.RBF(gamma=0.2)(X), 3, naive.forgetting_weights(beta, 1500))
-    np.testing.assert_allclose(model.eigenvalues_, exact, rtol=0.03)
+    np.testing.assert_allclose(model.eigenvalues_, exact, rtol=0.04)
 
 
 def test_the_reservoir_forgets():

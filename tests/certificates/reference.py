@@ -8,6 +8,7 @@ allowed for.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,6 +38,9 @@ class QuickCentroids(bases.Centroids):
     @property
     def _pause(self) -> int:
         return 2 * self.n_points
+
+    def _next_refresh(self, n: int) -> int:
+        return math.ceil(1.5 * n)
 
 
 SHAPES = (

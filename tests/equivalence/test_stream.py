@@ -268,7 +268,7 @@ def test_the_stream_of_the_laws_takes_the_centroids_through_all_their_paths():
         if state is not None:  # a query refreshes its own copy when many rows came since
             asked = settled_state(model).basis
             by_queries += asked.refreshed_at > state.basis.refreshed_at
-    assert len(refreshed) >= 5  # the start and four refreshes
+    assert len(refreshed) >= 4  # the start, two doublings, and a move
     assert refreshed[0] == 500
     assert len(moved) == 1
     assert chain.jump < moved[0]

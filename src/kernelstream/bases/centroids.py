@@ -179,6 +179,10 @@ class Centroids(Basis):
         """Rows between two moves of the points."""
         return max(5 * self._first_points, 1000)
 
+    def _next_refresh(self, n: int) -> int:
+        """Rows at which the points are refreshed next, after n rows."""
+        return math.ceil(REFRESH_FACTOR * n)
+
     # -- verbs
 
     def begin(
@@ -210,7 +214,7 @@ class Centroids(Basis):
             recent=(),
             n=0,
             refreshed_at=n,
-            next_refresh=math.ceil(REFRESH_FACTOR * n),
+            next_refresh=self._next_refresh(n),
             residual=reference,
             variance=float(np.average((missed - residual) ** 2, weights=w)),
             reference=reference,
@@ -290,7 +294,7 @@ class Centroids(Basis):
         waited = state.n - state.refreshed_at >= self._pause * state.patience
         if due and state.can_gain:
             changed, T = self._refresh(kernel, state, clock, RELOCATED_SHARE)
-            return replace(changed, next_refresh=math.ceil(REFRESH_FACTOR * state.n)), T
+            return replace(changed, next_refresh=self._next_refresh(state.n)), T
         if state.has_moved(self._window) and waited:
             changed, T = self._refresh(kernel, state, clock, MOVED_SHARE, moved=True)
             return (
@@ -386,7 +390,7 @@ class Centroids(Basis):
             recent=with_recent(a.recent, last(b.recent, self._recent_rows), self._recent_rows),
             n=n,
             refreshed_at=n,
-            next_refresh=math.ceil(REFRESH_FACTOR * n),
+            next_refresh=self._next_refresh(n),
             residual=residual,
             variance=variance,
             reference=residual,

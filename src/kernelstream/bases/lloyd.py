@@ -26,7 +26,8 @@ from kernelstream.kernels.stationary import Euclidean
 def nearest(X: Array, points: Array) -> tuple[np.ndarray, np.ndarray]:
     """Index of the nearest point of each row, and the squared distance to it."""
     points = cast(points, X.dtype)
-    squared = squared_distances(X, points, 1.0 / max(spread(points), np.finfo(float).tiny))
+    smallest = float(np.finfo(float).tiny)  # all points in one place
+    squared = squared_distances(X, points, 1.0 / max(spread(points), smallest))
     xp = namespace_of(squared)
     return to_host(xp.argmin(squared, axis=1)), to_host(xp.min(squared, axis=1))
 
