@@ -133,12 +133,12 @@ def test_the_tables_of_the_policy_are_whole_and_go_into_their_page(tmp_path, mon
     text = page.read_text()
     assert "old" not in text
     lines = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + 4 + 2 + 2 * len(chosen)
-    for line in lines[2:6]:
+    assert len(lines) == 2 + 5 + 2 + 2 * len(chosen)
+    for line in lines[2:7]:
         assert all(0.5 < float(cell.split()[0]) < 1.001 for cell in line[2:4])
-    assert {line[0] for line in lines[8:]} == {f"| {c.name}" for c in chosen}
+    assert {line[0] for line in lines[9:]} == {f"| {c.name}" for c in chosen}
     # a start of other rows gives another model: the change reached what is measured
-    assert any(cell != "0 / 0" for cell in lines[8][3:7])
+    assert any(cell != "0 / 0" for cell in lines[9][3:8])
     with pytest.raises(ValueError, match="no place"):
         policy.put(text, "no such table", "")
 
