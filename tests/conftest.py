@@ -7,7 +7,8 @@ The default profile is the same on every run and keeps ``make test`` short; set
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,19 @@ settings.register_profile("no-jit", max_examples=2, derandomize=True, **_COMMON)
 settings.register_profile("thorough", max_examples=150, print_blob=True, **_COMMON)
 _PLAIN = "no-jit" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "default"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _PLAIN))
+
+
+@pytest.fixture
+def ctrl_c_is_heard() -> Iterator[None]:
+    """Let processes that a test starts hear SIGINT.
+
+    A shell without job control starts what runs in the background with SIGINT ignored, Python
+    leaves it so, and so does every process below: a test that interrupts one would wait in vain.
+    A signal with a handler is the default again in a new program.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True)

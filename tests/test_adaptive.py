@@ -320,3 +320,32 @@ def test_the_first_centred_row_starts_nothing(forgetting: float) -> None:
         for batch_size in (1, 64)
     ]
     np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "rule", [trackers.RLS(0.999), trackers.SubsetHebbian(), trackers.LMS(0.01)]
+)
+@pytest.mark.parametrize("weight", [0.25, 4.0])
+def test_variances_are_those_of_the_outputs_whatever_the_weights(rule: Any, weight: float) -> None:
+    """RLS multiplies rows by √w, and once showed w times the variance."""
+    X = series(2000)
+    model = StreamingKernelPCA(2, gamma=0.1, basis=bases.Landmarks(X[:30]), tracker=rule)
+    model.fit(X, sample_weight=np.full(2000, weight))
+    measured = model.transform(X).var(axis=0)
+    np.testing.assert_allclose(model.explained_variance_, measured, rtol=0.25)
+
+
+def test_averages_of_lms_in_a_basis_that_grows() -> None:
+    """The rule learns as it would without: it sees the points of its time, in every piece."""
+    X = series(600)
+    plain, averaged = (
+        StreamingKernelPCA(2, gamma=0.1, basis=bases.Coherence(0.95), tracker=tracker)
+        .partial_fit(X[:300])
+        .partial_fit(X[300:])
+        for tracker in (trackers.LMS(0.01), trackers.Averaged(trackers.LMS(0.01)))
+    )
+    assert len(plain.basis_points_) > 10
+    np.testing.assert_allclose(
+        state_of(averaged).tracker.rule.V, state_of(plain).tracker.V, atol=1e-12
+    )
+    assert not np.allclose(averaged.transform(X), plain.transform(X))

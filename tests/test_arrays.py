@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernelstream import StreamingKernelPCA, bases, kernels, load, schedules, trackers
@@ -204,6 +205,25 @@ def test_streams_are_cut_anywhere(namespace: str, tmp_path: Path) -> None:
     whole.save(tmp_path / "whole")
     pieces.save(tmp_path / "pieces")
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_a_stream_may_begin_with_a_single_row(namespace: str) -> None:
+    X = on(namespace, rows(40))
+    stream = model(gamma=2.0, batch_size=16)
+    for i in range(40):
+        stream.learn_one(X[i, :])
+    scores = stream.transform(X)
+    same_kind(scores, X)
+    whole = model(gamma=2.0, batch_size=16).partial_fit(X)
+    np.testing.assert_array_equal(to_host(scores), to_host(whole.transform(X)))
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_names_of_a_frame_are_forgotten_with_it(namespace: str) -> None:
+    fitted = model(gamma=2.0).fit(pd.DataFrame(rows(40), columns=list("abcd")))
+    assert list(fitted.feature_names_in_) == list("abcd")
+    assert not hasattr(fitted.fit(on(namespace, rows(40))), "feature_names_in_")
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)

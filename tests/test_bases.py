@@ -12,6 +12,7 @@ import scipy.sparse
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.backends.draws import pick
@@ -304,6 +305,21 @@ def test_cells_keep_their_mass_and_their_means():
         np.testing.assert_allclose(state.mass[cell], w[labels == cell].sum(), rtol=1e-10)
 
 
+def test_a_forgotten_cell_keeps_its_point():
+    """Where mass and sum were no normal numbers any more, the mean once went to the origin."""
+    X = np.array([[5.0, -3.0], [20.0, 8.0]])
+    model = StreamingKernelPCA(
+        1, gamma=0.1, basis=2, tracker=trackers.Covariance(0.5), batch_size=16, random_state=0
+    )
+    model.partial_fit(np.repeat(X, 300, axis=0)[::-1])
+    for _ in range(4):
+        model.partial_fit(np.repeat(X[:1], 256, axis=0))
+        state = model._model.state
+        assert state is not None
+        means = state.basis.cells.means
+        np.testing.assert_allclose(means[np.argsort(means[:, 0])], X, rtol=1e-6)
+
+
 def test_cells_forget_as_the_tracker_does():
     X = np.random.default_rng(2).normal(size=(700, 2))
     model = StreamingKernelPCA(
@@ -351,6 +367,76 @@ def test_m_equals_n():
     np.testing.assert_array_equal(np.sort(model.basis_points_, axis=0), np.sort(X, axis=0))
 
 
+ORDERS = {
+    "sorted": np.repeat(np.arange(30), 100),
+    "all but one late": np.repeat(np.arange(30), [4000] + 29 * [1]),
+    "some rare": np.random.default_rng(1).permutation(np.repeat(np.arange(30), [4000] + 29 * [1])),
+    "half late": np.concatenate([np.arange(3000) % 15, np.arange(600) % 30]),
+}
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "kernel",
+    [kernels.RBF(gamma=0.5), kernels.Linear(), kernels.Polynomial(2, 1.0), kernels.Laplacian(0.3)],
+    ids=str,
+)
+def test_few_different_rows_give_the_exact_answer_in_any_order(kernel, order, learn):
+    """Those that the start of the stream did not have were once lost: variances of zero."""
+    X = np.random.default_rng(0).normal(size=(30, 3))[ORDERS[order]]
+    model = StreamingKernelPCA(3, kernel=kernel, basis=30, random_state=0)
+    getattr(model, learn)(X)
+    different, counts = np.unique(X, axis=0, return_counts=True)
+    exact, _ = naive.kernel_pca(kernel(different), 3, counts.astype(float))
+    np.testing.assert_allclose(model.eigenvalues_, exact, rtol=1e-8)
+    assert len(model.basis_points_) <= 30
+
+
+@pytest.mark.parametrize(
+    "tracker",
+    [
+        trackers.Covariance(),
+        trackers.Covariance(0.999),
+        trackers.IncrementalSVD(),
+        trackers.Hebbian(),
+        trackers.RLS(),
+        trackers.LMS(0.001),
+        trackers.Averaged(trackers.SubsetHebbian()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("tolerance", [None, 0.1])
+@pytest.mark.parametrize("rows", [np.asarray, scipy.sparse.csr_array, np.float32])
+def test_a_stream_that_begins_at_rest(tracker, tolerance, rows):
+    """Rows become points when they come, however the stream is cut."""
+    rng = np.random.default_rng(0)
+    X = rows(np.concatenate([np.zeros((700, 3)), rng.normal(size=(900, 3)).round(1)]))
+    model = StreamingKernelPCA(
+        2,
+        gamma=0.3,
+        basis=bases.Centroids(40, tolerance=tolerance),
+        tracker=tracker,
+        batch_size=128,
+        random_state=0,
+    )
+    whole, pieces = clone(model).partial_fit(X), clone(model)
+    for start in range(0, 1600, 90):
+        pieces.partial_fit(X[start : start + 90])
+        pieces.transform(X[:2])
+    np.testing.assert_array_equal(whole.transform(X), pieces.transform(X))
+    assert 32 <= len(whole.basis_points_) <= 40
+    moving = X[700:]
+    missed = whole.reconstruction_error(moving).mean()
+    assert missed < 1.1 * clone(model).fit(moving).reconstruction_error(moving).mean() + 0.1
+
+
+def test_points_that_stay_are_not_added_to():
+    X = np.concatenate([np.zeros((600, 2)), np.random.default_rng(0).normal(size=(600, 2))])
+    basis = bases.Centroids(20, follows=False)
+    assert len(StreamingKernelPCA(2, gamma=1.0, basis=basis).partial_fit(X).basis_points_) == 1
+
+
 # -- the reservoir
 
 
@@ -386,6 +472,120 @@ def test_the_reservoir_follows_the_weights():
     heavy = sum(np.sum(filled(10, 600, seed, weights) >= 300) for seed in range(300))
     # 10 of 600 is nearly with replacement: three quarters of 3,000 draws, deviation 24.
     assert abs(heavy - 2250) < 4 * 24
+
+
+def weighted_sample(size, n, seed, weights):
+    """The rows drawn and the weight that each stands for, of all the weight."""
+    held = Reservoir(size)
+    X = np.arange(n, dtype=float)[:, None]
+    for a, b in itertools.pairwise([0, n // 3, n]):
+        held = held.offer(X[a:b], X[a:b], weights[a:b], Clock(seed, a))
+    stands_for = held.stands_for()
+    assert stands_for is not None
+    assert stands_for.mean() == pytest.approx(1.0)
+    return held.sample()[0][:, 0].astype(int), stands_for / len(held) * weights.sum()
+
+
+def test_heavy_rows_of_the_reservoir_stand_for_their_weight():
+    """Drawn once, a row of a million once counted like any other."""
+    weights = np.ones(400)
+    weights[[7, 300]] = 1e6, 50.0
+    totals = np.zeros(400)
+    for seed in range(300):
+        rows, stand_for = weighted_sample(40, 400, seed, weights)
+        totals[rows] += stand_for / 300
+    assert totals[7] == pytest.approx(1e6, rel=1e-3)
+    assert totals[300] == pytest.approx(50.0, rel=0.1)
+    light = np.delete(totals, [7, 300])
+    assert light.mean() == pytest.approx(1.0, rel=0.02)
+    # a reservoir with room for all rows has their weights exactly
+    rows, stand_for = weighted_sample(500, 400, 0, weights)
+    np.testing.assert_allclose(stand_for, weights[rows], rtol=1e-9)
+
+
+def test_merged_reservoirs_stand_for_all_rows():
+    weights = np.random.default_rng(0).gamma(0.3, size=600) + 0.01
+    X = np.arange(600.0)[:, None]
+    totals = np.zeros(600)
+    for seed in range(400):
+        ours, theirs = (
+            Reservoir(30).offer(X[part], X[part], weights[part], Clock(seed + offset, 0))
+            for part, offset in ((slice(0, 200), 0), (slice(200, 600), 10_000))
+        )
+        both = ours.merge(theirs)
+        stands_for = both.stands_for()
+        assert stands_for is not None
+        rows = both.sample()[0][:, 0].astype(int)
+        totals[rows] += stands_for / 30 * weights.sum() / 400
+    for part in (slice(0, 200), slice(200, 600)):
+        assert totals[part].sum() == pytest.approx(weights[part].sum(), rel=0.03)
+
+
+@pytest.mark.parametrize(("ratio", "count"), [(20.0, 900), (1e4, 3), (1e6, 1)])
+def test_weights_of_any_ratio_give_the_variances_of_the_weighted_rows(ratio: float, count: int):
+    """Points that moved are corrected by a sample, which has to know what its rows weigh."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2000, 3))
+    weights = np.ones(2000)
+    weights[rng.choice(2000, count, replace=False) if count < 10 else X[:, 0] > 0.5] = ratio
+    model = StreamingKernelPCA(4, gamma=0.2, basis=40, random_state=0, batch_size=256)
+    model.partial_fit(X, sample_weight=weights)
+    exact, _ = naive.kernel_pca(kernels.RBF(gamma=0.2)(X), 4, weights)
+    np.testing.assert_allclose(model.eigenvalues_, exact, rtol=0.01)
+
+
+@pytest.mark.parametrize("beta", [0.99, 0.9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_forgetting_is_in_what_sampled_rows_stand_for(beta: float, weighted: bool):
+    """With room for all rows that count, the sample has their weights, also after a merge."""
+    w = np.random.default_rng(0).gamma(1.0, size=900) + 0.1 if weighted else np.ones(900)
+
+    def held(first, last, seed):
+        reservoir = Reservoir(800)
+        X = np.arange(first, last, dtype=float)[:, None]
+        for a, b in itertools.pairwise([0, 70, 200, last - first]):
+            faded = w[first + a : first + b] * beta ** np.arange(b - a - 1.0, -1.0, -1.0)
+            clock = Clock(seed, a, beta ** (b - a), np.log(beta))
+            reservoir = reservoir.offer(X[a:b], X[a:b], faded, clock)
+        return reservoir
+
+    def check(reservoir, expected):
+        rows, stands_for = reservoir.sample()[0][:, 0].astype(int), reservoir.stands_for()
+        share = np.zeros(900)
+        share[rows] = stands_for / stands_for.sum()
+        np.testing.assert_allclose(share, expected / expected.sum(), atol=1e-3)
+
+    # two streams of 300 and 600 rows: both end now
+    ours, theirs = held(0, 300, 0), held(300, 900, 1)
+    expected = w * np.concatenate(
+        [naive.forgetting_weights(beta, 300), naive.forgetting_weights(beta, 600)]
+    )
+    check(ours, np.where(np.arange(900) < 300, expected, 0.0))
+    both = ours.merge(theirs)
+    check(both, expected)
+    # and it goes on from there: 50 more rows, of which the first 50 play the part
+    X = np.arange(50.0)[:, None]
+    faded = beta ** np.arange(49.0, -1.0, -1.0)
+    more = both.offer(X, X, faded, Clock(2, 900, beta**50, np.log(beta)))
+    expected = expected * beta**50
+    expected[:50] += faded
+    rows, stands_for = more.sample()[0][:, 0].astype(int), more.stands_for()
+    share = np.zeros(900)
+    np.add.at(share, rows, stands_for / stands_for.sum())
+    np.testing.assert_allclose(share, expected / expected.sum(), atol=1e-3)
+
+
+@pytest.mark.parametrize("beta", [0.998, 0.99, 0.9])
+def test_points_that_moved_are_corrected_under_forgetting_too(beta: float):
+    """Rows in sorted order, of which the last count: up to half was lost without the sample."""
+    X = np.random.default_rng(0).normal(size=(1500, 3))
+    X = X[np.argsort(X[:, 0])]
+    model = StreamingKernelPCA(
+        3, gamma=0.2, basis=60, tracker=trackers.Covariance(beta), random_state=0, batch_size=256
+    )
+    model.partial_fit(X)
+    exact, _ = naive.kernel_pca(kernels.RBF(gamma=0.2)(X), 3, naive.forgetting_weights(beta, 1500))
+    np.testing.assert_allclose(model.eigenvalues_, exact, rtol=0.03)
 
 
 def test_the_reservoir_forgets():
@@ -455,9 +655,26 @@ def test_fourier_features_approximate_the_kernel(kernel):
         assert np.mean(squares) < 2 * 2 / n
 
 
-def test_fourier_needs_a_kernel_with_a_spectrum():
+@pytest.mark.parametrize("kernel", ["linear", "poly", kernels.RBF() + kernels.Linear()])
+def test_fourier_needs_a_kernel_with_a_spectrum(kernel: Any):
+    """Told at once, and not when enough rows have come to decide the kernel's numbers."""
     with pytest.raises(ValueError, match="shift-invariant"):
-        StreamingKernelPCA(2, kernel="linear", basis="fourier").partial_fit(np.ones((5, 2)))
+        StreamingKernelPCA(2, kernel=kernel, basis="fourier").partial_fit(np.ones((5, 2)))
+
+
+@pytest.mark.parametrize(
+    "basis",
+    [bases.Everything(), bases.Distance(), bases.Coherence(), bases.ReducedSet(20)],
+    ids=str,
+)
+def test_growing_bases_take_sparse_rows_with_the_laplacian_kernel(basis: bases.Basis):
+    """scikit-learn's distances refuse a basis that has no points yet."""
+    X = np.round(np.random.default_rng(0).normal(size=(60, 4)))
+    dense, sparse = (
+        StreamingKernelPCA(3, kernel="laplacian", gamma=0.3, basis=basis).partial_fit(rows)
+        for rows in (X, scipy.sparse.csr_array(X))
+    )
+    np.testing.assert_allclose(dense.transform(X), sparse.transform(X), atol=1e-10)
 
 
 # --- centroids that stay

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -20,7 +21,7 @@ from kernelstream.cli.failures import BUSY, CHANGED, DATA, MODEL, WRITE, Command
 from kernelstream.cli.modelfile import locked
 from kernelstream.cli.parameters import part, seconds
 from kernelstream.cli.run import Rejects
-from kernelstream.sources import BadRow
+from kernelstream.sources import BadRow, Source, SourceError
 
 COMMANDS = (
     "fit",
@@ -176,6 +177,23 @@ def test_wrong_usage_is_told_before_anything_happens(
 # --- bad rows
 
 BAD = "a,b,c\n" + "1,2,3\n4,5,6\n" * 300 + "7,,9\n8,x,10\n" + "2,1,0\n" * 10
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--alpha", "0.001"],
+        ["--lags", "2"],
+        ["--monitor", "--components", "5"],
+        ["--monitor", "--certify", "tight"],
+        ["--monitor", "--preimage", "ridge"],
+    ],
+    ids=" ".join,
+)
+def test_options_that_would_change_nothing_are_refused(data: Path, words: list[str]) -> None:
+    option = next(word for word in words if word.startswith("--") and word != "--monitor")
+    told = said(run("fit", "x.parquet", "-o", "m.safetensors", "--basis", "20", *words, code=2))
+    assert option in told and not Path("m.safetensors").exists()
 
 
 def test_a_bad_row_is_named_and_the_old_model_stays(data: Path) -> None:
@@ -334,6 +352,64 @@ def test_queries_that_fail_leave_no_file(data: Path) -> None:
     assert "is also a source" in said(same)
 
 
+def test_nothing_that_is_read_is_written_over(data: Path) -> None:
+    """By whatever name: an output or a list of rejects that is a source, or the model."""
+    fitted()
+    (data / "sub").mkdir()
+    pd.read_parquet("x.parquet").drop(columns="id").to_csv("x.csv", index=False)
+    Path("link.csv").symlink_to("x.csv")
+    Path("hard.csv").hardlink_to("x.csv")
+    before = {name: Path(name).read_bytes() for name in ("x.csv", "m.safetensors")}
+    fit = ["fit", "x.csv", "--basis", "20"]
+    whole = data / "x.csv"
+    for words in (
+        [*fit, "-o", whole],
+        [*fit, "-o", "sub/../x.csv"],
+        [*fit, "-o", "link.csv"],
+        [*fit, "-o", "hard.csv"],
+        [*fit, "-o", whole, "--monitor"],
+        [*fit, "-o", "n.safetensors", "--rejects", whole],
+        [*fit, "-o", "n.safetensors", "--rejects", "n.safetensors"],
+        [*fit, "-o", "n.safetensors", "--rejects", "n.safetensors.checkpoint"],
+        [*fit, "-o", "n.safetensors", "--monitor", "--rejects", whole],
+        ["update", "m.safetensors", "x.csv", "-o", whole],
+        ["update", "m.safetensors", "x.csv", "--rejects", whole],
+        ["update", "m.safetensors", "x.csv", "--rejects", data / "m.safetensors"],
+        ["transform", "m.safetensors", "x.csv", "-o", whole],
+        ["transform", "m.safetensors", "x.csv", "-o", data / "m.safetensors", "--to", "csv"],
+        ["score", "m.safetensors", "x.csv", "-o", "o.csv", "--rejects", whole],
+        ["score", "m.safetensors", "x.csv", "-o", "o.csv", "--rejects", "o.csv"],
+        ["report", "m.safetensors", "x.csv", "-o", whole],
+        ["report", "m.safetensors", "x.csv", "-o", data / "m.safetensors"],
+    ):
+        assert "write another file" in said(run(*words, code=2))
+    assert {name: Path(name).read_bytes() for name in before} == before
+    left = {path.name for path in data.iterdir()}
+    assert left == {"x.parquet", "x.csv", "link.csv", "hard.csv", "m.safetensors", "sub"}
+
+
+def test_only_plain_files_are_replaced(data: Path) -> None:
+    """A pipe or a device that a file is renamed over would be gone."""
+    fitted()
+    os.mkfifo("pipe.csv")
+    for words in (
+        ["transform", "m.safetensors", "x.parquet", "-o", "pipe.csv"],
+        ["fit", "x.parquet", "-o", "pipe.csv"],
+        ["report", "m.safetensors", "-o", "pipe.csv"],
+    ):
+        assert "is no plain file" in said(run(*words, code=WRITE))
+    assert Path("pipe.csv").is_fifo()
+
+
+def test_a_closed_standard_input_matters_only_to_those_who_read_it(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)  # as Python has it where the shell says <&-
+    assert len(Source("x.parquet").names) == 3
+    with pytest.raises(SourceError, match="standard input is closed"):
+        Source("-")
+
+
 def test_models_without_names_take_columns_by_place(data: Path, X: np.ndarray) -> None:
     np.save("x.npy", X)
     fitted(source="x.npy")
@@ -367,6 +443,11 @@ def test_files_that_are_no_models(data: Path) -> None:
     whole = Path("m.safetensors").read_bytes()
     Path("cut.safetensors").write_bytes(whole[: len(whole) // 2])
     assert "Cannot load" in said(run("info", "cut.safetensors", code=MODEL))
+
+
+def test_a_folder_is_no_model(data: Path) -> None:
+    for words in (["info", "."], ["monitor", "."], ["score", ".", "x.parquet"]):
+        assert "Cannot read the model" in said(run(*words, code=MODEL))
 
 
 def test_models_that_are_no_kernel_pca(data: Path, X: np.ndarray) -> None:

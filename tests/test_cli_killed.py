@@ -18,6 +18,8 @@ from kernelstream import load
 from kernelstream.cli.app import app
 from kernelstream.cli.failures import BUSY, CHANGED, INTERRUPTED, WRITE
 
+pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
+
 N_ROWS = 60_000
 FIT = ["--basis", "100", "--components", "5", "--standardize", "--checkpoint-every", "0s"]
 
@@ -143,9 +145,14 @@ def test_an_interrupted_fit_leaves_a_checkpoint(rows: Path) -> None:
     wait_for(checkpoint, process)
     busy = here(*fit, code=BUSY)
     assert "Another process is writing" in busy
-    time.sleep(0.5)  # the first file is learned by now
+    while load(checkpoint).n_samples_seen_ < 35_000:  # until the first file is learned
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == INTERRUPTED
     assert b"--resume goes on from" in b" ".join(err.split())
     assert not output.exists() and checkpoint.exists()
@@ -162,6 +169,42 @@ def test_an_interrupted_fit_leaves_a_checkpoint(rows: Path) -> None:
     assert checkpoint.exists()
     here(*fit)
     assert output.exists() and not checkpoint.exists()
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_query_that_is_ended_leaves_nothing(rows: Path, end: signal.Signals) -> None:
+    folder = rows.parent
+    model, output = folder / "m.safetensors", folder / "o.csv"
+    here("fit", rows / "a.npy", "-o", model, "--basis", "5", "--limit", "2000")
+    waiting = rows / "z.csv"
+    os.mkfifo(waiting)  # the query waits here until somebody writes
+    process = start("transform", model, rows / "a.npy", waiting, "-o", output)
+    while not list(folder.glob(".o.csv.*")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(end)
+    try:
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == INTERRUPTED
+    assert {path.name for path in folder.iterdir()} == {"data", "m.safetensors"}
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_reader_that_has_gone_is_no_error(rows: Path, more: list[str]) -> None:
+    """As in ``kernelstream info m.safetensors | head -1``."""
+    model = rows.parent / "m.safetensors"
+    here("fit", rows / "a.npy", "-o", model, "--basis", "5", "--limit", "2000")
+    end, beginning = os.pipe()
+    os.close(end)
+    process = subprocess.run(
+        [sys.executable, "-m", "kernelstream", "info", str(model), *more],
+        stdout=beginning,
+        stderr=subprocess.PIPE,
+    )
+    os.close(beginning)
+    assert (process.returncode, process.stderr) == (0, b"")
 
 
 def test_a_model_that_does_not_fit_on_the_disk(rows: Path) -> None:

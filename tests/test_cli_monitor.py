@@ -16,9 +16,14 @@ import pytest
 from typer.testing import CliRunner
 
 import kernelstream
-from kernelstream import StreamingKernelPCA, load
+from kernelstream import KernelMonitor, StreamingKernelPCA, load
+from kernelstream.cli import judges
 from kernelstream.cli.app import app
 from kernelstream.cli.failures import DATA, MODEL
+from kernelstream.cli.judges import MonitorJudge
+from kernelstream.cli.parameters import USAGE
+
+pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
 
 NAMES = ["flow", "heat", "load"]
 
@@ -123,7 +128,10 @@ def test_each_row_is_answered_at_once_and_the_end_saves(
         process.stdin.close()
     else:
         process.send_signal(end)
-    assert process.wait(30) == 0
+    try:
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
     process.stdin.close()
     process.stdout.close()  # type: ignore[union-attr]
     assert load(output).n_samples_seen_ == 3004
@@ -164,3 +172,137 @@ def test_fit_monitor_makes_a_kernel_monitor(tmp_path: Path) -> None:
     assert len(lines[-1]["top"]) == 3 and lines[-1]["top"][0]["variable"] in NAMES
     learned = judged(path, "--learn", stdin=ndjson(normal(30, 1)))
     assert any(line["learned"] for line in learned)
+
+
+@pytest.mark.parametrize("lags", [0, 2])
+def test_rows_around_a_bad_one_are_no_neighbours(tmp_path: Path, lags: int) -> None:
+    """Passed over, it is still a row of the process: what came before it is the past of none."""
+    X = normal(200, 0)
+    X[[0, 50, 51, 120, 199]] = np.nan
+    table = pd.DataFrame(X, columns=NAMES)
+    table.to_csv(tmp_path / "normal.csv", index=False, na_rep="nan")
+    path = tmp_path / "m.safetensors"
+    fit = ["fit", "--monitor", tmp_path / "normal.csv", "-o", path, "--basis", "20"]
+    done = CliRunner().invoke(
+        app, [*map(str, fit), "--lags", str(lags), "--on-bad-rows", "skip", "--json"]
+    )
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["bad_rows"]) == (195, 5)
+    by_hand = KernelMonitor(lags=lags, basis=20, random_state=0).fit(X)
+    assert KernelMonitor.load(path).offset_ == by_hand.offset_
+
+
+@pytest.fixture(scope="module")
+def watcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A KernelMonitor that knows no names."""
+    path = tmp_path_factory.mktemp("watcher") / "m.safetensors"
+    KernelMonitor(basis=30, width=10.0, ridge=0.01, memory=50, random_state=0).fit(
+        normal(400, 0)
+    ).save(path)
+    return path
+
+
+WILD = ["1e200", "-1.7976931348623157e308", "1" + "0" * 400, "Infinity"]
+
+
+@pytest.mark.parametrize("value", [*WILD, "[" * 100_000], ids=[*"abcd", "deep"])
+def test_no_row_ends_the_watch(model: Path, watcher: Path, value: str) -> None:
+    """Whatever a sensor sends: a line says so, and the next row is judged as if it had not come."""
+    good = normal(2, 1)
+    stdin = ndjson(good[:1]) + f'{{"flow": 1, "heat": {value}, "load": 2}}\n'.encode()
+    for path in (model, watcher):
+        lines = judged(path, stdin=stdin + ndjson(good[1:]))
+        assert len(lines) == 3 and lines[2]["row"] == 3
+        assert "error" in lines[1] or lines[1]["alarm"]
+        without = judged(path, stdin=ndjson(good))
+        statistics = ("t2", "spe", "smoothed", "reconstruction_error", "alarm")
+        assert all(lines[2].get(name) == without[1].get(name) for name in statistics)
+    if value == WILD[0]:
+        judged(watcher, "--on-bad-rows", "error", stdin=stdin, code=DATA)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_live_csv_is_read_as_files_are(
+    model: Path, watcher: Path, delimiter: str, start: str
+) -> None:
+    X = normal(3, 1)
+    lines = [delimiter.join(NAMES), *(delimiter.join(map(repr, row)) for row in X.tolist())]
+    text = (start + "\r\n".join(lines) + "\r\n").encode()
+    told = "\\t" if delimiter == "\t" else delimiter
+    for path in (model, watcher):
+        rows = judged(path, stdin=ndjson(X))
+        assert judged(path, stdin=text) == judged(path, "--delimiter", told, stdin=text) == rows
+    # cells at the ends of a line may be empty
+    gaps = start + "\n".join([lines[0], lines[1], f"{delimiter}1.0{delimiter}", delimiter * 2])
+    found = judged(watcher, stdin=gaps.encode())
+    assert [line["missing"] for line in found] == [[], ["x0", "x2"], ["x0", "x1", "x2"]]
+
+
+def test_a_delimiter_is_one_character(watcher: Path, tmp_path: Path) -> None:
+    judged(watcher, "--delimiter", ";;", stdin=b"", code=USAGE)
+    (tmp_path / "a.csv").write_text("1;;2\n")
+    output = str(tmp_path / "m.safetensors")
+    fit = ["fit", str(tmp_path / "a.csv"), "-o", output, "--delimiter", ";;"]
+    assert CliRunner().invoke(app, fit).exit_code == USAGE
+
+
+def test_values_without_known_names_are_not_mistaken(watcher: Path) -> None:
+    """A model without names: names of the first row count, and no value is silently left out."""
+    flow, heat, load_ = normal(1, 1)[0].tolist()
+    named = {"flow": flow, "heat": heat, "load": load_}
+    rows = [named, dict(reversed(named.items())), {**named, "t": 7.0}, {"t": 7.0, **named}]
+    stdin = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    found = judged(watcher, stdin=stdin)
+    assert len({line["index"] for line in found}) == 1
+    wrong = judged(watcher, stdin=json.dumps(rows[3]).encode())
+    assert "4 values, but the model wants 3" in wrong[0]["error"]
+    right = judged(watcher, "--time-column", "t", stdin=json.dumps(rows[3]).encode())
+    assert right[0]["index"] == found[0]["index"] and right[0]["time"] == 7.0
+
+
+def test_sensors_that_stand_still_are_named(watcher: Path) -> None:
+    X = normal(40, 1)
+    X[:, 1] = X[0, 1]
+    found = judged(watcher, stdin=ndjson(X))
+    assert found[0]["dead"] == [] and found[-1]["dead"] == ["x1"]
+
+
+def test_every_line_is_json(watcher: Path) -> None:
+    """Also where a contribution is too large to be told."""
+    X = normal(6, 1)
+    X[3:, 1] = 4e153
+    done = CliRunner().invoke(app, ["monitor", str(watcher)], input=ndjson(X))
+    assert any(json.loads(line).get("top") for line in done.stdout.splitlines())
+    assert "Infinity" not in done.stdout and "NaN" not in done.stdout
+
+
+@pytest.mark.parametrize("more", [[], ["--alarms-only"]])
+def test_learning_is_saved_along_the_way(
+    watcher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    """``--save-every 0s`` is after every row, whether a line is written or not."""
+    output, saved = tmp_path / "m.safetensors", []
+    monkeypatch.setattr(MonitorJudge, "save", lambda self, path: saved.append(path))
+    judged(
+        watcher, "--learn", "-o", output, "--save-every", "0s", *more, stdin=ndjson(normal(4, 1))
+    )
+    assert saved == [output] * 5  # and at the end
+
+
+def test_the_model_is_read_under_the_lock(
+    watcher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what another process saves meanwhile would be lost."""
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(watcher.read_bytes())
+    held, read = [], judges.kind_of
+
+    def noted(model: Path) -> str:
+        held.append((tmp_path / f".{model.name}.lock").exists())
+        return read(model)
+
+    monkeypatch.setattr(judges, "kind_of", noted)
+    judged(path, "--learn", stdin=ndjson(normal(2, 1)))
+    assert held == [True]

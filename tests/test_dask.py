@@ -23,6 +23,7 @@ from sklearn.datasets import load_digits
 
 import kernelstream.dask as kd
 from kernelstream import (
+    KernelMonitor,
     StreamingKernelClassifier,
     StreamingKernelPCA,
     StreamingKernelRidge,
@@ -34,6 +35,7 @@ from kernelstream import (
     trackers,
 )
 from kernelstream import load as load_model
+from kernelstream.images import Denoiser
 
 UNEQUAL = (700, 0, 1, 350, 49, 900)  # 2,000 rows
 
@@ -415,6 +417,28 @@ class TestOneProcess:
             kd.fit(estimator(), da.from_array(X), sample_weight=np.zeros(2000))
         with pytest.raises(ValueError, match="3 features"):
             kd.transform(estimator().fit(X), da.from_array(X[:, :3]))
+        for other in (KernelMonitor(), Denoiser()):
+            for verb in (kd.fit, kd.partial_fit):
+                with pytest.raises(TypeError, match=f"{type(other).__name__} .*cluster"):
+                    verb(other, da.from_array(X))  # type: ignore[type-var]
+
+    def test_a_missing_value_is_named(self) -> None:
+        frame = dd.from_pandas(pd.DataFrame(X).astype("Float64"), npartitions=4)
+        assert_same(kd.fit(estimator(), frame), estimator().fit(X))
+        missing = pd.DataFrame(X).astype("Float64")
+        missing.loc[1234, 2] = pd.NA
+        holes = dd.from_pandas(missing, npartitions=4)
+        with pytest.raises(ValueError, match=r"Chunk 2 \(X.partitions\[2\]\)"):
+            kd.fit(estimator(), holes)
+        with pytest.raises(ValueError, match=r"Chunk 2 \(X.partitions\[2\]\)"):
+            kd.transform(kd.fit(estimator(), frame), holes).compute()
+
+    def test_points_are_not_refined(self) -> None:
+        chunked = da.from_array(X, chunks=(500, 4))
+        with pytest.warns(UserWarning, match="refinements=3 .* left out on a cluster"):
+            model = kd.fit(estimator(basis=bases.Centroids(30, refinements=3)), chunked)
+        plain = kd.fit(estimator(basis=bases.Centroids(30)), chunked)
+        np.testing.assert_array_equal(model.transform(X), plain.transform(X))
 
     @pytest.mark.parametrize("basis", [20, bases.Landmarks(20), GIVEN])
     def test_what_travels_does_not_grow_with_the_rows(self, basis: Any) -> None:
@@ -602,6 +626,13 @@ class TestRegression:
         other = dd.from_pandas(pd.Series(Y[:1600, 0]), npartitions=4)
         with pytest.raises(ValueError, match=r"Chunk \d .*y has 400 entries here, X has 500 rows"):
             kd.fit(model, unknown, other)
+        # a filter that was put on the rows and forgotten on what comes with them
+        filtered = unknown[unknown[0] > np.inf]
+        series = dd.from_pandas(pd.Series(Y[:, 0]), npartitions=4)
+        with pytest.raises(ValueError, match=r"Chunk \d .*y has 500 entries here, X has 0 rows"):
+            kd.fit(model, filtered, series)
+        with pytest.raises(ValueError, match=r"Chunk \d .*sample_weight has 500 .*X has 0 rows"):
+            kd.fit(model, filtered, series[series > np.inf], sample_weight=abs(series))
         with pytest.raises(ValueError, match="2 dimensions"):
             kd.fit(classifier(), chunked, Y)
         with pytest.raises(ValueError, match="alpha='loo' reads the rows once more"):

@@ -136,6 +136,17 @@ def test_kernels_that_scikit_learn_lacks(kernel: Any) -> None:
         model(kernel=kernel).fit(rows()).to_sklearn()
 
 
+def test_a_kernel_that_vanishes_nowhere() -> None:
+    """The far point of the export was not far for rows of 1e149, and scores were off."""
+    X = np.random.default_rng(0).normal(size=(60, 3)) * 1e149
+    with pytest.raises(ValueError, match="vanishes nowhere"):
+        StreamingKernelPCA(2, basis=20, random_state=0).fit(X).to_sklearn()
+    wide = StreamingKernelPCA(2, basis=20, random_state=0).fit(X * 1e-9)
+    np.testing.assert_allclose(
+        wide.to_sklearn().transform(X * 1e-9), wide.transform(X * 1e-9), atol=1e-9
+    )
+
+
 def test_models_that_scikit_learn_cannot_hold() -> None:
     with pytest.raises(ValueError, match=r"standardise.*scale=None.*StandardScaler"):
         model(scale="standard").fit(rows()).to_sklearn()

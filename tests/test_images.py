@@ -112,9 +112,9 @@ def test_the_noise_is_measured_when_it_is_not_given():
     model = Denoiser(basis=100, random_state=0).fit(noisy)
     assert model.noise_variance_ == pytest.approx(0.04, rel=0.25)
     assert error(model.transform(noisy), clean) < 0.5 * error(noisy, clean)
-    classical = Denoiser(clipped=True, basis=50, method="project", n_components=20).fit(noisy)
+    classical = Denoiser(basis=50, method="project", n_components=20).fit(noisy)
     with pytest.raises(ValueError, match="give noise_variance"):
-        classical.transform(noisy)
+        classical.set_params(clipped=True).transform(np.clip(noisy, 0, 1))
 
 
 def test_the_classical_way_is_projection_and_preimage():
@@ -181,6 +181,24 @@ def test_shapes_and_types_of_denoised_images():
 def test_denoiser_refuses_parameters_in_words(parameters, words):
     with pytest.raises(ValueError, match=words):
         Denoiser(**parameters).fit(noisy_digits()[0])
+
+
+def test_a_wide_kernel_and_single_precision():
+    noisy = noisy_digits()[0].astype(np.float32)
+    model = Denoiser(0.09, basis=60, width=60.0, alpha=1e-12, random_state=0).fit(noisy)
+    expected = model.transform(noisy.astype(float))
+    np.testing.assert_allclose(model.transform(noisy), expected, atol=2e-3)
+
+
+def test_memory_of_the_denoiser_is_that_of_its_images():
+    rows = np.random.default_rng(0).random((12_000, 12, 12)).astype(np.float32)
+    model = Denoiser(0.1, basis=20, random_state=0)
+    for call in (model.fit, model.transform):
+        tracemalloc.start()
+        call(rows)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2.5 * rows.nbytes  # in double precision they are twice as much
 
 
 # --- patches

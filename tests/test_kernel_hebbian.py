@@ -232,6 +232,17 @@ def test_partial_fit_is_the_growing_expansion(
     np.testing.assert_allclose(found[:, order], scores, atol=1e-7)
 
 
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
+def test_all_rows_become_points_whatever_their_order(gamma: float) -> None:
+    """Sorted rows strain the factor; those after the strain were once left out, and w with them."""
+    t = np.sort(np.random.default_rng(0).uniform(-3, 3, size=400))
+    X = np.stack([t, np.sin(t)], axis=1)
+    model = KernelHebbianPCA(3, gamma=gamma, n_epochs=5, random_state=0).fit(X)
+    expected = model.transform(X)
+    model._open()  # what partial_fit does before it learns
+    np.testing.assert_allclose(model.transform(X), expected, atol=1e-7)
+
+
 def test_partial_fit_goes_on_from_fit() -> None:
     X = toy(200)
     model = KernelHebbianPCA(2, gamma=2.0, random_state=0).fit(X)

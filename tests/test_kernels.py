@@ -481,6 +481,23 @@ def test_a_weight_is_a_repetition(kernel: Kernel, data: st.DataObject) -> None:
     assert numbers(kernel.fix(strict(X), strict(weights))) == weighted
 
 
+@pytest.mark.parametrize("kernel", OPEN, ids=name)
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 3.0, 1e200, 1e305])
+def test_only_ratios_of_weights_matter(kernel: Kernel, size: float) -> None:
+    """Products of two weights once left the range of float64: IndexError, or another median."""
+    X, weights = rows(30), np.linspace(0.5, 2.0, 30)
+    plain = numbers(kernel.fix(X, weights))
+    assert numbers(kernel.fix(X, size * weights)) == pytest.approx(plain, rel=1e-12)
+
+
+def test_a_median_of_weights_of_any_ratio() -> None:
+    X = np.array([[0.0], [1.0], [3.0], [7.0]])
+    heavy = RBF().fix(X, np.array([1e300, 1e300, 1e-300, 1e-300])).get_params()["gamma"]
+    assert heavy == pytest.approx(0.5)  # the distance 1 has all the weight
+    lonely = RBF().fix(X, np.array([1e300, 1e-300, 1e-300, 1e-300])).get_params()["gamma"]
+    assert 0.5 / 7.0**2 <= lonely <= 0.5
+
+
 @pytest.mark.parametrize("X", [np.full((9, 3), 0.1), np.zeros((9, 3)), np.array([[3.0, 3.0]])])
 @pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
 def test_equal_rows_give_one(X: np.ndarray, container: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.decomposition import KernelPCA
 
 from kernelstream import StreamingKernelPCA, bases, kernels, load, storage, trackers
 from kernelstream.blocks import caught_up
@@ -164,6 +165,7 @@ def test_a_basis_that_gains_nothing_makes_nothing_stale():
         ({}, dict(certify="auto"), "different certify"),
         ({}, dict(basis=bases.Centroids(12)), "different bases"),
         ({}, dict(basis=bases.Landmarks(POINTS + 1.0)), "different landmarks"),
+        (dict(basis=bases.Fourier(8)), dict(basis=bases.Fourier(10)), "different random features"),
         (dict(scale="standard"), {}, "prepare rows with different numbers"),
         (dict(scale="standard"), dict(scale="standard"), "prepare rows with different numbers"),
         (dict(tracker="hebbian"), dict(tracker="hebbian"), "keeps no moments"),
@@ -175,6 +177,11 @@ def test_models_that_do_not_fit_together(ours: Any, theirs: Any, message: str):
     for one, two in ((a, b), (b, a)):
         with pytest.raises(ValueError, match=message):
             one.merge(two)
+
+
+def test_what_is_no_model_of_ours():
+    with pytest.raises(TypeError, match="Only models of this library merge; got KernelPCA"):
+        fitted(stream(0)).merge(KernelPCA(2))  # type: ignore[arg-type]
 
 
 def test_other_features():

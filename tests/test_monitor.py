@@ -32,7 +32,7 @@ def process(n: int, seed: int = 0, d: int = 4) -> np.ndarray:
 
 
 def small(**parameters: Any) -> KernelMonitor:
-    chosen: dict[str, Any] = dict(basis=20, width=10.0, ridge=0.01, whiten=True, random_state=0)
+    chosen: dict[str, Any] = dict(basis=20, width=30.0, ridge=0.01, whiten=True, random_state=0)
     return KernelMonitor(**{**chosen, **parameters})
 
 
@@ -50,7 +50,18 @@ def assert_same(one: Records, two: Records) -> None:
 # --- scikit-learn
 
 
-@parametrize_with_checks([KernelMonitor(basis=20, random_state=0)])
+def of_learned_rows(estimator: KernelMonitor) -> dict[str, str]:
+    """The checks want outliers among 300 learned rows; of limits for others, none need be there."""
+    if estimator.alpha >= 0.05:
+        return {}
+    checks = "check_outliers_train", "check_outliers_fit_predict"
+    return dict.fromkeys(checks, "limits are those of rows that were not learned")
+
+
+@parametrize_with_checks(
+    [KernelMonitor(basis=20, random_state=0), KernelMonitor(0.05, basis=20, random_state=0)],
+    expected_failed_checks=of_learned_rows,
+)
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -109,13 +120,53 @@ def test_unfitted() -> None:
         ({"folds": 1.5}, "folds must be an integer"),
         ({"floor": 0.0}, "floor must be a number"),
         ({"basis": bases.Fourier(10)}, "has no points"),
-        ({"random_state": -1}, "Seed must be between 0"),
     ],
     ids=str,
 )
 def test_parameters_are_checked(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small(**parameters).fit(process(50))
+
+
+@pytest.mark.parametrize("seed", [-1, np.int64(-3), 2**32, 2**70])
+def test_a_seed_that_is_none_is_told(seed: Any) -> None:
+    for estimator in (KernelMonitor(random_state=seed), StreamingKernelPCA(random_state=seed)):
+        with pytest.raises(ValueError, match=rf"random_state must be .*got {int(seed)}"):
+            estimator.fit(process(50))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": 5}, "alpha must be a number between 0 and 0.5"),
+        ({"adapt": "of"}, "adapt must be one of"),
+        ({"memory": 3}, "memory must be at least 10"),
+        ({"quarantine": 2.5}, "quarantine must be an integer"),
+    ],
+)
+def test_parameters_that_change_along_the_stream_are_checked(
+    fitted: KernelMonitor, parameters: dict[str, Any], message: str
+) -> None:
+    monitor = copy.copy(fitted).set_params(**parameters)
+    before = monitor._state
+    for verb in (monitor.update_many, monitor.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            verb(process(5, seed=1))
+    assert monitor._state is before
+
+
+def test_limits_need_a_calibration_run_of_some_length() -> None:
+    """Of a row or two they would be no limits at all, and of none there is nothing to say."""
+    gaps = process(20, seed=1)
+    gaps[:, 1] = np.nan
+    for run in (process(1, seed=1), process(7, seed=1), gaps):
+        with pytest.raises(ValueError, match=r"calibration run .* at least 8"):
+            small().fit(process(100), calibration=run)
+    wild = process(20, seed=1)
+    wild[3, 1] = 1e300
+    with pytest.raises(ValueError, match=r"calibration run .*so large"):
+        small().fit(process(100), calibration=wild)
+    assert np.isfinite(small().fit(process(100), calibration=process(8, seed=1)).offset_)
 
 
 # --- the stream
@@ -177,6 +228,22 @@ def test_an_event_is_not_learned(fitted: KernelMonitor) -> None:
     assert name == "x1" and 4.5 < size < 7.5
 
 
+@pytest.mark.parametrize("smooth", [None, 0.2])
+@pytest.mark.parametrize("size", [30.0, 1e3, 1e12])
+@pytest.mark.parametrize("width", [100.0, 10.0])
+def test_a_single_wild_row_is_not_learned(smooth: float | None, size: float, width: float) -> None:
+    """One glitch is no event, but it must not become a part of normal operation either."""
+    monitor = small(memory=200, smooth=smooth, width=width, basis=60).fit(process(400))
+    X = process(800, seed=1)
+    X[100, 3] += size
+    records = monitor.update_many(X)
+    assert records[100].index > records[100].index_limit and not records[100].learned
+    assert monitor.drift_.largest_scale < 1.5
+    assert np.mean(records.column("alarm")[150:]) < 0.05
+    fault = process(50, seed=2) + np.array([0.0, 0.0, 0.0, 6.0])
+    assert np.mean(monitor.update_many(fault).column("alarm")[10:]) > 0.9
+
+
 def test_learning_every_row_would_absorb_it(fitted: KernelMonitor) -> None:
     """What the gate is for: the same fault, vouched for, is normal after a while."""
     monitor = copy.copy(fitted)
@@ -229,6 +296,19 @@ def test_acknowledge_and_accept(fitted: KernelMonitor) -> None:
     assert monitor.drift_.largest_scale < 1.3
     assert np.mean(monitor.update_many(new_normal[60:]).column("alarm")) < 0.05
     assert monitor.drift_.centre[1] > 1.0  # against the frozen reference it stays visible
+
+
+def test_a_glitch_in_an_event_is_not_accepted_with_it(fitted: KernelMonitor) -> None:
+    shift = np.array([0.0, 6.0, 0.0, -3.0])
+    event = process(60, seed=2) + shift
+    event[50, 1] = 1e9
+    monitor = copy.copy(fitted)
+    monitor.update_many(event)
+    monitor.accept()
+    assert monitor.drift_.largest_scale < 1.3
+    assert np.mean(monitor.update_many(process(400, seed=3) + shift).column("alarm")) < 0.05
+    fault = process(60, seed=4) + shift + np.array([0.0, 6.0, 0.0, 0.0])
+    assert np.mean(monitor.update_many(fault).column("alarm")[10:]) > 0.9
 
 
 def test_interrupt_forgets_the_past_only() -> None:
@@ -402,6 +482,30 @@ def test_the_conditional_mean_is_the_most_normal_value() -> None:
     assert filled > monitor.score_samples(others).max() - 0.3
 
 
+def ring(n: int, seed: int) -> np.ndarray:
+    """Four sensors near a ring; of the second the others know only up to its sign."""
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 2 * np.pi, size=n)
+    X = np.column_stack([np.cos(t), np.sin(t), np.cos(2 * t), np.cos(t)])
+    return X + 0.1 * rng.normal(size=X.shape)
+
+
+@pytest.mark.parametrize("lags", [0, 1])
+@pytest.mark.parametrize("gone", [[1], [2], [1, 2], [0, 1, 2, 3]], ids=str)
+def test_a_gap_raises_no_alarm_where_normal_rows_are_curved(lags: int, gone: list[int]) -> None:
+    """There the mean of a missing value, given the others, lies where normal rows never are."""
+    monitor = small(basis=60, width=3.0, lags=lags).fit(ring(600, 0))
+    X = ring(300, 1)
+    X[100:, gone] = np.nan
+    records = copy.copy(monitor).update_many(X)
+    assert np.mean(records.column("alarm")[100:]) < 0.05
+    assert_same(records, Records([monitor.update(x) for x in X]))
+    if len(gone) < 4:
+        X[200:, 3] += 1.5
+        broken = small(basis=60, width=3.0, lags=lags).fit(ring(600, 0)).update_many(X)
+        assert np.mean(broken.column("alarm")[210:]) > 0.9
+
+
 def test_a_gap_does_not_hide_a_fault_elsewhere(fitted: KernelMonitor) -> None:
     X = process(30, seed=1)
     X[:, 3] = np.nan
@@ -417,6 +521,19 @@ def test_fit_leaves_out_rows_with_gaps() -> None:
     assert np.isfinite(monitor.offset_)
     with pytest.raises(ValueError, match="no missing values"):
         small().fit(np.where(np.arange(4) == 1, np.nan, X))
+
+
+@pytest.mark.parametrize("size", [1e3, -1e12, 1e200])
+def test_glitches_in_normal_operation_are_reported(size: float) -> None:
+    """Two rows of 600 in other units than the rest: faults of that sensor would stay unseen."""
+    X = pd.DataFrame(process(600), columns=list("abcd"))
+    X.iloc[[100, 400], 1] = size
+    with pytest.warns(UserWarning, match=r"of b comes from 2 of 600 rows"):
+        KernelMonitor(basis=20, random_state=0).fit(X)
+    # neither heavy tails, nor what moves rarely, nor what does not move are glitches
+    rng = np.random.default_rng(0)
+    rare = rng.random(600) < 0.008
+    small().fit(np.column_stack([process(600), rng.standard_t(3, size=600), rare, np.ones(600)]))
 
 
 def test_dead_sensors_are_reported(fitted: KernelMonitor) -> None:

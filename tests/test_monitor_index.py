@@ -174,12 +174,27 @@ def test_conformal_quantile_and_p_value() -> None:
 
 
 def test_few_scores_are_taken_for_log_normal() -> None:
-    scores = np.random.default_rng(0).normal(2.0, 0.3, size=399)
+    scores = np.random.default_rng(0).uniform(1.4, 2.6, size=399)  # a tail lighter than that law's
     reference = Reference.of(scores)
     law = norm(scores.mean(), scores.std())
     assert reference.limit(0.01) == pytest.approx(law.isf(0.01))
     assert reference.p_value(3.0, 0.01) == pytest.approx(law.sf(3.0))
     assert reference.limit(0.05) in scores  # enough for this one
+
+
+@pytest.mark.parametrize("n", [20, 50, 99, 100, 150, 300, 399])
+@pytest.mark.parametrize("alpha", [0.01, 0.002])
+def test_few_scores_of_a_heavy_tail(n: int, alpha: float) -> None:
+    """The share of new scores over the limit: near α, or 1/(n+1) where that is more."""
+    rng = np.random.default_rng(n)
+    shares = []
+    for _ in range(400):
+        reference = Reference.of(rng.exponential(size=n) + 0.3 * rng.normal(size=n))
+        limit = reference.limit(alpha)
+        shares.append(np.mean(rng.exponential(size=500) + 0.3 * rng.normal(size=500) > limit))
+        for score in (limit - 1e-9, limit + 1e-9, *rng.exponential(size=5)):
+            assert (score > limit) == (reference.p_value(score, alpha) <= alpha)
+    assert np.mean(shares) < 1.25 * max(alpha, 1 / (n + 1))
 
 
 def test_folds_are_contiguous_and_keep_their_distance() -> None:

@@ -87,6 +87,14 @@ def test_embedding_refuses_in_words(model: StreamingKernelPCA, X: np.ndarray) ->
         plot.embedding(model, X, color=[1, 2, 3])
     with pytest.raises(ValueError, match="at most 20"):
         plot.embedding(model, X, color=[f"kind {i}" for i in range(600)])
+    with pytest.raises(ValueError, match="1 entries for 600 rows"):
+        plot.embedding(model, X, color="red")
+
+
+def test_rows_without_a_kind_are_a_kind(model: StreamingKernelPCA, X: np.ndarray) -> None:
+    kinds = np.where(X[:, 0] > 5, None, "left")  # type: ignore[call-overload]
+    ax = drawn(plot.embedding(model, X, color=kinds))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["None", "left"]
 
 
 def test_contours(model: StreamingKernelPCA, X: np.ndarray) -> None:

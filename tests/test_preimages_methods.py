@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from kernelstream import StreamingKernelPCA, bases, kernels, load, preimages, trackers
+from kernelstream.backends.arrays import to_host
 from kernelstream.preimages.derivatives import gradient_of_diagonal, gradient_of_sum
 from tests import naive_preimages
 from tests.test_preimages import distances, example, name, pointwise
@@ -145,6 +148,60 @@ def test_report_says_who_came_to_rest():
     np.testing.assert_allclose(
         long.distance, distances(kernel, long.X, points, coefficients), atol=1e-9
     )
+
+
+@pytest.mark.parametrize("step", [0.3, 10.0, 1e3])
+@pytest.mark.parametrize(
+    "kernel", [kernels.Polynomial(degree=3, gamma=1.0, coef0=1.0), kernels.Linear()]
+)
+def test_a_given_step_that_leaves_all_bounds_has_not_come_to_rest(kernel, step):
+    points, coefficients = near()
+    found = preimages.Gradient(step=step).report(kernel, points, coefficients)
+    assert np.all(np.isfinite(found.X)) and np.all(np.isfinite(found.distance))
+    truth = distances(kernel, found.X, points, coefficients)
+    np.testing.assert_allclose(found.distance, truth, rtol=1e-6, atol=1e-6)
+    small = 1e-6 * np.abs(kernel.gram(points)).max()
+    start = preimages.Gradient(max_iter=0).report(kernel, points, coefficients).distance
+    np.testing.assert_array_less(found.distance[found.converged], start[found.converged] + small)
+    if step > 1:
+        assert not found.converged.any()
+        assert np.all(found.n_iter < 200)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        preimages.FixedPoint(),
+        preimages.Gradient(n_starts=2),
+        preimages.Gradient(step=0.1, max_iter=5),
+        preimages.Gradient(non_negative=True),
+        preimages.Neighbours(5),
+        preimages.Conformal(0.01),
+        preimages.Ridge(),
+    ],
+    ids=str,
+)
+def test_arrays_stay_on_their_device(method, monkeypatch):
+    """Arrays of the standard's strictest library on a device that the host cannot read."""
+    device = array_api_strict.Device("device1")
+
+    def fetched(x):
+        is_there = getattr(x, "device", None) == device
+        return to_host(x.to_device(array_api_strict.Device("CPU_DEVICE")) if is_there else x)
+
+    for path, module in list(sys.modules.items()):
+        if path.startswith("kernelstream.") and hasattr(module, "to_host"):
+            monkeypatch.setattr(module, "to_host", fetched)
+    kernel = kernels.RBF(gamma=0.4)
+    points, coefficients = near()
+    # rows that pull in no direction: the fixed point hands them to steepest descent
+    coefficients = np.concatenate([coefficients, -coefficients])
+    expected = method.report(kernel, points, coefficients)
+    there = [array_api_strict.asarray(a, device=device) for a in (points, coefficients)]
+    found = method.report(kernel, *there)
+    assert found.X.device == device and found.distance.device == device
+    np.testing.assert_allclose(fetched(found.X), expected.X, atol=1e-6)
+    np.testing.assert_array_equal(found.converged, expected.converged)
 
 
 def test_a_start_is_used_and_checked():

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from typing import Any
 
 import array_api_strict
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeCV
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import (
@@ -25,8 +27,14 @@ from kernelstream import (
     kernels,
     load,
 )
+from kernelstream.backends.arrays import to_host
 from kernelstream.blocks import settled
-from kernelstream.least_squares import STEPS_LEFT_OUT, NormalEquations
+from kernelstream.least_squares import (
+    STEPS_LEFT_OUT,
+    NormalEquations,
+    strongest_of_the_best,
+    this_side_of_the_hill,
+)
 from tests import naive_regression
 from tests.conftest import wrongly_checked
 
@@ -118,6 +126,53 @@ def test_generalised_cross_validation_is_that_of_the_hat_matrix(intercept):
     assert best <= others.min() * (1 + 2e-3)
 
 
+@pytest.mark.parametrize("basis", ["centroids", "everything", bases.Fourier(512)])
+def test_gcv_does_not_fall_for_interpolation(basis):
+    # 150 rows, some of them twice: the criterion has a second, lower minimum where as many degrees
+    # of freedom as rows are in use, and what it chooses there predicts worse than a constant.
+    X, y = load_iris(return_X_y=True)
+    folds = KFold(5, shuffle=True, random_state=0)
+    model = StreamingKernelRidge(basis=basis, random_state=0)
+    gcv = cross_val_score(model, X, y.astype(float), cv=folds)
+    loo = cross_val_score(clone(model).set_params(alpha="loo"), X, y.astype(float), cv=folds)
+    assert loo.min() > 0.85
+    assert gcv.mean() > 0.8
+    assert gcv.min() > 0.4
+
+
+@pytest.mark.parametrize(
+    ("criterion", "place"),
+    [
+        ([1.0, 3.0, 2.0, 1.5, 4.0, 9.0], 3),  # the hill at 1 hides a lower minimum
+        ([1.0, 1.52, 1.5, 2.0, 4.0, 9.0], 0),  # a hill of one per cent does not
+        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0),
+        ([6.0, 5.0, 4.0, 3.0, 2.0, 1.0], 5),
+        ([np.inf, np.inf, 4.0, 3.0, 4.0, 5.0], 3),
+        ([np.inf, 1.0, 4.0, 3.0, 4.0, 5.0], 3),
+        ([2.0, 2.001, 2.0, 2.0, 2.0, 2.5], 4),  # as good as the best: the strongest of them
+        ([np.inf] * 6, 5),
+    ],
+)
+def test_the_strength_is_looked_for_this_side_of_the_hill(criterion, place):
+    grid = np.geomspace(1e-6, 1.0, 6)
+    found = strongest_of_the_best(*this_side_of_the_hill(grid, np.array(criterion)))
+    assert found == grid[place]
+
+
+def test_gcv_says_when_weights_are_no_counts():
+    X, Y = data(400)
+    model = StreamingKernelRidge(gamma=0.5, basis=20, random_state=0)
+    for weights in (np.full(400, 1 / 400), np.full(400, 0.01)):
+        fitted = clone(model).fit(X, Y, weights)
+        with pytest.warns(UserWarning, match="400 rows weigh .* Scale the weights"):
+            fitted.predict(X)
+        fitted.predict(X)  # once for each model is enough
+        clone(model).set_params(alpha=0.1).fit(X, Y, weights).predict(X)
+        clone(model).set_params(alpha="loo").fit(X, Y, weights).predict(X)
+    clone(model).fit(X, Y, np.full(400, 0.5)).predict(X)
+    clone(model).set_params(forgetting=0.9).fit(X, Y).predict(X)  # here it is the memory
+
+
 def test_gcv_shrinks_noise_more_than_signal():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
@@ -160,6 +215,71 @@ def test_explicit_features_sparse_rows_and_other_namespaces():
     found = fitted.predict(foreign)
     assert isinstance(found, type(foreign))
     np.testing.assert_allclose(np.asarray(found), dense, rtol=1e-8, atol=1e-10)
+
+
+def test_scores_of_rows_on_a_device(monkeypatch):
+    """Arrays of the standard's strictest library on a device that the host cannot read."""
+    device = array_api_strict.Device("device1")
+
+    def there(x):
+        return array_api_strict.asarray(x, device=device)
+
+    def fetched(x):
+        is_there = getattr(x, "device", None) == device
+        return to_host(x.to_device(array_api_strict.Device("CPU_DEVICE")) if is_there else x)
+
+    for path, module in list(sys.modules.items()):
+        if path.startswith("kernelstream.") and hasattr(module, "to_host"):
+            monkeypatch.setattr(module, "to_host", fetched)
+    X, Y = data(300)
+    labels = (X[:, 0] > 0).astype(int)
+    w = np.random.default_rng(1).uniform(0.2, 3.0, size=300)
+    for model, y in (
+        (StreamingKernelRidge(0.1, gamma=0.5, basis=20, random_state=0), Y),
+        (StreamingKernelRidge(0.1, gamma=0.5, basis=20, random_state=0), Y[:, 0]),
+        (StreamingKernelClassifier(0.1, gamma=0.5, basis=20, random_state=0), labels),
+    ):
+        expected = clone(model).fit(X, y)
+        found = clone(model).fit(there(X), there(y))
+        for weights in (None, w):
+            score = expected.score(X, y, sample_weight=weights)
+            assert found.score(there(X), there(y), weights) == pytest.approx(score, rel=1e-9)
+            assert found.score(there(X), y, sample_weight=weights) == pytest.approx(score, rel=1e-9)
+
+
+@pytest.mark.parametrize("basis", [60, "everything", bases.Fourier(200)])
+@pytest.mark.parametrize("learned_in", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("alpha", ["gcv", 1e-9])
+def test_large_coefficients_and_rows_of_single_precision(basis, learned_in, sparse, alpha):
+    # A wide kernel: coefficients of 1e7 to 1e10 with alternating signs, which kernel values of
+    # single precision would turn into noise far larger than the targets.
+    X, Y = data(400)
+    model = StreamingKernelRidge(alpha, gamma=0.01, basis=basis, random_state=0)
+    model.fit(X.astype(learned_in), Y)
+    single = X.astype(np.float32)
+    expected = model.predict(single.astype(float))
+    found = model.predict(scipy.sparse.csr_matrix(single) if sparse else single)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(Y).max())
+
+
+def test_small_coefficients_need_no_double_precision(monkeypatch):
+    X, Y = data(400)
+    model = StreamingKernelRidge(0.1, gamma=0.5, basis=20, random_state=0)
+    expected = clone(model).fit(X, Y).predict(X)
+    model.fit(X.astype(np.float32), Y)
+    seen: list[Any] = []
+    block = kernels.RBF.block
+
+    def watched(self: kernels.RBF, A: Any, B: Any) -> Any:
+        seen.append(A.dtype)
+        return block(self, A, B)
+
+    monkeypatch.setattr(kernels.RBF, "block", watched)
+    found = model.predict(X.astype(np.float32))
+    assert seen == [np.float32]
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(Y).max())
 
 
 def test_single_precision_in_single_precision_out():
@@ -507,6 +627,26 @@ def test_classifier_files_and_merge(tmp_path):
     assert list(loaded.classes_) == sorted(classes)
     with pytest.raises(ValueError, match="Cannot merge classifiers of the classes"):
         first.merge(clone(model).partial_fit(X, y, classes=["ash", "birch", "cedar"]))
+
+
+@pytest.mark.parametrize("kind", ["list", "object", "pandas", "category"])
+def test_labels_of_data_frames_are_saved(kind, tmp_path):
+    X, names = blobs()
+    labels: Any = {
+        "list": list(names),
+        "object": names.astype(object),
+        "pandas": pd.Series(names),
+        "category": pd.Series(names, dtype="category"),
+    }[kind]
+    model = StreamingKernelClassifier(gamma=0.5, basis=20, random_state=0).fit(X, labels)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert list(loaded.classes_) == list(model.classes_)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(
+        loaded.partial_fit(X, labels).decision_function(X),
+        model.partial_fit(X, labels).decision_function(X),
+    )
 
 
 def test_labels_that_were_not_announced():

@@ -135,6 +135,20 @@ def test_a_first_row_that_fails_decides_nothing() -> None:
     assert list(part.estimator.feature_names_in_) == ["c"]
 
 
+@pytest.mark.parametrize(
+    "absent", [None, float("nan"), np.float32("nan"), np.float64("nan"), np.float16("nan"), pd.NA]
+)
+def test_a_missing_value_of_any_type(absent: Any) -> None:
+    """A NaN of float32 is no Python float, and was no missing value once."""
+    first, second = (KernelComponents(pattern(), missing=0.25) for _ in range(2))
+    for value, part in ((absent, first), (0.25, second)):
+        part.learn_one({"a": 1.0, "b": 2.0})
+        part.learn_one({"a": value, "b": 3.0})
+    assert first.transform_one({"a": 0.5, "b": 1.0}) == second.transform_one({"a": 0.5, "b": 1.0})
+    with pytest.raises(ValueError, match="no value for the feature 'a'"):
+        KernelComponents(pattern()).learn_one({"a": absent, "b": 3.0})
+
+
 def test_missing_and_additional_features_can_be_allowed() -> None:
     X = ring(200)
     part = learned(KernelComponents(pattern(), missing=0.25, extra="ignore"), X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -71,8 +73,14 @@ def test_a_step_that_makes_no_sense_is_refused_in_words(kind, value):
 
 
 def test_numbers_of_numpy_are_numbers():
-    schedule = schedules.SearchThenConverge().set_params(eta0=np.float32(0.5), tau=np.int64(100))
-    schedule.check()
+    """A search over np.arange hands over integers of NumPy."""
+    taken: Any = schedules.SearchThenConverge
+    of_numpy = taken(np.float32(0.5), np.int64(1000), floor=np.float64(0.0))
+    of_numpy.check()
+    plain = schedules.SearchThenConverge(0.5, 1000, floor=0.0)
+    np.testing.assert_array_equal(of_numpy.steps(1, 5), plain.steps(1, 5))
+    with pytest.raises(ValueError, match="eta must be a positive number, got True"):
+        schedules.Constant(True).check()
 
 
 def test_the_floor_may_be_zero_but_not_negative():

@@ -305,12 +305,40 @@ def test_files_that_differ(tmp_path: Path) -> None:
         (b"a,a\n1,2\n", "twice.csv", "several columns of one name"),
         (b"name\nAnna\n", "text.csv", "no column of numbers"),
         (b"\x1f\x8b\x08broken", "broken.csv.gz", "cannot be read"),
+        (b"a,b\n1,2\n", "plain.csv.gz", "plain.csv.gz cannot be read"),
+        (b"a,b\n1,2\n", "plain.csv.bz2", "plain.csv.bz2 cannot be read"),
+        (b"a,b\n1,2\n", "plain.csv.xz", "plain.csv.xz cannot be read"),
+        (b"a,b\n1,2\n", "plain.csv.zst", "plain.csv.zst cannot be read"),
+        (b"a,b\r1,2\r3,4\r", "mac.csv", "mac.csv cannot be read"),
+        (b"1,5;2,7\n1,6;2,8\n", "comma.csv", "no column of numbers"),
     ],
 )
 def test_files_that_cannot_be_read(content: bytes, name: str, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError, match=message):
         joined(Source(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "compress", [gzip.compress, bz2.compress, lzma.compress], ids=["gz", "bz2", "xz"]
+)
+def test_a_compressed_file_that_is_damaged_in_the_middle(
+    compress: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    rows = np.random.default_rng(0).normal(size=(20_000, 2)).tolist()
+    stored = compress(("a,b\n" + "".join(f"{a},{b}\n" for a, b in rows)).encode())
+    middle = len(stored) // 2
+    (tmp_path / "a.csv").write_bytes(stored[:middle] + b"\0\xff" * 40 + stored[middle + 80 :])
+    with pytest.raises(SourceError, match=r"a\.csv cannot be read"):
+        joined(Source(tmp_path / "a.csv"))
+
+
+def test_a_line_nested_without_end_is_a_bad_row(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_bytes(b'{"a": 1}\n' + b"[" * 100_000 + b'\n{"a": 2}\n')
+    source = Source(tmp_path / "a.ndjson", on_bad_rows="skip")
+    blocks = list(source)
+    assert [x for block in blocks for x in block.X[:, 0].tolist()] == [1.0, 2.0]
+    assert [bad.row for block in blocks for bad in block.bad] == [2]
 
 
 def test_nothing_there(tmp_path: Path) -> None:

@@ -61,6 +61,29 @@ def test_the_tolerance_is_reached_and_not_by_far_exceeded():
     assert 32 <= sizes[0] < sizes[-1] < 300
 
 
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+@pytest.mark.parametrize("n", [40, 100, 300, 499, 700, 1500])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_tolerance_is_reached_on_short_data_too(learn: str, n: int, weighted: bool):
+    """A stream waits for 500 rows before it grows; here there may be no more rows."""
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    w = np.random.default_rng(1).gamma(1.0, size=n) + 0.01 if weighted else None
+    model = StreamingKernelPCA(
+        3, gamma=0.3, basis=bases.Centroids(400, tolerance=0.01), random_state=0
+    )
+    getattr(model, learn)(X, sample_weight=w)
+    span = model._view().span
+    assert span is not None
+    Z = span.coordinates(model.kernel_, X)
+    share = np.full(n, 1 / n) if w is None else w / w.sum()
+    missed = share @ (1 - np.sum(Z**2, axis=1))
+    assert missed / (1 - np.sum((share @ Z) ** 2)) < 0.01
+    assert n_points(model) < min(n, 200)
+    before = to_bytes(model)
+    model.transform(X)
+    assert to_bytes(model) == before  # a query changes nothing: the stream grows at its own pace
+
+
 def test_the_estimate_is_near_the_truth():
     X = walk()
     model = grown(X)
@@ -164,6 +187,7 @@ def test_how_many_points_are_wanted():
     assert account.wanted(0.2, 32, 1000) == 8
     assert account.wanted(0.05, 100, 1000) == 100
     assert account.wanted(0.05, 100, 499) == 0
+    assert account.lacking(0.05, 100) == 100
 
 
 def test_shares_of_the_variance_never_exceed_one():

@@ -37,6 +37,46 @@ def test_noise_is_the_level_of_the_lower_half():
     assert Wiener(3).measure(noisy_rows(), None).noise_variance == pytest.approx(0.04, rel=0.05)
 
 
+def rows_with_noise(n: int, d: int, n_directions: int, deviation: float = 0.2) -> np.ndarray:
+    """Rows in a few strong directions, and white noise on every entry."""
+    rng = np.random.default_rng(n + d)
+    signal = 3.0 * rng.normal(size=(n, n_directions)) @ rng.normal(size=(n_directions, d))
+    return signal + deviation * rng.normal(size=(n, d)) + 7.0
+
+
+@pytest.mark.parametrize("n_directions", [0, 5])
+@pytest.mark.parametrize("n", [60, 150, 300, 600, 1200, 6000])
+def test_noise_is_measured_right_from_few_and_many_rows(n, n_directions):
+    # The lower half of sampled eigenvalues is below the noise: 0.58 of it with four rows a feature,
+    # nothing with half a row.
+    found = Wiener(5).measure(rows_with_noise(n, 300, n_directions), None).noise_variance
+    assert found == pytest.approx(0.04, rel=0.03)
+
+
+def test_entries_that_never_change_carry_no_noise():
+    X = rows_with_noise(1000, 100, 3)
+    framed = np.hstack([np.full((1000, 150), 0.1), X])
+    alone, inside = (Wiener(5).measure(rows, None).noise_variance for rows in (X, framed))
+    assert inside == pytest.approx(alone, rel=1e-9)
+    assert Wiener(5).measure(np.full((50, 9), 0.1), None).noise_variance == 0.0
+
+
+def test_weights_count_rows_that_say_the_same():
+    X = rows_with_noise(800, 100, 3)
+    w = np.r_[np.ones(400), np.full(400, 1e-9)]
+    heavy, some = (
+        Wiener(5).measure(rows, weights).noise_variance
+        for rows, weights in ((X, w), (X[:400], None))
+    )
+    assert heavy == pytest.approx(some, rel=0.02)
+
+
+def test_one_row_shows_no_noise():
+    with pytest.raises(ValueError, match="from one row: give noise_variance"):
+        Wiener(5).measure(noisy_rows(1), None)
+    assert Wiener(5, 0.04).measure(noisy_rows(1), None).noise_variance == 0.04
+
+
 def test_more_directions_than_pixels_are_all_of_them():
     assert Wiener(80).measure(noisy_rows(), None).matrix.shape == (12, 12)
 

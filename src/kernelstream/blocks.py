@@ -124,7 +124,16 @@ def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
         hidden = hidden_variance(parts, model.scaled(known.X))
         if hidden is not None:
             raise ValueError(hidden)
-    return replace(model, parts=parts, state=begin(parts, model.prepared(first.X), first.weights))
+    return begun(replace(model, parts=parts), first)
+
+
+def begun(model: Model, first: Rows) -> Model:
+    """The model whose basis has looked at the first rows, in the units of the kernel.
+
+    Points that were given are in those of the data, as the rows are.
+    """
+    parts = replace(model.parts, basis=model.parts.basis.in_units(model.scaled))
+    return replace(model, state=begin(parts, model.prepared(first.X), first.weights))
 
 
 def require_visible(X: Array) -> None:
@@ -197,6 +206,8 @@ def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
     with memory_explained(size):
         for X, weights, targets in ahead(blocks, model.block, model.device):
             state = fold(model.parts, state, X, weights, frozen, targets)
+    if frozen:
+        return replace(model, state=state)
     return replace(model, state=replace(state, basis=model.parts.basis.detached(state.basis)))
 
 
@@ -255,6 +266,8 @@ def learn_all(
     model = unsigned(started(model, picked(rows, order[: start_rows(model)]), rows))
     if not wants_second_pass(model):
         return signed_anew(folded(model, rows))
+    if model.parts.tracker.forgetting != 1.0:
+        order = np.arange(n)  # the last rows are those that count
     # The first pass only looks for points: it learns no targets.
     scout = replace(model, parts=replace(model.parts, regress_inputs=False))
     for start in range(0, n, model.batch_size):

@@ -24,6 +24,7 @@ from kernelstream.backends.arrays import (
     concatenate_rows,
     dtype_name,
     is_foreign,
+    is_sparse,
     namespace_of,
     to_float64,
     to_host,
@@ -248,7 +249,8 @@ class StreamingKernelPCA(
     def _learn_unusual(self, x: Any) -> None:
         """Learn a row that begins a stream, ends a block, or is not a plain array of its type."""
         if not self._is_fitted():
-            self.partial_fit(np.asarray(x)[None, :] if np.ndim(x) == 1 else x)
+            row = x if is_foreign(x) or is_sparse(x) else np.asarray(x)
+            self.partial_fit(row[None, :] if row.ndim == 1 else row)
             return
         with self._all_or_nothing():
             row, inbox = self._one(x, learning=True), self._inbox
@@ -350,8 +352,10 @@ class StreamingKernelPCA(
             The rows.
         y : ignored
         """
+        seen, standard = self._view(), self._standard()
         rows = as_dense(self._queryable(X, prepared=False))
-        difference = to_float64(self.inverse_transform(self.transform(rows))) - to_float64(rows)
+        scores = self._in_pieces(seen.scores, rows if standard is None else standard.apply(rows))
+        difference = to_float64(self.inverse_transform(scores)) - to_float64(rows)
         return -float(namespace_of(difference).mean(difference**2))
 
     # -- files and neighbours
@@ -382,6 +386,8 @@ class StreamingKernelPCA(
         900
         """
         self._view_exists()
+        if not isinstance(other, StreamingKernelPCA):
+            raise TypeError(f"Only models of this library merge; got {type(other).__name__}.")
         other._view_exists()
         model = clone(self)
         model._model = merged(self._model, other._model)
@@ -426,6 +432,7 @@ class StreamingKernelPCA(
         method = preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)
         tracker.suits(basis, n_components)
+        basis.suits(kernel, int(X.shape[1]))
         if not isinstance(self.center, bool | np.bool_):
             raise ValueError(f"center must be True or False; got {self.center!r}.")
         checked_choice("scale", self.scale, (None, "standard"))
@@ -435,9 +442,9 @@ class StreamingKernelPCA(
         if batch_size is None:
             batch_size = suitable_batch_size(basis, tracker, X, device)
         parts = Parts(
-            kernel=kernel,
-            basis=basis,
-            tracker=tracker,
+            kernel=kernel.copied(),
+            basis=basis.copied(),
+            tracker=tracker.copied(),
             center=bool(self.center),
             n_components=n_components,
             seed=checked_seed(self.random_state),

@@ -17,6 +17,7 @@ from kernelstream.view import View
 # A coordinate so far away that a Gaussian of any width has vanished there, yet whose square is
 # still a finite number.
 FAR_AWAY = 1e150
+VANISHED = 1e4  # exponent at which it has, with room for rows that are far away themselves
 
 
 def to_sklearn(view: View, standard: Standard | None, n_features: int) -> KernelPCA:
@@ -65,6 +66,11 @@ def _same_kernel(kernel: Kernel) -> tuple[dict[str, Any], float]:
     """KernelPCA's parameters for a kernel, and a coordinate where the kernel is constant."""
     params = kernel.get_params(deep=False)
     if type(kernel) is kernels.RBF:
+        if params["gamma"] * FAR_AWAY**2 < VANISHED:
+            raise ValueError(
+                f"{kernel} is so wide that it vanishes nowhere within the range of float64, which "
+                "KernelPCA would need: scale the data (to unit variance, say) and fit again."
+            )
         return {"kernel": "rbf", "gamma": params["gamma"]}, FAR_AWAY
     if type(kernel) is kernels.Polynomial:
         return {"kernel": "poly", **params}, 0.0

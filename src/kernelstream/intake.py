@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from kernelstream.backends.arrays import (
     Array,
     all_finite,
+    as_csr,
     as_dense,
     cast,
     is_foreign,
@@ -58,6 +59,7 @@ class Intake(OnStream):
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=check_finite,
             )
+            X = as_csr(X) if is_sparse(X) else X
         return X if reset else self._of_our_kind(X)
 
     def _of_our_kind(self, X: Array) -> Array:
@@ -88,6 +90,7 @@ class Intake(OnStream):
             raise ValueError(NOT_FINITE)
         if reset:
             self.n_features_in_ = int(X.shape[1])
+            self.__dict__.pop("feature_names_in_", None)  # of the frame that was learned before
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "

@@ -33,6 +33,7 @@ LEVERAGE_LEFT = 1e-7
 # Degrees of freedom that must be left, as a share of the rows: below, the criterion is a quotient
 # of two roundings. Strengths whose criterion is this near to the best are as good as it.
 FREEDOM_LEFT, AS_GOOD = 1e-4, 1e-3
+HILL = 0.05  # by how much the criterion has to rise before a further fall is not believed
 UNEXPLAINED = 1e-10  # share of the variance of the targets below which a residual is rounding
 
 
@@ -149,7 +150,23 @@ class NormalEquations:
     def best_strength(self) -> float:
         """The largest strength whose generalised cross-validation is as good as the best."""
         grid = self.strengths(STEPS)
-        return strongest_of_the_best(grid, self.generalised_cross_validation(grid))
+        criterion = self.generalised_cross_validation(grid)
+        return strongest_of_the_best(*this_side_of_the_hill(grid, criterion))
+
+
+def this_side_of_the_hill(grid: np.ndarray, criterion: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Strengths from the strongest down to where the criterion has risen again.
+
+    Generalised cross-validation puts the mean leverage in the place of each. Where degrees of
+    freedom are nearly as many as rows, that says nothing about the rows with the largest (of two
+    equal rows, each has little), and the criterion may fall a second time, towards interpolation,
+    while the error of rows left out explodes. With many rows a degree of freedom there is no hill.
+    """
+    least = np.minimum.accumulate(criterion[::-1])[::-1]  # of all strengths from here on
+    with np.errstate(invalid="ignore"):
+        beyond = np.flatnonzero((criterion > (1.0 + HILL) * least) & np.isfinite(least))
+    first = int(beyond[-1]) + 1 if len(beyond) else 0
+    return grid[first:], criterion[first:]
 
 
 def strongest_of_the_best(grid: np.ndarray, criterion: np.ndarray) -> float:

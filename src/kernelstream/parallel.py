@@ -22,6 +22,7 @@ from kernelstream.bases import Basis, Centroids, Fourier, Landmarks
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.blocks import (
     advance,
+    begun,
     caught_up,
     folded,
     picked,
@@ -34,7 +35,7 @@ from kernelstream.merge import added, merged
 from kernelstream.model import Model, Rows, Standard, State, Waiting
 from kernelstream.part import Part
 from kernelstream.regression.base import require_summable
-from kernelstream.stream import begin, blank
+from kernelstream.stream import blank
 from kernelstream.trackers import Tracker
 
 
@@ -103,7 +104,7 @@ def naming(chunk: str) -> Iterator[None]:
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             yield
-    except ValueError as problem:
+    except (TypeError, ValueError) as problem:  # a missing value of pandas is no number: TypeError
         raise ValueError(f"{chunk}: {problem}") from problem
 
 
@@ -205,7 +206,7 @@ def decided(model: Model, sample: Sample | None) -> Model:
         model = replace(model, parts=replace(model.parts, kernel=kernel))
     model = replace(model, standardise=False)  # it is done: chunks don't measure for themselves
     if is_chosen_once(model.parts.basis):
-        model = replace(model, state=begin(model.parts, model.prepared(rows.X), rows.weights))
+        model = begun(model, rows)
     return model
 
 

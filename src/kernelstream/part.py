@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
+import numpy as np
 from sklearn.base import BaseEstimator
 
 
@@ -15,3 +18,19 @@ class Part(BaseEstimator):
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
+
+    def copied(self) -> Self:
+        """The same part with parameters of its own, those of parts inside it included.
+
+        A stream learns with the parameters it began with. The object that the user holds may get
+        others (``set_params(kernel__gamma=…)`` for the next ``fit``), or serve another estimator.
+        """
+        return type(self)(
+            **{name: _copied(value) for name, value in self.get_params(deep=False).items()}
+        )
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Part):
+        return value.copied()
+    return value.copy() if isinstance(value, np.ndarray | list) else value

@@ -60,7 +60,7 @@ class OnDictionaries:
         if missing is not None and not _is_number(missing):
             raise ValueError(f"missing must be a finite number or None; got {missing!r}.")
         checked_choice("extra", extra, ("raise", "ignore"))
-        if isinstance(refresh, bool) or not isinstance(refresh, int) or refresh < 1:
+        if isinstance(refresh, bool) or not isinstance(refresh, int | np.integer) or refresh < 1:
             raise ValueError(f"refresh must be a positive integer; got {refresh!r}.")
         self.missing = missing
         self.extra = extra
@@ -154,7 +154,7 @@ class OnDictionaries:
         for i, name in enumerate(features):
             value = x.get(name)
             found += name in x
-            if value is None or (isinstance(value, float) and math.isnan(value)):
+            if _is_missing(value):
                 if self.missing is None:
                     raise ValueError(
                         f"The row has no value for the feature {name!r}. Put an imputer before "
@@ -342,6 +342,13 @@ def _check_model(model: Any) -> None:
             "model must be a StreamingKernelPCA or an estimator of a paper, got "
             f"{type(model).__name__}."
         )
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN of any type, or what pandas has in their place."""
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ == "NAType"
 
 
 def _is_number(value: Any) -> bool:

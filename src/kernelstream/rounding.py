@@ -36,6 +36,18 @@ def in_float32(x: Array) -> bool:
     return dtype_name(x) == "float32"
 
 
+def moved_in_float32(kernel: Kernel, points: Array | None, coefficients: Array) -> np.ndarray:
+    """How far the rounding of kernel values in single precision moves combinations of them.
+
+    Each value moves by about ``ε k``, and a combination by ``ε k |c|`` with c its coefficients over
+    the points (or over explicit features, which are at most one).
+    """
+    largest = 1.0
+    if points is not None:
+        largest = float(np.max(np.abs(to_host(kernel.diag(points))), initial=0.0))
+    return 2.0 * U32 * largest * np.sqrt(np.sum(to_host(coefficients) ** 2, axis=0))
+
+
 def slack(
     kernel: Kernel, ledger: Ledger, span: Span, S: np.ndarray, off: float | None = None
 ) -> float:

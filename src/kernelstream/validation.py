@@ -56,8 +56,14 @@ def checked_batch_size(batch_size: Any) -> int | None:
 
 def checked_seed(random_state: Any) -> int:
     """The seed of all draws: an integer as it is, anything else draws one."""
-    drawn = int(check_random_state(random_state).randint(2**31 - 1))
-    return int(random_state) if isinstance(random_state, numbers.Integral) else drawn
+    if isinstance(random_state, numbers.Integral):
+        if not 0 <= int(random_state) < 2**32:
+            raise ValueError(
+                f"random_state must be an integer from 0 to 2**32 - 1, a RandomState or None; got "
+                f"{int(random_state)}."
+            )
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def real_numbers(x: Any) -> np.ndarray:

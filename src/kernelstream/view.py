@@ -21,9 +21,11 @@ from kernelstream.backends.arrays import (
 from kernelstream.bases import Basis, Span
 from kernelstream.kernels import Kernel
 from kernelstream.model import Parts, State
+from kernelstream.rounding import moved_in_float32
 from kernelstream.trackers.base import padded
 
 KEEPS_SIGN = 0.7  # a component keeps its sign while its cosine to the reference is above this
+VISIBLE = 1e-3  # share of its deviation by which rounding may move a score
 NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is rounding only
 
 
@@ -93,9 +95,20 @@ class View:
         """Scores on the components: ``k(X, D) A − b``, or through the features."""
         if self.span is None:
             return self.coordinates(X) @ cast(self.vectors, X.dtype)
-        K = self.kernel.block(X, cast(self.span.points, X.dtype))
+        rows = to_float64(X) if self._rough else X
+        K = self.kernel.block(rows, cast(self.span.points, rows.dtype))
         scores = K @ cast(self.dual_coef, K.dtype)
         return cast(scores - cast(self.intercept, K.dtype)[None, :], X.dtype)
+
+    @cached_property
+    def _rough(self) -> bool:
+        """Whether scores need kernel values in float64: components of next to no variance.
+
+        Their coefficients over the points are large and alternate in sign.
+        """
+        moved = moved_in_float32(self.kernel, self.points, self.dual_coef)
+        deviation = np.sqrt(to_host(self.variances))
+        return bool(np.any((moved > VISIBLE * deviation) & (deviation > 0.0)))
 
     def reconstruction_error(self, X: Array) -> Array:
         """|φ(x) − P φ(x)|² for the affine projection P on mean and components."""
@@ -113,8 +126,9 @@ def look(parts: Parts, state: State) -> View:
     weight = state.moments.weight
     energy = state.ledger.energy / weight if weight > 0 else 0.0
     total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
-    if correction is not None:
-        # An estimate from a sample may come out a little above what there is.
+    if not parts.tracker.sequential:
+        # An estimate from a sample may come out a little above what there is, and so may rounding
+        # where there is nothing.
         total_variance = max(total_variance, float(to_host(values).sum()))
     r = n_shown(parts.n_components, to_host(values), total_variance)
     values, vectors = chosen(values, vectors, r)
@@ -158,10 +172,10 @@ def input_moments(
 def sample_correction(parts: Parts, state: State) -> tuple[Array, Array] | None:
     """Correct moments that were gathered in older bases by those of a sample in the present one.
 
-    S_c = S + (W/R) Σ (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were folded
-    with. Under forgetting the sample would have to be aged row by row, and there is none.
+    S_c = S + (W/R) Σ v (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were folded
+    with, v the weight each stands for (mean 1; weights and forgetting are in it).
     """
-    if parts.tracker.sequential or parts.tracker.forgetting != 1.0:
+    if parts.tracker.sequential:
         return None
     found = parts.basis.correction(parts.kernel, state.basis)
     if found is None:

@@ -113,6 +113,8 @@ def rows_of(case: Case) -> np.ndarray:
     elif case.shape == "sign flip":
         X[: n // 2, -1] = -np.abs(X[: n // 2, -1])
         X[n // 2 :, -1] = np.abs(X[n // 2 :, -1])
+    elif case.shape == "at rest":  # few different rows at first: centroids are added later
+        X[: n // 2] = X[rng.integers(0, 2, size=n // 2)]
     elif case.shape == "clusters":
         X = 4.0 * rng.normal(size=(5, d))[np.sort(rng.integers(0, 5, size=n))] + 0.2 * X
     return (case.scale * X).astype(case.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -60,6 +61,28 @@ def test_a_kernel_with_a_kink(basis: str):
         for certify in ("auto", "tight"):
             case = Case(seed, shape=shape, kernel="exponential", basis=basis, certify=certify)
             assert violations(case) == []
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("forgetting", [1.0, 0.97])
+def test_centroids_that_are_added_while_there_is_room(kernel: str, forgetting: float):
+    seeds = itertools.count()
+    for weights, certify, mode, m in itertools.product(
+        ("none", "tiny"), ("auto", "tight"), ("stream", "fit", "merge"), (5, 60)
+    ):
+        case = Case(
+            next(seeds),
+            n=72,
+            shape="at rest",
+            kernel=kernel,
+            basis="centroids",
+            m=m,
+            weights=weights,
+            certify=certify,
+            forgetting=forgetting,
+            mode=mode,
+        )
+        assert violations(case) == [], case
 
 
 def test_the_same_case_gives_the_same_certificate():

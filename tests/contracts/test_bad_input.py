@@ -387,6 +387,21 @@ def test_a_row_that_overflows_is_refused_before_the_stream_has_begun(kernel: Any
     assert stream.partial_fit(rows(600, 3, seed=2)).n_samples_seen_ == 610
 
 
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+@pytest.mark.parametrize("basis", BASES)
+@pytest.mark.parametrize("forgetting", [1.0, 0.9])
+def test_shares_of_no_variance_are_shares(learn: str, basis: str, forgetting: float) -> None:
+    """Rounding over rounding was more than one."""
+    for seed in range(5):
+        X = np.repeat(rows(1, seed=seed), 20, axis=0)
+        for kernel in ("rbf", "exponential") if basis == "fourier" else ("linear", "poly", "rbf"):
+            tracker = trackers.Covariance(forgetting)
+            estimator = model(2, kernel=kernel, basis=BASES[basis], tracker=tracker)
+            getattr(estimator, learn)(X)
+            share = estimator.explained_variance_ratio_
+            assert 0.0 <= share.sum() <= 1.0 + 1e-12
+
+
 def test_only_constant_columns() -> None:
     X = np.tile([1.0, -2.0, 0.1], (50, 1))
     for scale in (None, "standard"):
@@ -782,6 +797,7 @@ WRONG: dict[str, list[Case]] = {
         ({"basis": any_bases.Landmarks(np.full((2, 4), 1j))}, "Landmarks: points.*real"),
         ({"basis": any_bases.Landmarks(np.full((2, 4), "a"))}, "Landmarks: points.*numbers"),
         ({"basis": any_bases.Landmarks(np.zeros((2, 3))), "gamma": 1.0}, "3 features.*4"),
+        ({"basis": any_bases.Landmarks(np.zeros((2, 3)))}, "3 features.*4"),
         ({"basis": any_bases.Distance(nu=0)}, "Distance: nu.*above 0.*0"),
         ({"basis": any_bases.Distance(nu=-0.1)}, "Distance: nu.*-0.1"),
         ({"basis": any_bases.Distance(nu="small")}, "Distance: nu.*'small'"),

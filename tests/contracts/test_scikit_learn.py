@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import pickle
 from typing import Any
 
@@ -235,6 +236,26 @@ def test_a_change_of_parameters_waits_for_fit() -> None:
     assert not np.allclose(fitted.fit(X).transform(X), before)
 
 
+def test_a_change_inside_a_part_waits_for_fit_too() -> None:
+    """The fitted model once held the user's own objects: a new gamma spoiled its answers."""
+    X = rows(300)
+    fitted = model(
+        kernel=kernels.RBF(0.2) + kernels.Linear(),
+        basis=bases.Centroids(20),
+        tracker=trackers.RLS(0.99, weights=[1.0, 0.7, 0.5]),
+        batch_size=64,
+    )
+    untouched = clone(fitted).partial_fit(X)
+    fitted.partial_fit(X).set_params(
+        kernel__left__gamma=5.0, basis__n_points=3, tracker__forgetting=0.5
+    )
+    fitted.tracker.weights[2] = 0.1
+    for _ in range(2):
+        np.testing.assert_array_equal(fitted.transform(X), untouched.transform(X))
+        fitted.partial_fit(X), untouched.partial_fit(X)
+    assert fitted.set_params(tracker="covariance").fit(X).kernel_.left.gamma == 5.0
+
+
 def test_fit_leaves_the_parts_as_they_were() -> None:
     kernel, basis = kernels.RBF(), bases.Landmarks(10)
     model(kernel=kernel, basis=basis).fit(rows())
@@ -448,6 +469,25 @@ def test_sparse_rows(basis: str, tracker: str, sparse: Any) -> None:
 
 
 # --- how many components
+
+
+@pytest.mark.parametrize("kernel", ["rbf", kernels.RBF("scale"), kernels.Polynomial(2, "scale")])
+def test_sparse_rows_that_name_an_entry_twice(kernel: Any) -> None:
+    X = np.round(rows(60))
+    half = scipy.sparse.csr_matrix(X / 2)
+    entries = np.concatenate(  # those of each row, twice
+        [np.tile(np.arange(a, b), 2) for a, b in itertools.pairwise(half.indptr)]
+    )
+    twice = scipy.sparse.csr_matrix(
+        (half.data[entries], half.indices[entries], 2 * half.indptr), shape=half.shape
+    )
+    np.testing.assert_array_equal(twice.toarray(), X)
+    n_stored = twice.nnz
+    ours = model(3, kernel=kernel, basis="everything").fit(twice)
+    np.testing.assert_allclose(
+        ours.transform(twice), model(3, kernel=kernel, basis="everything").fit(X).transform(X)
+    )
+    assert twice.nnz == n_stored  # what the user holds stays as it was
 
 
 def test_n_components_none_shows_all_with_variance() -> None:
@@ -665,6 +705,16 @@ def test_score_is_minus_the_mean_squared_error() -> None:
     assert wide > narrow
 
 
+@pytest.mark.parametrize("scale", [None, "standard"])
+def test_score_of_a_frame_is_that_of_its_numbers(scale: str | None) -> None:
+    """Without the warning that names are missing, which the user has given."""
+    X = rows(80)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    named = model(3, scale=scale).set_output(transform="pandas").fit(frame)
+    expected = model(3, scale=scale).fit(X).score(X)
+    assert named.score(frame) == pytest.approx(expected, rel=1e-12)
+
+
 def test_many_rows_are_queried_in_pieces() -> None:
     fitted = model(2, gamma=0.1, basis=10).fit(rows())
     many = rows(9000)
@@ -697,6 +747,23 @@ def test_scale_standard_is_a_standard_scaler(kernel: str, dtype: Any) -> None:
             pipeline[1].reconstruction_error(pipeline[0].transform(given)),
             atol=10 * limit * max(1, np.abs(expected).max()),
         )
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_given_landmarks_are_standardised_as_the_rows_are(learn: str) -> None:
+    """They once were not: far from all rows, they saw nothing, and every score was zero."""
+    X = rows(600) * [1.0, 10.0, 100.0, 1e3] + 50.0
+    scaler = StandardScaler().fit(X if learn == "fit" else X[:500])
+    ours = model(3, gamma=0.1, basis=bases.Landmarks(X[:30]), scale="standard")
+    by_hand = model(3, gamma=0.1, basis=bases.Landmarks(scaler.transform(X[:30])))
+    getattr(ours, learn)(X)
+    getattr(by_hand, learn)(scaler.transform(X))
+    np.testing.assert_allclose(ours.explained_variance_, by_hand.explained_variance_, rtol=1e-9)
+    expected = by_hand.transform(scaler.transform(X))
+    np.testing.assert_allclose(ours.transform(X), expected, atol=1e-9)
+    np.testing.assert_allclose(ours.basis_points_, by_hand.basis_points_, atol=1e-12)
+    with pytest.raises(ValueError, match="the points have 3 features, the rows have 4"):
+        model(3, basis=bases.Landmarks(X[:30, :3]), scale="standard").fit(X)
 
 
 def test_scale_standard_of_a_stream_is_that_of_its_first_rows() -> None:

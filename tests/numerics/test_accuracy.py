@@ -81,3 +81,32 @@ def test_hebbian_captures_most_of_what_the_covariance_does(digits):
     learned = StreamingKernelPCA(5, basis=100, tracker=rule, random_state=0).partial_fit(streams)
     best = metrics.captured_variance(exact, X)
     assert metrics.captured_variance(learned, X) > 0.9 * best
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_float32_rows_far_from_the_origin_have_the_eigenvalues_of_float64(kernel):
+    X = (np.random.default_rng(0).normal(size=(2000, 3)) + 1e4).astype(np.float32)
+    single, double = (
+        StreamingKernelPCA(4, kernel=kernel, gamma=0.3, basis=60, random_state=0).fit(rows)
+        for rows in (X, X.astype(float))
+    )
+    # Points in single precision are 1e-3 apart there, a thousandth of the spread of the rows.
+    np.testing.assert_allclose(
+        single.explained_variance_,
+        double.explained_variance_,
+        rtol=1e-2 if kernel != "rbf" else 1e-4,
+    )
+
+
+@pytest.mark.parametrize("basis", ["everything", 100])
+@pytest.mark.parametrize("gamma", [0.3, 0.01])
+@pytest.mark.parametrize("learned", [np.float32, np.float64])
+def test_scores_of_float32_rows_are_right_for_weak_components_too(basis, gamma, learned):
+    """Coefficients of 1e4 and alternating signs multiplied what kernel values had lost."""
+    rng = np.random.default_rng(0)
+    X, unseen = rng.normal(size=(400, 3)), rng.normal(size=(100, 3)).astype(np.float32)
+    model = StreamingKernelPCA(None, gamma=gamma, basis=basis, random_state=0)
+    model.fit(X.astype(learned))
+    exact = model.transform(unseen.astype(float))
+    off = np.abs(model.transform(unseen) - exact).max(axis=0)
+    assert np.all(off < 1e-3 * exact.std(axis=0))

@@ -56,6 +56,15 @@ def overwrite(function: str, x: Array, *others: float) -> Array:
     return getattr(namespace_of(x), function)(x, *others)
 
 
+def as_csr(x: Any) -> Any:
+    """A sparse matrix as CSR with sorted columns, each entry once; the argument stays as it was."""
+    x = x.tocsr()
+    if not x.has_canonical_format:  # a matrix put together from pieces may name an entry twice
+        x = x.copy()
+        x.sum_duplicates()
+    return x
+
+
 def as_dense(x: Any) -> Array:
     """Rows as a dense array (CSR is written out, anything else is returned as it is)."""
     return x.toarray() if is_sparse(x) else x

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
@@ -145,6 +145,13 @@ class Basis(Part):
     def size(self) -> int:
         """Number of points, or a guess at it: for the choice of the block size."""
         return 1024
+
+    def suits(self, kernel: Kernel, n_features: int) -> None:
+        """Raise ``ValueError`` in one sentence when kernel or width of the rows do not fit."""
+
+    def in_units(self, scaled: Callable[[Array], Array]) -> Self:
+        """The basis with points that were given in the units of the data in those of the kernel."""
+        return self
 
     @abstractmethod
     def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> Any:

@@ -37,11 +37,15 @@ class Cells:
 
     @property
     def means(self) -> Array:
-        """Present means of the cells; an empty cell keeps its point."""
+        """Present means of the cells; one that is empty, or as good as forgotten, keeps its point.
+
+        A mass that forgetting has left below the normal numbers has lost its digits.
+        """
         xp = namespace_of(self.sums)
-        counted = np.maximum(self.mass, np.finfo(float).tiny)
+        least = np.finfo(float).tiny
+        counted = np.maximum(self.mass, least)
         means = xp.where(
-            like(self.mass > 0, self.sums)[:, None],
+            like(self.mass > least, self.sums)[:, None],
             self.sums / like(counted, self.sums)[:, None],
             to_float64(self.span.points),
         )

@@ -36,6 +36,7 @@ from kernelstream.bases.base import (
     Basis,
     Clock,
     Projection,
+    Span,
     distinct_rows,
     factorise,
     finite,
@@ -46,8 +47,10 @@ from kernelstream.bases.base import (
 )
 from kernelstream.bases.cells import joint_points, new_points, sums_of
 from kernelstream.bases.centroids_state import CentroidsState
+from kernelstream.bases.distance import Distance
+from kernelstream.bases.growing import GrowingState
 from kernelstream.bases.growth import Growth, missed_most
-from kernelstream.bases.lloyd import assign, lloyd, seed_points
+from kernelstream.bases.lloyd import assign, lloyd, nearest, seed_points
 from kernelstream.bases.refinement import lloyd_pass
 from kernelstream.bases.reservoir import Reservoir, detached, last, with_recent
 from kernelstream.checks import check_count, check_number
@@ -62,6 +65,7 @@ RELOCATED_SHARE = 0.02  # points replaced at such a refresh
 SETTLED = 1000  # rows a point after which these refreshes stop: the means have converged
 GROWN_FROM = 32  # points at the start when there is a tolerance
 GROWTH_ROWS = 1000  # sampled rows that measure what is missed then
+JOINS = 1e-6  # share of its energy that is missed of a row that becomes a point while there is room
 QUERY_SHARE = 0.10  # a query refreshes a copy when this share of the rows came since the last
 
 
@@ -91,7 +95,8 @@ class Centroids(Basis):
     The first ``max(10 m, 500)`` rows are kept as they are and give the first centroids; then one
     pass, in blocks. Centroids live in input space and serve every kernel that is smooth there; the
     cells are Euclidean whatever the kernel. With at most ``n_points`` different rows the points are
-    those rows and the model is exact.
+    those rows and the model is exact. Where the start has fewer (a machine at rest), later rows
+    become points as they come, until there are ``n_points``.
 
     Examples
     --------
@@ -236,7 +241,12 @@ class Centroids(Basis):
         labels, K = assign(kernel, X, state.span.points)
         Z = K @ state.span.projector
         energy = kernel.diag(X)
-        missed = residual_energy(energy, Z)
+        block = Projection(Z, energy, residual_energy(energy, Z))
+        joined = self._joined(kernel, state, X, block, clock)
+        if joined is not None:
+            state, block = joined
+            Z, (labels, _) = block.Z, nearest(X, state.span.points)
+        missed = block.residual
         m = state.span.points.shape[0]
         n = X.shape[0]
         sums = sum_by_label(X, labels, m, weights)
@@ -260,7 +270,7 @@ class Centroids(Basis):
             state = replace(state, growth=grown)
         if not state.has_moved(self._window):
             state = replace(state, variance=state.variance + pace * (spread - state.variance))
-        return state.judged(), Projection(Z, energy, missed)
+        return state.judged(), block
 
     def detached(self, state: CentroidsState) -> CentroidsState:
         """Copy the recent rows, which no block replaces now."""
@@ -300,12 +310,19 @@ class Centroids(Basis):
         """Move the points to the present means of their cells if many rows came since.
 
         No point is relocated here: a new cell is the mean of a few rows only, and a query has no
-        time to fill it.
+        time to fill it. But points are added until the tolerance holds: a stream waits for more
+        rows between two steps, and there may be none.
         """
         came = state.n - state.refreshed_at
-        if not self.follows or came <= QUERY_SHARE * state.n or not state.can_gain:
-            return None
-        return self._refresh(kernel, state, clock, 0.0)
+        change: tuple[CentroidsState, Array] | None = None
+        if self.follows and came > QUERY_SHARE * state.n and state.can_gain:
+            change = self._refresh(kernel, state, clock, 0.0)
+        while (lacking := self._lacking(state if change is None else change[0])) > 0:
+            grown = self._grow(kernel, state if change is None else change[0], clock, lacking)
+            if grown is None:
+                break
+            change = grown if change is None else (grown[0], grown[1] @ change[1])
+        return change
 
     def correction(
         self, kernel: Kernel, state: CentroidsState
@@ -384,12 +401,54 @@ class Centroids(Basis):
 
     # -- how the points change
 
+    def _joined(
+        self, kernel: Kernel, state: CentroidsState, X: Array, block: Projection, clock: Clock
+    ) -> tuple[CentroidsState, Projection] | None:
+        """While there are fewer points than there may be, rows that are no point yet become points.
+
+        The start of the stream had few different rows: a machine at rest, or data of few values,
+        of which some come later. None where no row is missed, or there is no room.
+        """
+        if not self.follows or state.span.points.shape[0] >= self._first_points:
+            return None
+        missed, energy = to_host(finite(block.residual, kernel)), to_host(block.energy)
+        if not bool(np.any(missed > JOINS * energy)):
+            return None
+        energies = to_host(to_float64(kernel.diag(state.span.points)))
+        span = replace(state.span, projector=state.span.factor)
+        rule = Distance(np.finfo(float).tiny, self._first_points)
+        grown, found = rule.project(kernel, GrowingState(span, energies), X, None, clock)
+        if not found.admitted or found.Z.shape[0] < X.shape[0]:  # the factor would be strained
+            return None
+        points, factor = grown.span.points, grown.span.factor
+        Z, new = cast(found.Z, X.dtype), len(found.admitted)
+        padding = like(np.eye(grown.span.rank, state.span.rank), factor)
+        growth = state.growth
+        joined = replace(
+            state,
+            span=Span(points, factor, cast(factor, points.dtype)),
+            mass=np.concatenate([state.mass, np.zeros(new)]),
+            sums=concatenate_rows([state.sums, 0.0 * to_float64(points[-new:, :])]),
+            reservoir=state.reservoir.rebase(padding),
+            growth=None if growth is None else replace(growth, total=padding @ growth.total),
+        )
+        return joined, replace(
+            found, Z=Z, energy=block.energy, residual=cast(found.residual, X.dtype)
+        )
+
     def _wanted(self, state: CentroidsState) -> int:
-        """Points to add for the tolerance."""
+        """Points to add for the tolerance at the end of a block."""
         if state.growth is None or self.tolerance is None:
             return 0
         m = int(state.span.points.shape[0])
         return min(state.growth.wanted(self.tolerance, m, state.n), self.n_points - m)
+
+    def _lacking(self, state: CentroidsState) -> int:
+        """Points to add for the tolerance where no more rows are to be waited for."""
+        if state.growth is None or self.tolerance is None:
+            return 0
+        m = int(state.span.points.shape[0])
+        return min(state.growth.lacking(self.tolerance, m), self.n_points - m)
 
     def _grow(
         self, kernel: Kernel, state: CentroidsState, clock: Clock, count: int

@@ -54,7 +54,8 @@ class CentroidsState:
         """Whether the stream has left the points behind; ``window`` rows are averaged."""
         rise = self.residual - self.reference
         noise = math.sqrt(self.variance / window)
-        return self.residual > RISE * self.reference and rise > SIGMAS * noise
+        rises = self.residual > RISE * self.reference and rise > SIGMAS * noise
+        return rises and self.can_gain  # above a reference of zero, rounding alone is a rise
 
     @property
     def can_gain(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, cast, like, namespace_of, product
+from kernelstream.backends.arrays import Array, cast, like, namespace_of, product, to_host
 from kernelstream.backends.draws import generator
 from kernelstream.bases.base import Basis, Clock, Projection, finite
 from kernelstream.kernels import Kernel
@@ -60,15 +60,18 @@ class Fourier(Basis):
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 2 or n % 2:
             raise ValueError(f"Fourier: n_features must be an even integer, got {n!r}.")
 
-    def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int
-    ) -> FourierState:
-        """Draw the frequencies."""
+    def suits(self, kernel: Kernel, n_features: int) -> None:
+        """The kernel needs a spectrum that can be drawn from."""
         if not hasattr(kernel, "sample_frequencies"):
             raise ValueError(
                 f"Fourier features need a shift-invariant kernel with a known spectrum (RBF, "
                 f"Laplacian, Exponential, Matern), got {kernel}. Use bases.Centroids instead."
             )
+
+    def begin(
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int
+    ) -> FourierState:
+        """Draw the frequencies."""
         rng = generator(seed, "frequencies")
         omega = kernel.sample_frequencies(rng, self.n_features // 2, X.shape[1])
         return FourierState(like(omega, X, X.dtype))
@@ -87,10 +90,11 @@ class Fourier(Basis):
         self, kernel: Kernel, a: FourierState, b: FourierState, seed: int
     ) -> tuple[FourierState, Array | None, Array | None]:
         """Take the frequencies as they are; they have to be the same."""
-        xp = namespace_of(a.frequencies)
-        if not bool(xp.all(a.frequencies == b.frequencies)):
+        ours, theirs = to_host(a.frequencies), to_host(b.frequencies)
+        if not np.array_equal(ours, theirs):
             raise ValueError(
-                "Models with different random features cannot be merged: use the same random_state."
+                "Models with different random features cannot be merged: use the same random_state "
+                "and n_features."
             )
         return a, None, None
 

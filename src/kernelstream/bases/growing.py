@@ -137,7 +137,8 @@ class Growing(Basis):
         if m < self.first:  # the criterion takes over in this block, maybe
             now |= self._admits(kernel, self.first, to_host(residual), host_energy, coherence)
         candidates = np.flatnonzero(now)
-        room = None if self.max_points is None else self.max_points - m
+        n_points = int(state.span.points.shape[0])
+        room = None if self.max_points is None else self.max_points - n_points
         if m == 0 and len(candidates) == 0:
             # No row has energy. Then they are all zero in feature space, or the kernel (a distance
             # taken for one, say) is not semidefinite, which no residual would ever show.
@@ -191,12 +192,14 @@ class Growing(Basis):
         xp = namespace_of(Z)
         n, m = Z.shape
         most = m + (len(candidates) if room is None else min(room, len(candidates)))
+        # A factor from eigenvectors may have more points than coordinates.
+        surplus = int(state.span.points.shape[0]) - m
         # Residuals only fall and coherences only rise while points are admitted, so no row outside
         # `candidates` can join.
         chosen = to_float64(as_dense(take_rows(rows, candidates)))
         columns = finite(kernel.block(rows, chosen), kernel)  # k(x, candidate)
         Zg = _embedded(Z, n, most)
-        F = _embedded(state.span.factor, most, most)
+        F = _embedded(state.span.factor, most + surplus, most)
         host_energy = to_host(energy)
         admitted: list[int] = []
         for column, i in enumerate(candidates):
@@ -211,8 +214,8 @@ class Growing(Basis):
             Zg[i:, m] = (columns[i:, column] - Zg[i:, :m] @ z) / pivot
             Zg[i, m] = pivot
             # F' = [[F, −F z_i/√ε_i], [0, 1/√ε_i]]: the inverse Cholesky factor, appended to
-            F[:m, m] = -(F[:m, :m] @ z) / pivot
-            F[m, m] = 1.0 / pivot
+            F[: m + surplus, m] = -(F[: m + surplus, :m] @ z) / pivot
+            F[m + surplus, m] = 1.0 / pivot
             residual = residual - Zg[:, m] ** 2
             if coherence is not None:
                 cosines = _cosines(to_host(columns[:, column]), host_energy, host_energy[i])
@@ -220,13 +223,13 @@ class Growing(Basis):
             admitted.append(int(i))
             m += 1
             energies = np.concatenate([state.energies, host_energy[admitted]])
-            if _strained(to_host(F[:m, m - 1 : m]), energies):
+            if _strained(to_host(F[: m + surplus, m - 1 : m]), energies):
                 n = int(i) + 1
                 break
         points = concatenate_rows(
             [state.span.points, cast(as_dense(take_rows(X, admitted)), state.span.points.dtype)]
         )
-        factor = xp.asarray(F[:m, :m], copy=True)
+        factor = xp.asarray(F[: m + surplus, :m], copy=True)
         grown = GrowingState(
             Span(points, factor, factor), np.concatenate([state.energies, host_energy[admitted]])
         )

@@ -82,8 +82,12 @@ class Growth:
         return self.missed / variance if variance > 0 else 0.0
 
     def wanted(self, tolerance: float, m: int, n: int) -> int:
-        """How many points to add, after n rows."""
-        if n - self.changed_at < PAUSE or self.weight <= 0:
+        """How many points to add to a stream, after n rows."""
+        return 0 if n - self.changed_at < PAUSE else self.lacking(tolerance, m)
+
+    def lacking(self, tolerance: float, m: int) -> int:
+        """How many points to add to m before the next look."""
+        if self.weight <= 0:
             return 0
         ratio = self.missed_share / (SAFETY * tolerance)
         if ratio <= 1.0:

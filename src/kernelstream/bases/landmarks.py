@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +42,9 @@ class Landmarks(Basis):
     Parameters
     ----------
     points : int or array of shape (m, d)
-        The points, or how many rows to sample: from all rows in ``fit``, from the start of the
-        stream (ten times as many rows, at least 500) in ``partial_fit``.
+        The points, in the units of the data (``scale="standard"`` applies to them too), or how
+        many rows to sample: from all rows in ``fit``, from the start of the stream (ten times as
+        many rows, at least 500) in ``partial_fit``.
 
     Examples
     --------
@@ -92,16 +94,26 @@ class Landmarks(Basis):
             return max(10 * int(self.points), 500)
         return 1
 
+    def suits(self, kernel: Kernel, n_features: int) -> None:
+        """Points that are given have as many features as the rows."""
+        width = (
+            n_features if isinstance(self.points, numbers.Integral) else np.shape(self.points)[1]
+        )
+        if width != n_features:
+            raise ValueError(
+                f"Landmarks: the points have {width} features, the rows have {n_features}."
+            )
+
+    def in_units(self, scaled: Callable[[Array], Array]) -> Landmarks:
+        """Standardise given points as the rows are."""
+        if isinstance(self.points, numbers.Integral):
+            return self
+        return Landmarks(scaled(to_host(self.points).astype(np.float64)))
+
     def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> FixedState:
         """Take the given points, or sample rows in proportion to their weights."""
         if not isinstance(self.points, numbers.Integral):
-            points = to_host(self.points)
-            if points.shape[1] != X.shape[1]:
-                raise ValueError(
-                    f"Landmarks: the points have {points.shape[1]} features, "
-                    f"the rows have {X.shape[1]}."
-                )
-            return FixedState(factorise(kernel, like(points, X, X.dtype)))
+            return FixedState(factorise(kernel, like(to_host(self.points), X, X.dtype)))
         # With room for all different rows the sample is all of them, and weights don't matter.
         chosen = distinct_rows(X, int(self.points))
         if chosen is None:

@@ -11,6 +11,7 @@ from kernelstream.backends.arrays import (
     concatenate_rows,
     like,
     namespace_of,
+    row_norms_squared,
     sum_by_label,
     take_rows,
     to_float64,
@@ -24,9 +25,16 @@ from kernelstream.kernels.stationary import Euclidean
 
 def nearest(X: Array, points: Array) -> tuple[np.ndarray, np.ndarray]:
     """Index of the nearest point of each row, and the squared distance to it."""
-    squared = squared_distances(X, cast(points, X.dtype))
+    points = cast(points, X.dtype)
+    squared = squared_distances(X, points, 1.0 / max(spread(points), np.finfo(float).tiny))
     xp = namespace_of(squared)
     return to_host(xp.argmin(squared, axis=1)), to_host(xp.min(squared, axis=1))
+
+
+def spread(points: Array) -> float:
+    """Mean squared distance of points from their mean: those of interest are not much smaller."""
+    xp = namespace_of(points)
+    return float(xp.mean(row_norms_squared(points - xp.mean(points, axis=0)[None, :])))
 
 
 def assign(kernel: Kernel, X: Array, points: Array) -> tuple[np.ndarray, Array]:

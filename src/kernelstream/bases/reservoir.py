@@ -4,6 +4,11 @@ Each row has a priority ``log w − i log β + Gumbel noise``, a function of its
 reservoir is the rows of highest priority. That is a sample without replacement in proportion to
 the current weights, whatever the cutting of the stream and with forgetting too: old weights all
 shrink by the same factor, so priorities never have to be touched again.
+
+Without replacement a heavy row is drawn once, however heavy it is. Let τ be the highest priority
+that is not in. A row of weight w was drawn with the probability p = 1 − exp(−w e^{−τ}), so in a
+mean over the sample it stands for the weight w/p (Horvitz and Thompson): the same for all rows that
+are light, its own weight for a row that was certain to be drawn.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from kernelstream.backends.arrays import (
     Array,
     as_dense,
     concatenate_rows,
+    like,
     namespace_of,
     take_rows,
     to_float64,
@@ -41,6 +47,9 @@ class Reservoir:
     coordinates: tuple[Array, ...] = ()
     priority: np.ndarray = None  # type: ignore[assignment]
     position: np.ndarray = None  # type: ignore[assignment]
+    log_weight: np.ndarray | None = None  # of each row that is in; None: all stand for the same
+    threshold: float = -np.inf  # τ
+    now: float = 0.0  # log weight that a row of weight 1 would have if it came next
 
     def __len__(self) -> int:
         return 0 if self.priority is None else len(self.priority)
@@ -49,18 +58,25 @@ class Reservoir:
         """Let the rows of a block compete for places."""
         n = X.shape[0]
         noise = -np.log(-np.log(uniforms(clock.seed, "reservoir", clock.row, n)))
-        index = np.arange(clock.row, clock.row + n)
-        entry = noise - index * clock.log_forgetting
+        own = -np.arange(clock.row, clock.row + n) * clock.log_forgetting
         if weights is not None:
             # the weights of the block include forgetting up to its end: take it out again
-            entry = entry + np.log(weights) - (n - 1 - np.arange(n)) * clock.log_forgetting
+            own = own + np.log(weights) - (n - 1 - np.arange(n)) * clock.log_forgetting
+        entry = noise + own
+        now = -(clock.row + n) * clock.log_forgetting
         old = np.zeros(0) if self.priority is None else self.priority
+        threshold, log_weight = self.threshold, self.log_weight
         if len(old) == self.size:
-            entering = np.flatnonzero(entry > old.min())
+            enters = entry > old.min()
+            entering = np.flatnonzero(enters)
+            threshold = max(threshold, float(entry[~enters].max(initial=-np.inf)))
             if len(entering) == 0:
-                return self
+                return replace(self, threshold=threshold, now=now)
         else:
             entering = np.arange(n)
+        if weights is not None or log_weight is not None:
+            before = np.zeros(len(old)) if log_weight is None else log_weight
+            log_weight = np.concatenate([before, own[entering]])
         log_length = sum(int(chunk.shape[0]) for chunk in self.rows)
         priority = np.concatenate([old, entry[entering]])
         position = np.concatenate(
@@ -70,14 +86,20 @@ class Reservoir:
             ]
         )
         if len(priority) > self.size:
-            kept = np.sort(np.argpartition(priority, -self.size)[-self.size :])
+            order = np.argpartition(priority, -self.size)
+            threshold = max(threshold, float(priority[order[: -self.size]].max()))
+            kept = np.sort(order[-self.size :])
             priority, position = priority[kept], position[kept]
+            log_weight = None if log_weight is None else log_weight[kept]
         grown = replace(
             self,
             rows=(*self.rows, take_rows(X, entering)),
             coordinates=(*self.coordinates, take_rows(Z, entering)),
             priority=priority,
             position=position,
+            log_weight=log_weight,
+            threshold=threshold,
+            now=now,
         )
         too_long = log_length + len(entering) > 2 * self.size
         return grown.compact() if too_long or len(grown.rows) > 64 else grown
@@ -102,16 +124,51 @@ class Reservoir:
         """The sample of both streams: the highest priorities of both, coordinates in one basis."""
         if len(self) == 0 or len(other) == 0:
             return other if len(self) == 0 else self
+        # Both streams end now, and rows are counted on from the sum of both.
+        self, other = self.later(other.now), other.later(self.now)
         (rows, z), (more_rows, more_z) = self.sample(), other.sample()
         priority = np.concatenate([self.priority, other.priority])
-        kept = np.sort(np.argsort(-priority, kind="stable")[: self.size])
+        order = np.argsort(-priority, kind="stable")
+        kept = np.sort(order[: self.size])
+        dropped = float(priority[order[self.size :]].max(initial=-np.inf))
+        log_weight = None
+        if self.log_weight is not None or other.log_weight is not None:
+            log_weight = np.concatenate(
+                [np.zeros(len(r)) if r.log_weight is None else r.log_weight for r in (self, other)]
+            )[kept]
         return replace(
             self,
             rows=(take_rows(concatenate_rows([rows, more_rows]), kept),),
             coordinates=(take_rows(concatenate_rows([z, more_z]), kept),),
             priority=priority[kept],
             position=np.arange(len(kept)),
+            log_weight=log_weight,
+            threshold=max(self.threshold, other.threshold, dropped),
         )
+
+    def later(self, by: float) -> Reservoir:
+        """The same sample at another place of the count: all log weights are larger by a number."""
+        if by == 0.0:
+            return self
+        return replace(
+            self,
+            priority=self.priority + by,
+            log_weight=None if self.log_weight is None else self.log_weight + by,
+            threshold=self.threshold + by,
+            now=self.now + by,
+        )
+
+    def stands_for(self) -> np.ndarray | None:
+        """The weight that each row stands for in a sum over all rows, their mean 1; None: all 1."""
+        if self.log_weight is None:
+            return None
+        # w/p in units of e^τ, with u = log w − τ; in those of the heaviest row where all are in
+        if self.threshold == -np.inf:
+            weights = np.exp(self.log_weight - self.log_weight.max())
+        else:
+            u = np.exp(np.minimum(self.log_weight - self.threshold, 600.0))
+            weights = np.where(u > 1e-8, u / -np.expm1(-np.maximum(u, 1e-8)), 1.0)
+        return weights / weights.mean()
 
     def rebase(self, T: Array) -> Reservoir:
         """Carry the old coordinates along: c ← T c, as the scatter matrix is carried."""
@@ -133,8 +190,10 @@ class Reservoir:
             return None
         rows, old = self.sample()
         Z, C = to_float64(span.coordinates(kernel, rows)), to_float64(old)
-        scatter = weighted_gram(Z, None) - weighted_gram(C, None)
-        return scatter, weighted_sum(Z, None) - weighted_sum(C, None), float(len(self))
+        stands_for = self.stands_for()
+        w = None if stands_for is None else like(stands_for, Z)
+        scatter = weighted_gram(Z, w) - weighted_gram(C, w)
+        return scatter, weighted_sum(Z, w) - weighted_sum(C, w), float(len(self))
 
     def cross_correction(self, kernel: Kernel, span: Span, origin: Array) -> Array | float:
         """Mean of (z − c)(x − o)ᵀ, z and c as in :meth:`correction`."""
@@ -142,6 +201,9 @@ class Reservoir:
             return 0.0
         rows, old = self.sample()
         step = to_float64(span.coordinates(kernel, rows)) - to_float64(old)
+        stands_for = self.stands_for()
+        if stands_for is not None:
+            step = step * like(stands_for, step)[:, None]
         xp = namespace_of(step)
         cross = xp.matrix_transpose(step) @ (to_float64(as_dense(rows)) - origin[None, :])
         return cross / len(self)
@@ -156,13 +218,17 @@ class Reservoir:
     ) -> tuple[float, float]:
         """Mean and variance of what a basis misses of at most so many sampled rows, in a unit."""
         rows, _ = self.sample()
-        if held_back and rows.shape[0] > 1:
-            rows = take_rows(rows, np.arange(1, rows.shape[0], 2))
-        spread = np.linspace(0, rows.shape[0] - 1, min(most, rows.shape[0]))
-        rows = take_rows(rows, spread.astype(np.intp))
+        n = int(rows.shape[0])
+        chosen = np.arange(1, n, 2) if held_back and n > 1 else np.arange(n)
+        chosen = chosen[np.linspace(0, len(chosen) - 1, min(most, len(chosen))).astype(np.intp)]
+        rows = take_rows(rows, chosen)
         missed = residual_energy(kernel.diag(rows), span.coordinates(kernel, rows))
         watched = to_host(missed).astype(float) / unit
-        return float(watched.mean()), float(watched.var())
+        stands_for = self.stands_for()
+        if stands_for is None:
+            return float(watched.mean()), float(watched.var())
+        mean = float(np.average(watched, weights=stands_for[chosen]))
+        return mean, float(np.average((watched - mean) ** 2, weights=stands_for[chosen]))
 
 
 def with_recent(recent: tuple[Array, ...], X: Array, most: int) -> tuple[Array, ...]:

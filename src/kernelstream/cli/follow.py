@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import json
@@ -21,12 +22,13 @@ import kernelstream
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, USAGE, CommandError, leave_closed_pipe, reported
 from kernelstream.cli.judges import Judge, judge_for
-from kernelstream.cli.modelfile import history, locked
-from kernelstream.cli.parameters import column_list, seconds
+from kernelstream.cli.modelfile import history, locked, require_apart
+from kernelstream.cli.parameters import column_list, one_character, seconds
 from kernelstream.cli.run import Rejects
 from kernelstream.cli.terminal import Screen, facts_table, plain
-from kernelstream.sources import Source
-from kernelstream.sources.text import is_json_number
+from kernelstream.sources import Block, Source
+from kernelstream.sources.source import standard_input
+from kernelstream.sources.text import is_json_number, told_delimiter
 
 MOST_BYTES = 2 << 30  # of rows that fit --monitor takes into memory
 
@@ -85,25 +87,23 @@ def monitor(
 
       nc -l 9000 | kernelstream monitor model.safetensors --learn --time-column t > judged.ndjson
     """
-    with reported(as_json):
+    with reported(as_json), contextlib.ExitStack() as stack:
+        every, separator = seconds(save_every) or 0.0, one_character(delimiter)
+        target = (model if output is None else output) if learn else None
+        if target is not None:  # before the model is read: another process may be saving it
+            stack.enter_context(locked(target))
         judge = judge_for(model, alpha, learn, top)
         rows = LiveRows(
-            sys.stdin.buffer,
+            standard_input(),
             judge,
             format.value,
-            delimiter or ",",
+            separator,
             header,
             time_column,
             column_list(keep) or [],
         )
-        if not learn:
-            with terminable():
-                follow(rows, judge, alarms_only, on_bad_rows, None, math.inf)
-            return
-        target = model if output is None else output
-        with locked(target), terminable():
-            every = seconds(save_every)
-            follow(rows, judge, alarms_only, on_bad_rows, target, every or math.inf)
+        with terminable():
+            follow(rows, judge, alarms_only, on_bad_rows, target, every)
 
 
 @contextlib.contextmanager
@@ -129,19 +129,16 @@ def follow(
     closed = False
     try:
         for number, found in enumerate(rows, 1):
-            if isinstance(found, str):
+            line = found if isinstance(found, str) else judged(judge, *found)
+            if isinstance(line, str):
                 if on_bad_rows is OnBad.error:
-                    raise CommandError(DATA, f"standard input, row {number}: {found}.")
-                line: dict[str, Any] = {"row": number, "error": found}
-            else:
-                x, stamp, kept = found
-                verdict = judge.judge(x, stamp)
-                if alarms_only and not verdict["alarm"]:
-                    continue
-                line = {"row": number, "time": stamp, **kept, **verdict}
-            sys.stdout.write(json.dumps(finite(line), default=plain) + "\n")
-            sys.stdout.flush()
-            if target is not None and time.monotonic() - saved > every:
+                    raise CommandError(DATA, f"standard input, row {number}: {line}")
+                line = {"error": line}
+            if not alarms_only or line.get("alarm", True):
+                answer = finite({"row": number, **line})
+                sys.stdout.write(json.dumps(answer, default=plain) + "\n")
+                sys.stdout.flush()
+            if target is not None and time.monotonic() - saved >= every:
                 judge.save(target)
                 saved = time.monotonic()
     except KeyboardInterrupt:
@@ -155,6 +152,18 @@ def follow(
         leave_closed_pipe()
 
 
+def judged(judge: Judge, x: np.ndarray, stamp: Any, kept: dict[str, Any]) -> dict[str, Any] | str:
+    """What is known about a row; the reason in words where the model refuses it.
+
+    A value that no kernel can take must not end the watch: the next row may be a good one.
+    """
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return {"time": stamp, **kept, **judge.judge(x, stamp)}
+    except ValueError as problem:
+        return str(problem)
+
+
 class LiveRows:
     """Rows of a pipe, each as soon as its line is complete; a bad one is its reason in words."""
 
@@ -163,7 +172,7 @@ class LiveRows:
         stream: BinaryIO,
         judge: Judge,
         format: str,
-        delimiter: str,
+        delimiter: str | None,
         header: bool | None,
         time_column: str | None,
         keep: list[str],
@@ -177,8 +186,9 @@ class LiveRows:
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Any, dict[str, Any]] | str]:
         # readline returns as soon as a line is there: nothing waits for a buffer to be full
-        for line in iter(self.stream.readline, b""):
-            if not line.strip():
+        for place, line in enumerate(iter(self.stream.readline, b"")):
+            line = line if place else line.removeprefix(codecs.BOM_UTF8)
+            if not line.strip(b" \r\n"):
                 continue
             if self.format == "auto":
                 self.format = "ndjson" if line.lstrip()[:1] in (b"{", b"[") else "csv"
@@ -191,16 +201,21 @@ class LiveRows:
 
     def _cells(self, line: bytes) -> dict[str, Any] | str | None:
         """A line as named values; None for a header."""
-        text = line.decode("utf-8", errors="replace").strip()
+        text = line.decode("utf-8", errors="replace").strip(" \r\n")
         if self.format == "ndjson":
             try:
                 value = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return "not a JSON object"
             if isinstance(value, list):
                 return dict(zip(self._positions(len(value)), value, strict=True))
             return value if isinstance(value, dict) else "not a JSON object"
-        cells = next(csv.reader([text], delimiter=self.delimiter))
+        if self.delimiter is None:
+            self.delimiter = told_delimiter(text)
+        try:
+            cells = next(csv.reader([text], delimiter=self.delimiter))
+        except csv.Error as problem:
+            return f"not a row of CSV: {problem}"
         if self.columns is None:
             is_header = self.header
             if is_header is None:
@@ -219,14 +234,14 @@ class LiveRows:
         return [f"x{i}" for i in range(n)]
 
     def _row(self, cells: dict[str, Any]) -> tuple[np.ndarray, Any, dict[str, Any]] | str:
-        if self.names is None:
-            others = {self.time_column, *self.keep}
-            chosen = [n for n in cells if n not in others][: self.judge.n_features]
-            if len(chosen) < self.judge.n_features:
-                return f"{len(chosen)} values, but the model wants {self.judge.n_features}"
-            names: list[str] | tuple[str, ...] = chosen
-        else:
-            names = self.names
+        names = self.names
+        if names is None:
+            names = tuple(n for n in cells if n not in {self.time_column, *self.keep})
+            if len(names) != self.judge.n_features:
+                return (
+                    f"{len(names)} values, but the model wants {self.judge.n_features}: name "
+                    "the others with --time-column or --keep"
+                )
         x = np.empty(len(names))
         for i, name in enumerate(names):
             if name not in cells:
@@ -237,16 +252,18 @@ class LiveRows:
             if math.isinf(value) or (math.isnan(value) and not self.judge.takes_missing):
                 return f"column {name!r}: the value is missing or infinite"
             x[i] = value
+        self.names = names  # of the first good row, where the model knows none
         kept = {name: cells.get(name) for name in self.keep}
         return x, cells.get(self.time_column) if self.time_column else None, kept
 
 
-def finite(line: dict[str, Any]) -> dict[str, Any]:
+def finite(value: Any) -> Any:
     """The same with null for what JSON cannot say: infinity, not a number."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in line.items()
-    }
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def number(value: Any) -> float | None:
@@ -254,13 +271,26 @@ def number(value: Any) -> float | None:
     if value is None:
         return math.nan
     if is_json_number(value):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            return math.inf
     if not isinstance(value, str):
         return None
     try:
         return float(value.strip() or "nan")
     except ValueError:
         return None
+
+
+def with_gaps(block: Block) -> np.ndarray:
+    """The rows of a block, with rows of missing values where bad ones were passed over.
+
+    A monitor joins each row to those before it: the neighbours of a bad row must not become each
+    other's.
+    """
+    X = np.vstack([block.X.astype(float), np.full((len(block.bad), block.X.shape[1]), np.nan)])
+    return X[np.argsort(np.concatenate([block.rows, [bad.row for bad in block.bad]]))]
 
 
 def fit_monitor(
@@ -274,13 +304,14 @@ def fit_monitor(
     screen: Screen,
 ) -> None:
     """``fit --monitor``: learn normal operation from rows in the order of time."""
+    require_apart([output, rejects], [file.path for file in source.files])
     if not basis.isdigit():
         raise CommandError(USAGE, f"--monitor takes a number of points as basis; got {basis!r}.")
     began, blocks, bad, size = time.perf_counter(), [], 0, 0
     listing = Rejects(rejects, 0)
     for block in source:
         listing.add(block.bad)
-        blocks.append(block.X.astype(float))
+        blocks.append(with_gaps(block))
         bad, size = bad + len(block.bad), size + blocks[-1].nbytes
         if size > MOST_BYTES:
             raise CommandError(
@@ -295,10 +326,11 @@ def fit_monitor(
     if source.named:
         made.feature_names_in_ = np.array(source.names, dtype=object)
     made.save(output)
-    facts = history([f.path for f in source.files], len(rows), bad)
+    n_good = len(rows) - bad
+    facts = history([f.path for f in source.files], n_good, bad)
     facts |= {"model": str(output), "seconds": time.perf_counter() - began}
     shown = [
-        ("rows of normal operation", f"{len(rows):,} in {facts['seconds']:.1f} s"),
+        ("rows of normal operation", f"{n_good:,} in {facts['seconds']:.1f} s"),
         ("share of alarms in normal rows", f"{alpha:g}"),
         ("monitor", str(output)),
     ]

@@ -67,6 +67,7 @@ class MonitorJudge:
             "event": record.event,
             "learned": bool(record.learned),
             "missing": list(record.missing),
+            "dead": list(record.dead),
             "top": [
                 {"variable": str(name), "contribution": float(value)}
                 for name, value, *_ in causes[: self.top]
@@ -154,7 +155,8 @@ class ChartJudge:
             expected = self.stored.estimator.inverse_transform(scores)[0].astype(float)
         except ValueError:  # a basis without points has no pre-images, and no causes either
             return []
-        parts = np.square((x - expected) / self.deviation)
+        apart = np.abs(x - expected) / self.deviation
+        parts = np.square(apart / max(apart.max(), 1e-300))  # of any size, and no overflow
         parts = parts / max(parts.sum(), 1e-300)
         names = self.names or tuple(f"x{i}" for i in range(self.n_features))
         largest = np.argsort(parts)[::-1][: self.top]

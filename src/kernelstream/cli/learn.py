@@ -14,13 +14,14 @@ from kernelstream.cli import options as opt
 from kernelstream.cli import parameters
 from kernelstream.cli.failures import CHANGED, USAGE, CommandError, reported
 from kernelstream.cli.follow import fit_monitor, terminable
-from kernelstream.cli.modelfile import Stored, history, locked, read
+from kernelstream.cli.modelfile import Stored, history, locked, read, require_apart
 from kernelstream.cli.run import Run
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.sources import Source
 
 MODEL = "Model"
 MONITOR = "Monitor"
+ALPHA = 0.01
 
 
 class Certify(StrEnum):
@@ -106,7 +107,7 @@ def fit(
     alpha: Annotated[
         float,
         typer.Option(help="Share of normal rows that may raise an alarm.", rich_help_panel=MONITOR),
-    ] = 0.01,
+    ] = ALPHA,
     lags: Annotated[
         int, typer.Option(min=0, help="Earlier rows joined to each.", rich_help_panel=MONITOR)
     ] = 0,
@@ -147,6 +148,9 @@ def fit(
             require_plain(
                 kernel=kernel != "rbf",
                 gamma=gamma is not None,
+                components=components != "10",
+                preimage=preimage != "auto",
+                certify=certify is not Certify.auto,
                 tracker=tracker != "covariance",
                 forgetting=forgetting is not None,
                 standardize=standardize,
@@ -155,6 +159,8 @@ def fit(
                 checkpoint_every=every is not None,
                 resume=resume,
             )
+        elif alpha != ALPHA or lags:
+            raise CommandError(USAGE, "--alpha and --lags are for a monitor: add --monitor.")
         with locked(output):
             source = Source(sources, **read_options, dtype=dtype.value)
             if monitor:
@@ -220,6 +226,7 @@ def update(
                 "columns": list(source.names),
                 **{name: read_options[name] for name in ("weight_column", "limit", "on_bad_rows")},
             }
+            require_apart([rejects], [model])
             before = stored.origin.get("history", [])
             run = Run(stored, source, target, identity, 1, every, rejects, screen)
             if resume and prepare_resume(run):

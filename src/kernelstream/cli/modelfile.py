@@ -13,7 +13,7 @@ from typing import Any
 from sklearn.base import is_classifier, is_regressor
 
 from kernelstream import __version__, storage
-from kernelstream.cli.failures import BUSY, MODEL, WRITE, CommandError
+from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.estimator import StreamingKernelPCA
 from kernelstream.persistence import from_content
 
@@ -63,6 +63,10 @@ def read(path: Path, any_kind: bool = False) -> Stored:
         estimator = from_content(content, path)
     except ValueError as problem:
         raise CommandError(MODEL, str(problem)) from problem
+    except OSError as problem:
+        raise CommandError(
+            MODEL, f"Cannot read the model {path}: {problem.strerror or problem}."
+        ) from problem
     # Regressions are built on kernel PCA, but learn nothing without targets.
     needs_targets = is_regressor(estimator) or is_classifier(estimator)
     if not any_kind and (needs_targets or not isinstance(estimator, StreamingKernelPCA)):
@@ -91,6 +95,10 @@ def kind_of(path: Path) -> str:
         return str(storage.load(path).get("estimator"))
     except ValueError as problem:
         raise CommandError(MODEL, str(problem)) from problem
+    except OSError as problem:
+        raise CommandError(
+            MODEL, f"Cannot read the model {path}: {problem.strerror or problem}."
+        ) from problem
 
 
 def history(sources: list[str], rows: int, bad: int, **more: Any) -> dict[str, Any]:
@@ -98,10 +106,41 @@ def history(sources: list[str], rows: int, bad: int, **more: Any) -> dict[str, A
     return {"sources": sources, "rows": rows, "bad_rows": bad, "version": __version__, **more}
 
 
+def require_apart(written: list[Path | None], needed: list[Any]) -> None:
+    """Fail before anything is written where that would be over a source, the model, or each other.
+
+    Parameters
+    ----------
+    written : list of Path or None
+        What options name: outputs, lists of rejects.
+    needed : list of path-like
+        Sources and models.
+    """
+    seen = {identity(path) for path in needed}
+    for path in written:
+        if path is not None and identity(path) in seen:
+            raise CommandError(
+                USAGE, f"{path} is also a source, the model or an output: write another file."
+            )
+        seen |= set() if path is None else {identity(path)}
+
+
+def identity(path: Any) -> tuple[Any, ...]:
+    """What a file is, whatever it is called here."""
+    if not os.path.exists(path):
+        return (os.path.realpath(path),)
+    stat = os.stat(path)
+    return stat.st_dev, stat.st_ino
+
+
 def require_writable(path: Path) -> None:
     """Fail before any work is done where the result could not be written."""
     if path.is_dir():
         raise CommandError(WRITE, f"{path} is a folder: name a file in it.")
+    if path.exists() and not path.is_file():
+        raise CommandError(
+            WRITE, f"{path} is no plain file, and would be replaced by one: name another place."
+        )
     if not path.parent.is_dir():
         raise CommandError(WRITE, f"Cannot write {path}: there is no folder {path.parent}.")
     probe = path.with_name(f".{path.name}.{os.getpid()}.part")

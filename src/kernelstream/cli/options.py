@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from kernelstream.cli.parameters import column_list, kept_columns
+from kernelstream.cli.parameters import column_list, kept_columns, one_character
 
 
 class OnBadRows(StrEnum):
@@ -130,7 +130,7 @@ class Reading:
             limit=self.limit,
             format=None if self.format is None else self.format.value,
             array=self.array,
-            delimiter="\t" if self.delimiter == "\\t" else self.delimiter,
+            delimiter=one_character(self.delimiter),
             header=self.header,
         )
 

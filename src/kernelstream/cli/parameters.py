@@ -15,6 +15,14 @@ from kernelstream.cli.failures import USAGE, CommandError
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
+def one_character(delimiter: str | None) -> str | None:
+    r"""What stands between cells; ``\t``, as a shell hands it on, is a tab."""
+    found = "\t" if delimiter == "\\t" else delimiter
+    if found is not None and len(found) != 1:
+        raise CommandError(USAGE, f"--delimiter must be one character, or \\t; got {delimiter!r}.")
+    return found
+
+
 def seconds(text: str | None) -> float | None:
     """A duration such as ``60s``, ``5m`` or ``1h``.
 

@@ -13,9 +13,10 @@ import pyarrow as pa
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, USAGE, CommandError, reported
+from kernelstream.cli.failures import DATA, CommandError, reported
+from kernelstream.cli.follow import terminable
 from kernelstream.cli.learn import for_model
-from kernelstream.cli.modelfile import Stored, read
+from kernelstream.cli.modelfile import Stored, read, require_apart
 from kernelstream.cli.run import Rejects
 from kernelstream.cli.terminal import Screen, Watch
 from kernelstream.cli.writing import Writer, format_of
@@ -139,11 +140,10 @@ def apply(query: Query, prepare: Callable[[Stored], Callable[[np.ndarray], Colum
         stored = read(query.model)
         read_options = {**read_options, "carried_as_text": format == "csv"}
         source = for_model(stored, query.sources, read_options)
-        if output is not None and str(output) in {file.path for file in source.files}:
-            raise CommandError(USAGE, f"{output} is also a source: write another file.")
+        require_apart([output, query.rejects], [query.model, *(file.path for file in source.files)])
         of_rows, bad = prepare(stored), 0
         listing = Rejects(query.rejects, 0)
-        with Writer(output, format) as writer, Watch(screen, source, "rows") as watch:
+        with terminable(), Writer(output, format) as writer, Watch(screen, source, "rows") as watch:
             for block in source:
                 bad += len(block.bad)
                 listing.add(block.bad)

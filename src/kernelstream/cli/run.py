@@ -16,7 +16,7 @@ from typing import Any
 
 from kernelstream.blocks import advance, end_second_pass, second_pass, wants_second_pass
 from kernelstream.cli.failures import CHANGED, DATA, CommandError
-from kernelstream.cli.modelfile import Stored, read
+from kernelstream.cli.modelfile import Stored, read, require_apart
 from kernelstream.cli.terminal import Screen, Watch
 from kernelstream.sources import BadRow, Block, Position, Source, fingerprint
 
@@ -111,6 +111,7 @@ class Run:
         self.asked, self.every, self.rejects_path = passes, every, rejects
         self.checkpoint = checkpoint_path(output)
         self.files = [list(entry) for entry in fingerprint(source.files)]
+        require_apart([output, self.checkpoint, rejects], [file.path for file in source.files])
         self.place = Place()
         self.saved_at = time.monotonic()
 

@@ -19,7 +19,7 @@ from kernelstream import StreamingKernelPCA, storage
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import CommandError, reported
 from kernelstream.cli.learn import for_model
-from kernelstream.cli.modelfile import read, require_writable
+from kernelstream.cli.modelfile import read, require_apart, require_writable
 from kernelstream.cli.models import facts_of, summary
 from kernelstream.cli.parameters import image_shape as parse_shape
 from kernelstream.cli.terminal import Screen, Watch
@@ -59,12 +59,14 @@ def report(
             ) from problem
         shape = parse_shape(image_shape)
         require_writable(output)
+        require_apart([output], [model])
         stored = read(model)
         facts = facts_of(stored, model)
         observed = None
         if sources:
             read_options = {**reading.of_source(keep=color), "carried_as_text": True}
             source = for_model(stored, sources, read_options)
+            require_apart([output], [file.path for file in source.files])
             shape = shape or source.image_shape
             with Watch(screen, source, "looking at rows") as watch:
                 observed = observe(stored.estimator, labelled(source, color, watch))

@@ -11,11 +11,20 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from kernelstream.cli.failures import leave_closed_pipe
 from kernelstream.estimator import StreamingKernelPCA
 from kernelstream.sources import Source
 
 LOOK_EVERY = 2.0  # seconds between two looks at the explained variance, which cost a little
 REFRESH = 0.2
+
+
+class Output(Console):
+    """The standard output; rich itself would end with exit code 1 where its reader has gone."""
+
+    def on_broken_pipe(self) -> None:
+        """End, and no error."""
+        leave_closed_pipe()
 
 
 class Screen:
@@ -25,7 +34,7 @@ class Screen:
         self.as_json = as_json
         self.quiet = quiet or as_json
         self.error = Console(stderr=True, highlight=False, soft_wrap=True)
-        self.out = Console(highlight=False)
+        self.out = Output(highlight=False)
 
     def say(self, text: str) -> None:
         """A remark; nothing for machines."""

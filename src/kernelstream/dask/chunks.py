@@ -18,6 +18,8 @@ from kernelstream.parallel import naming
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 from kernelstream.regression.base import OnePassRidge, checked_alpha
 
+WORDS = {"weights": "sample_weight", "y": "y"}  # what the user calls what comes with the rows
+
 
 @dataclass(frozen=True)
 class Chunks:
@@ -172,9 +174,15 @@ def _of_chunk(
     name = chunk_name(word, block_info)
     given = dict(zip(beside, arrays, strict=True))
     weights = given["weights"][:, 0] if "weights" in given else None
-    if "y" in given and encoder is not None and block.shape[0]:
-        with naming(name):
-            options = {**options, "targets": _numbers(encoder, given["y"], block)}
+    with naming(name):
+        for what, values in given.items():  # also of a chunk without rows: y may have some
+            if values.shape[0] != block.shape[0]:
+                raise ValueError(
+                    f"{WORDS[what]} has {values.shape[0]} entries here, X has {block.shape[0]} "
+                    "rows."
+                )
+        if "y" in given and encoder is not None and block.shape[0]:
+            options = {**options, "targets": _numbers(encoder, given["y"])}
     return function(model, number, name, block, weights, **options)
 
 
@@ -187,10 +195,8 @@ def _encoder(learner: OnePassRidge | None) -> OnePassRidge | None:
     return None if learner is None else type(learner)()
 
 
-def _numbers(encoder: OnePassRidge, y: np.ndarray, block: Any) -> np.ndarray:
+def _numbers(encoder: OnePassRidge, y: np.ndarray) -> np.ndarray:
     """The targets of a chunk as a regression takes them."""
-    if y.shape[0] != block.shape[0]:
-        raise ValueError(f"y has {y.shape[0]} entries here, X has {block.shape[0]} rows.")
     is_column = isinstance(encoder, StreamingKernelClassifier)
     return encoder._columns(y[:, 0] if is_column else y)
 

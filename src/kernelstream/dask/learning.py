@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -52,7 +53,8 @@ def fit(
     Parameters
     ----------
     model : StreamingKernelPCA, StreamingKernelRidge or StreamingKernelClassifier
-        With a tracker and a basis that can be merged (the defaults can).
+        With a tracker and a basis that can be merged (the defaults can). Refinements of centroids
+        are left out, with a warning.
     X : Dask array of shape (n, d), or Dask dataframe
         Row chunks of any size, known or not; empty ones are skipped. Column chunks are joined.
     y : Dask array, series or dataframe of shape (n,) or (n, t), or array
@@ -84,6 +86,7 @@ def fit(
     """
     if passes not in (1, 2):
         raise ValueError(f"passes must be 1 or 2, got {passes!r}.")
+    _require_known(model)
     with model._all_or_nothing(), quiet():
         chunks = chunks_of(model, X, y, sample_weight)
         if isinstance(model, StreamingKernelClassifier):
@@ -140,6 +143,7 @@ def partial_fit(
     >>> model.n_samples_seen_
     6000
     """
+    _require_known(model)
     regression = isinstance(model, OnePassRidge)
     with model._all_or_nothing(), quiet():
         chunks = chunks_of(model, X, y, sample_weight)
@@ -153,10 +157,26 @@ def partial_fit(
     return model
 
 
+def _require_known(model: Any) -> None:
+    """Raise in words where an estimator is none that chunks can be put together for."""
+    if not isinstance(model, StreamingKernelPCA):
+        raise TypeError(
+            f"{type(model).__name__} cannot learn on a cluster: use StreamingKernelPCA, "
+            "StreamingKernelRidge or StreamingKernelClassifier."
+        )
+
+
 def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passes: int) -> None:
     validate_data(model, chunks.meta, reset=True, skip_check_array=True)
     begun = looking = model._new_model(np.empty((0, model.n_features_in_), chunks.dtype))
     require_parallel(begun)
+    refinements = begun.parts.basis.refinements
+    if refinements:
+        warnings.warn(
+            f"refinements={refinements} of the points are left out on a cluster: they need rows in "
+            "memory, with model.fit.",
+            stacklevel=3,
+        )
     if isinstance(model, OnePassRidge):
         looking, model._left_out = model._looking(begun), None
     # `shared` is held to the end: should the basis be lost, Dask makes it again from this.

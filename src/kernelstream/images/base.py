@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream.bases import Basis
+from kernelstream.images.pixels import as_floats, require_pixels
 from kernelstream.kernels import Kernel
 from kernelstream.merge import merged
 from kernelstream.model import Model, Parts
@@ -15,6 +16,8 @@ from kernelstream.persistence import OnStream
 from kernelstream.trackers import Covariance
 from kernelstream.validation import checked_seed, real_numbers
 from kernelstream.wiener import Wiener
+
+ROUNDING = 1e-6  # of pixels that were scaled in single precision
 
 
 class ImageModel(OnStream):
@@ -28,6 +31,24 @@ class ImageModel(OnStream):
     n_features_in_: int
     n_images_seen_: int  # where images are cut into patches
     random_state: Any
+
+    # Parameters that decide what the rows are, with the values that the model was learned with:
+    # with others its queries, and further rows, would mean something else.
+    _learned_with: tuple[tuple[str, Any], ...] = ()
+
+    def _remember(self, *names: str) -> None:
+        """Note at the start of a stream what must not change under it."""
+        self._learned_with = tuple((name, getattr(self, name)) for name in names)
+
+    def _view_exists(self) -> None:
+        super()._view_exists()
+        for name, value in self._learned_with:
+            now = getattr(self, name)
+            if now != value:
+                raise ValueError(
+                    f"This {type(self).__name__} was learned with {name}={value!r}, and {name} is "
+                    f"{now!r} now: call fit again, or set it back."
+                )
 
     def _stream(
         self,
@@ -72,6 +93,12 @@ class ImageModel(OnStream):
         """
         self._view_exists()
         other._view_exists()
+        for (name, ours), (_, theirs) in zip(self._learned_with, other._learned_with, strict=False):
+            if ours != theirs:
+                raise ValueError(
+                    f"Cannot merge models that were learned with {name}={ours!r} and "
+                    f"{name}={theirs!r}."
+                )
         model = type(self)(**self.get_params(deep=False))
         model.__dict__.update(self.__dict__)
         model._model = merged(self._model, other._model)
@@ -80,18 +107,27 @@ class ImageModel(OnStream):
         return model
 
 
-def as_list(images: Iterable[Any]) -> list[Any]:
-    """Images to learn from as a list; one grey image stands for itself."""
+def as_list(images: Iterable[Any], colour: bool = False) -> list[Any]:
+    """Images to learn from as a list; one image stands for itself."""
+    if isinstance(images, np.ndarray) and images.ndim == 3 and images.shape[2] == 3:
+        if not colour:
+            raise ValueError(
+                f"An array of shape {images.shape} looks like one image in colour, and grey images "
+                "are needed: give a list of them."
+            )
+        return [images]
     found = [images] if isinstance(images, np.ndarray) and images.ndim == 2 else list(images)
     if not found:
         raise ValueError("There is no image to learn from.")
     return found
 
 
-def as_rows(images: Any, pixels: int | None = None) -> tuple[np.ndarray, tuple[int, ...]]:
+def as_rows(
+    images: Any, pixels: int | None = None, clipped: bool = False
+) -> tuple[np.ndarray, tuple[int, ...]]:
     """Images (n, height, width), or rows (n, pixels), as rows of floats, and the shape they had.
 
-    8-bit images are scaled to [0, 1].
+    Images of 8 and 16 bits are scaled to [0, 1]; ``clipped`` ones have to be there.
     """
     stack = real_numbers(images)
     if stack.ndim not in (2, 3) or 0 in stack.shape:
@@ -107,16 +143,13 @@ def as_rows(images: Any, pixels: int | None = None) -> tuple[np.ndarray, tuple[i
     rows = as_floats(rows)
     if not np.all(np.isfinite(rows)):
         raise ValueError("The images contain NaN or infinity; give finite numbers.")
+    low, high = float(rows.min()), float(rows.max())
+    if clipped and not (low >= -ROUNDING and high <= 1.0 + ROUNDING):
+        raise ValueError(
+            f"clipped=True says that pixels are in [0, 1], and these are from {low:g} to {high:g}: "
+            "scale them, or use clipped=False."
+        )
     return rows, stack.shape
-
-
-def as_floats(pixels: np.ndarray) -> np.ndarray:
-    """Pixels as floats: 8-bit ones in [0, 1], floats as they are."""
-    if pixels.dtype == np.uint8:
-        return pixels.astype(np.float32) / np.float32(255)
-    if pixels.dtype in (np.float32, np.float64):
-        return pixels
-    return pixels.astype(np.float64)
 
 
 def checked_image(image: Any, colour: bool = True) -> np.ndarray:
@@ -128,6 +161,5 @@ def checked_image(image: Any, colour: bool = True) -> np.ndarray:
             f"Expected one image of shape (height, width){' or (height, width, 3)' * colour}, got "
             f"an array of shape {image.shape}."
         )
-    if not np.all(np.isfinite(image)):
-        raise ValueError("The image contains NaN or infinity; give finite numbers.")
+    require_pixels(image)
     return image

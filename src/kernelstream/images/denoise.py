@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages
 from kernelstream.blocks import advance, learn_all, settled
@@ -17,9 +16,11 @@ from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
 from kernelstream.least_squares import NormalEquations, Prediction
 from kernelstream.model import Model
-from kernelstream.regression.base import Regression
+from kernelstream.regression.base import Regression, is_rough
 from kernelstream.validation import checked_choice, summable
 from kernelstream.wiener import LinearMap, Wiener
+
+NOT_MEASURED = "Denoiser(method='project') does not measure the noise: give noise_variance."
 
 
 class Denoiser(TransformerMixin, ImageModel):
@@ -39,13 +40,16 @@ class Denoiser(TransformerMixin, ImageModel):
     Parameters
     ----------
     noise_variance : float or None
-        Variance of the noise on each pixel (before clipping); None measures it as the level of the
-        lower half of the spectrum of the images.
+        Variance of the noise on each pixel (before clipping); None measures it in the lower half of
+        the spectrum of the images. Where half of the spectrum has detail above the noise (weak
+        noise, small patches of photographs), that is too much: give it then.
     clipped : bool
         Whether noisy pixels were clipped to [0, 1]. The mean of a clipped pixel is not the clean
         one; that is undone, and results are in [0, 1].
     basis : int, str or Basis
-        The points of the features; an integer is a number of centroids.
+        The points of the features; an integer is a number of centroids, which stay where the first
+        images (in ``fit``: a sample of all) put them. ``"stein"`` learns streams with points that
+        stay only.
     method : "stein" or "project"
         See above.
     width : float or None
@@ -111,6 +115,8 @@ class Denoiser(TransformerMixin, ImageModel):
         self.preimage = preimage
         self.random_state = random_state
 
+    _also_saved = ("_learned_with",)
+
     # -- learning
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -119,7 +125,7 @@ class Denoiser(TransformerMixin, ImageModel):
         Parameters
         ----------
         X : array of shape (n, height, width) or (n, pixels)
-            Noisy images; 8-bit ones are scaled to [0, 1].
+            Noisy images; those of 8 and 16 bits are scaled to [0, 1].
         y : ignored
 
         Returns
@@ -127,7 +133,8 @@ class Denoiser(TransformerMixin, ImageModel):
         self
         """
         with self._all_or_nothing():
-            rows, _ = as_rows(X)
+            self._check()
+            rows, _ = as_rows(X, clipped=self.clipped)
             self._model = learn_all(self._new(rows), summable(rows), None)
             self.n_features_in_ = rows.shape[1]
         return self
@@ -147,20 +154,31 @@ class Denoiser(TransformerMixin, ImageModel):
         """
         with self._all_or_nothing():
             first = not self._is_fitted()
-            rows, _ = as_rows(X, None if first else self.n_features_in_)
+            if first:
+                self._check()
+            else:
+                self._view_exists()
+            rows, _ = as_rows(X, None if first else self.n_features_in_, self.clipped)
             model = self._new(rows) if first else self._model
+            self._require_points_that_stay(model.parts.basis)
             rows = summable(rows.astype(model.dtype, copy=False))
             self._model = advance(model, rows, None)
             self.n_features_in_ = rows.shape[1]
         return self
 
-    def _new(self, rows: np.ndarray) -> Model:
+    def _check(self) -> None:
+        """Raise in words where a parameter makes no sense."""
         checked_choice("method", self.method, ("stein", "project"))
         check_number("Denoiser", "alpha", self.alpha)
         check_count("Denoiser", "n_components", self.n_components, none_allowed=False)
         for name in ("noise_variance", "width"):
             if getattr(self, name) is not None:
                 check_number("Denoiser", name, getattr(self, name))
+        if self.method == "project" and self.clipped and self.noise_variance is None:
+            raise ValueError(NOT_MEASURED)
+
+    def _new(self, rows: np.ndarray) -> Model:
+        self._remember("method", *(("noise_variance",) if self.method == "stein" else ()))
         gamma = "median" if self.width is None else 0.5 / float(self.width) ** 2
         kernel, basis = kernels.RBF(gamma=gamma), self._points()
         size, dtype = rows.shape[1], str(rows.dtype)
@@ -183,11 +201,21 @@ class Denoiser(TransformerMixin, ImageModel):
         return self._stream(kernel, basis, size, dtype, reduction=reduction, regress_inputs=True)
 
     def _points(self) -> bases.Basis:
-        """The basis; a number is centroids that stay, because the ridge is weak (see Centroids)."""
-        is_count = isinstance(self.basis, numbers.Integral) and not isinstance(self.basis, bool)
-        if is_count and self.method == "stein":
-            return bases.resolve(bases.Centroids(int(self.basis), follows=False))
-        return bases.resolve(self.basis)
+        """The basis; by number or name, centroids stay: the ridge is weak (see Centroids)."""
+        basis = bases.resolve(self.basis)
+        chosen_here = not isinstance(self.basis, bases.Basis)
+        if self.method == "stein" and chosen_here and isinstance(basis, bases.Centroids):
+            return bases.resolve(clone(basis).set_params(follows=False))
+        return basis
+
+    def _require_points_that_stay(self, basis: bases.Basis) -> None:
+        """Raise in words where a stream would carry Stein's moments into another basis."""
+        if self.method == "stein" and isinstance(basis, bases.Centroids) and basis.follows:
+            raise ValueError(
+                f"Denoiser(method='stein') cannot learn a stream with points that move, {basis}: "
+                "what was learned before a move would be lost. Give the number of points, or "
+                "bases.Centroids(m, follows=False), or use fit."
+            )
 
     # -- queries
 
@@ -204,7 +232,7 @@ class Denoiser(TransformerMixin, ImageModel):
         array of the shape of X
         """
         self._view_exists()
-        rows, shape = as_rows(X, self.n_features_in_)
+        rows, shape = as_rows(X, self.n_features_in_, self.clipped)
         found = self._projected(rows) if self.method == "project" else self._regressed(rows)
         if self.clipped:
             found = undo_clipping(found, self.noise_variance_)
@@ -218,9 +246,7 @@ class Denoiser(TransformerMixin, ImageModel):
         self._view_exists()
         known = settled(self._model).standard
         if not isinstance(known, LinearMap):
-            raise ValueError(
-                "Denoiser(method='project') does not measure the noise: give noise_variance."
-            )
+            raise ValueError(NOT_MEASURED)
         return known.noise_variance / (LEFT_ON_BLACK if self.clipped else 1.0)
 
     def _projected(self, rows: np.ndarray) -> np.ndarray:
@@ -231,12 +257,15 @@ class Denoiser(TransformerMixin, ImageModel):
 
     def _regressed(self, rows: np.ndarray) -> np.ndarray:
         regression, standard = self._solution()
-        pieces = [rows[start : start + 1024] for start in range(0, len(rows), 1024)]
-        found = [regression.predict(standard.apply(piece)) for piece in pieces]
-        return np.concatenate(found).astype(rows.dtype, copy=False)
+        found = np.empty_like(rows)  # predictions are in double precision: a piece at a time
+        for start in range(0, len(rows), 1024):
+            piece = slice(start, start + 1024)
+            found[piece] = regression.predict(standard.apply(rows[piece]))
+        return found
 
     def _solution(self) -> tuple[Regression, LinearMap]:
         """Ridge regression with the cross moments that clean images would have had."""
+        check_number("Denoiser", "alpha", self.alpha)
         kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
         if kept.get("solution", (None,))[0] != self.alpha:
             whole = settled(self._model)
@@ -251,7 +280,9 @@ class Denoiser(TransformerMixin, ImageModel):
             second_moments = np.linalg.eigvalsh(state.tracker.scatter)
             strength = self.alpha * float(second_moments[-1])
             prediction = Prediction.of(equations, strength)
-            regression = Regression(whole.parts.kernel, whole.parts.basis, state.basis, prediction)
+            kernel, basis = whole.parts.kernel, whole.parts.basis
+            regression = Regression(kernel, basis, state.basis, prediction, double=True)
+            regression = replace(regression, double=is_rough(regression, equations))
             kept["solution"] = (self.alpha, (regression, standard))
         return kept["solution"][1]
 

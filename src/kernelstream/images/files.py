@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.images.pixels import as_bytes as as_bytes
+
 
 def pillow() -> Any:
     """The module ``PIL.Image``, or an error that says how to get it."""
@@ -25,7 +27,10 @@ def read(path: str | os.PathLike[str]) -> np.ndarray:
     Parameters
     ----------
     path : path-like
-        The file, in any format that Pillow reads.
+        The file, in any format that Pillow reads; of several images the first. Images of 16 bits
+        are rounded to 8, images that say how they were held are turned upright, and transparency is
+        left out. Files of floats and of 32-bit integers do not say which number is white, and are
+        refused.
 
     Examples
     --------
@@ -38,34 +43,34 @@ def read(path: str | os.PathLike[str]) -> np.ndarray:
     array([[128, 128, 128],
            [128, 128, 128]], dtype=uint8)
     """
-    with pillow().open(path) as image:
-        return np.asarray(image.convert("L" if image.mode in ("1", "L", "I", "F") else "RGB"))
+    Image = pillow()
+    from PIL import ImageOps
+
+    with Image.open(path) as file:
+        # Older versions of Pillow call a PNG of 16 bits "I".
+        has_16_bits = file.mode.startswith("I;16") or (file.mode, file.format) == ("I", "PNG")
+        image = ImageOps.exif_transpose(file)
+        if has_16_bits:
+            return as_bytes(np.asarray(image).astype(np.uint16))
+        if image.mode in ("I", "F"):
+            raise ValueError(
+                f"{path} holds {'floats' if image.mode == 'F' else '32-bit integers'}, which do "
+                "not say which number is white: read it with PIL.Image and scale it to [0, 1]."
+            )
+        return np.asarray(image.convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB"))
 
 
 def write(path: str | os.PathLike[str], image: np.ndarray) -> None:
-    """Write pixels to a file whose name says the format; floats are taken as [0, 1].
+    """Write pixels to a file whose name says the format, in 8 bits.
 
     Parameters
     ----------
     path : path-like
         The file.
     image : array of shape (height, width) or (height, width, 3)
-        Bytes, or floats.
+        Unsigned integers of 8 or 16 bits, or floats, of which 1 is white.
     """
     pillow().fromarray(as_bytes(image)).save(path)
-
-
-def as_bytes(image: np.ndarray) -> np.ndarray:
-    """Pixels as 8-bit numbers; floats in [0, 1] are scaled, rounded and cut.
-
-    Parameters
-    ----------
-    image : array
-        Pixels.
-    """
-    if image.dtype == np.uint8:
-        return image
-    return np.clip(np.rint(np.asarray(image, dtype=float) * 255.0), 0, 255).astype(np.uint8)
 
 
 def resized(image: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

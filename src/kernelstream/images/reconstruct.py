@@ -12,8 +12,9 @@ from kernelstream.backends.draws import generator
 from kernelstream.blocks import advance, learn_all
 from kernelstream.checks import check_count
 from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.images.base import ImageModel, as_floats, as_list, checked_image
+from kernelstream.images.base import ImageModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
+from kernelstream.images.pixels import as_floats
 from kernelstream.model import Model
 
 STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
@@ -98,7 +99,7 @@ class PatchReconstructor(ImageModel):
         self.preimage = preimage
         self.random_state = random_state
 
-    _also_saved = ("n_images_seen_",)
+    _also_saved = ("n_images_seen_", "_learned_with")
 
     def fit(self, X: Iterable[Any], y: Any = None) -> Self:
         """Learn from good images that are all at hand.
@@ -106,7 +107,7 @@ class PatchReconstructor(ImageModel):
         Parameters
         ----------
         X : sequence of grey images
-            Each (height, width), 8-bit or floats in [0, 1].
+            Each (height, width), of 8 or 16 bits or floats in [0, 1].
         y : ignored
 
         Returns
@@ -127,7 +128,7 @@ class PatchReconstructor(ImageModel):
         Parameters
         ----------
         X : array of shape (height, width)
-            8-bit, or floats in [0, 1].
+            Of 8 or 16 bits, or floats in [0, 1].
         y : ignored
 
         Returns
@@ -136,6 +137,8 @@ class PatchReconstructor(ImageModel):
         """
         with self._all_or_nothing():
             first = not self._is_fitted()
+            if not first:
+                self._view_exists()
             number = 0 if first else self.n_images_seen_
             model = self._new() if first else self._model
             self._model = advance(model, self._patches(model, X, number), None)
@@ -148,7 +151,7 @@ class PatchReconstructor(ImageModel):
         Parameters
         ----------
         X : array of shape (height, width)
-            8-bit, or floats in [0, 1]; at least a window in both directions.
+            Of 8 or 16 bits, or floats in [0, 1]; at least a window in both directions.
 
         Returns
         -------
@@ -156,6 +159,7 @@ class PatchReconstructor(ImageModel):
             Floats.
         """
         self._view_exists()
+        self._check_step()
         image = as_floats(checked_image(X, colour=False)).astype(np.float64)
         side = int(self.side)
         step = side if self.step is None else int(self.step)
@@ -180,8 +184,9 @@ class PatchReconstructor(ImageModel):
     def _new(self) -> Model:
         for name in ("side", "n_components"):
             check_count("PatchReconstructor", name, getattr(self, name), none_allowed=False)
-        for name in ("step", "patches_per_image"):
-            check_count("PatchReconstructor", name, getattr(self, name))
+        check_count("PatchReconstructor", "patches_per_image", self.patches_per_image)
+        self._check_step()
+        self._remember("side", "keep_mean")
         kernel = kernels.resolve(self.kernel, self.gamma)
         method = preimages.resolve(self.preimage, kernel)
         return self._stream(
@@ -192,6 +197,15 @@ class PatchReconstructor(ImageModel):
             n_components=int(self.n_components),
             regress_inputs=preimages.learns_from_rows(method),
         )
+
+    def _check_step(self) -> None:
+        """Windows cover every pixel."""
+        check_count("PatchReconstructor", "step", self.step)
+        if self.step is not None and self.step > self.side:
+            raise ValueError(
+                f"PatchReconstructor: step={self.step} would leave pixels out between windows of "
+                f"side {self.side}; it is at most that."
+            )
 
     def _patches(self, model: Model, image: Any, number: int) -> np.ndarray:
         """Windows at random places of an image, as rows."""

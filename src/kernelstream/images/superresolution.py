@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import sys
 from collections.abc import Iterable
 from typing import Any, Self
@@ -12,10 +13,11 @@ from kernelstream import kernels
 from kernelstream.backends.draws import generator
 from kernelstream.blocks import advance, settled, start_rows, started
 from kernelstream.checks import check_count, check_number
-from kernelstream.images.base import ImageModel, as_floats, as_list, checked_image
+from kernelstream.images.base import ImageModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
-from kernelstream.images.files import as_bytes, resized
+from kernelstream.images.files import resized
 from kernelstream.images.patches import overlapped, turned, windows
+from kernelstream.images.pixels import WHITE, as_floats, as_integers
 from kernelstream.least_squares import NormalEquations, Prediction
 from kernelstream.model import Model, Rows
 from kernelstream.regression.base import Regression
@@ -88,7 +90,7 @@ class SuperResolver(ImageModel):
         self.verbose = verbose
         self.random_state = random_state
 
-    _also_saved = ("n_images_seen_",)
+    _also_saved = ("n_images_seen_", "_learned_with")
 
     # -- learning
 
@@ -100,14 +102,14 @@ class SuperResolver(ImageModel):
         Parameters
         ----------
         X : sequence of images
-            Each (height, width) or (height, width, 3), 8-bit or floats in [0, 1].
+            Each (height, width) or (height, width, 3), of 8 or 16 bits or floats in [0, 1].
         y : ignored
 
         Returns
         -------
         self
         """
-        images = as_list(X)
+        images = as_list(X, colour=True)
         with self._all_or_nothing():
             model = self._new()
             share = -(-start_rows(model) // len(images))
@@ -125,7 +127,7 @@ class SuperResolver(ImageModel):
         Parameters
         ----------
         X : array of shape (height, width) or (height, width, 3)
-            8-bit, or floats in [0, 1].
+            Of 8 or 16 bits, or floats in [0, 1].
         y : ignored
 
         Returns
@@ -134,6 +136,8 @@ class SuperResolver(ImageModel):
         """
         with self._all_or_nothing():
             first = not self._is_fitted()
+            if not first:
+                self._view_exists()
             number = 0 if first else self.n_images_seen_
             self._model = self._with_image(self._new() if first else self._model, X, number)
             self.n_images_seen_ = number + 1
@@ -146,6 +150,8 @@ class SuperResolver(ImageModel):
         check_count("SuperResolver", "scale", self.scale, none_allowed=False)
         if int(self.scale) < 2:
             raise ValueError(f"SuperResolver: scale must be 2 or more, got {self.scale!r}.")
+        check_refinements(self.refinements)
+        self._remember("scale")
         # Features have their own kernel inside; the stream's is not asked.
         return self._stream(kernels.Linear(), PatchFeatures(self.basis), SIDE**2, "float64")
 
@@ -189,8 +195,8 @@ class SuperResolver(ImageModel):
         Parameters
         ----------
         X : array of shape (height, width) or (height, width, 3)
-            8-bit, or floats in [0, 1]. Of a colour image the luma is enlarged with what was
-            learned and the two colour differences by bicubic interpolation.
+            Of 8 or 16 bits, or floats in [0, 1]. Of a colour image the luma is enlarged with what
+            was learned and the two colour differences by bicubic interpolation.
 
         Returns
         -------
@@ -198,6 +204,7 @@ class SuperResolver(ImageModel):
             In the type of X.
         """
         self._view_exists()
+        check_refinements(self.refinements)
         given = checked_image(X)
         image = as_floats(given)
         if image.ndim == 2:
@@ -208,8 +215,8 @@ class SuperResolver(ImageModel):
             colours = [resized(plane, shape) for plane in planes[1:]]
             whole = np.stack([self._enlarged(planes[0]), *colours], axis=2)
             found = whole @ np.linalg.inv(TO_YCBCR).T.astype(image.dtype)
-        if given.dtype == np.uint8:
-            return as_bytes(found)
+        if given.dtype in WHITE:
+            return as_integers(found, given.dtype)
         return found.astype(image.dtype, copy=False)
 
     def _enlarged(self, low: np.ndarray) -> np.ndarray:
@@ -245,6 +252,7 @@ class SuperResolver(ImageModel):
         return total[inside] / counts(rows, columns, s)
 
     def _solution(self) -> Regression:
+        check_number("SuperResolver", "alpha", self.alpha)
         kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
         if kept.get("solution", (None,))[0] != self.alpha:
             whole = settled(self._model)
@@ -254,9 +262,18 @@ class SuperResolver(ImageModel):
             equations = NormalEquations.of(state.moments, scatter, state.targets, center=False)
             strength = self.alpha * float(np.trace(scatter)) / len(scatter)
             prediction = Prediction.of(equations, strength)
-            found = Regression(whole.parts.kernel, whole.parts.basis, state.basis, prediction)
+            kernel, basis = whole.parts.kernel, whole.parts.basis
+            found = Regression(kernel, basis, state.basis, prediction, double=True)
             kept["solution"] = (self.alpha, found)
         return kept["solution"][1]
+
+
+def check_refinements(refinements: Any) -> None:
+    """Raise unless corrections are counted."""
+    if not isinstance(refinements, numbers.Integral) or int(refinements) < 0:
+        raise ValueError(
+            f"SuperResolver: refinements must be a whole number, 0 or more, got {refinements!r}."
+        )
 
 
 def counts(rows: int, columns: int, scale: int) -> np.ndarray:

@@ -24,6 +24,7 @@ import numpy as np
 from kernelstream.backends.arrays import (
     Array,
     all_finite,
+    as_csr,
     as_dense,
     cast,
     is_foreign,
@@ -234,7 +235,7 @@ def mirrored(K: Array, diagonal: Array) -> Array:
 def as_rows(X: Array, name: str) -> Array:
     """X as a float32 or float64 matrix (CSR if sparse) of finite numbers, or a ``ValueError``."""
     if is_sparse(X):
-        X = X.tocsr()
+        X = as_csr(X)
     elif not is_foreign(X):
         X = np.asarray(X)
     if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
@@ -260,7 +261,7 @@ def _as_weights(weights: Array | None, n: int) -> np.ndarray:
         raise ValueError(f"weights have shape {weights.shape}: expected ({n},), one for each row.")
     if not (np.all(weights > 0) and np.all(np.isfinite(weights))):
         raise ValueError("weights must be positive and finite: drop the rows of weight zero first.")
-    return weights
+    return weights / weights.max()  # only their ratios matter, and sums and products stay finite
 
 
 def require(kernel: Kernel, name: str, accepted: bool, expected: str) -> None:

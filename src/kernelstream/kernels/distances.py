@@ -187,6 +187,8 @@ def _measured(Y: Array) -> tuple[Array, float, float]:
 def manhattan_distances(X: Array, Y: Array) -> Array:
     """``Σ_k |x_ik − y_jk|``, by whatever does that best for the kind of X."""
     if is_sparse(X):
+        if Y.shape[0] == 0:  # a basis without points yet, which scikit-learn refuses
+            return np.zeros((X.shape[0], 0), X.dtype)
         # Imported here: it would double the time that importing this package adds.
         from sklearn.metrics.pairwise import manhattan_distances as of_sparse_rows
 
@@ -234,7 +236,8 @@ def median_distance(X: Array, weights: np.ndarray, metric: str = "euclidean") ->
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     """What ``np.median`` gives when every value is repeated as often as its weight says."""
     order = np.argsort(values)
-    cumulated = np.cumsum(weights[order])
+    # where a product of two tiny weights is no number any more, all of them count alike
+    cumulated = np.cumsum(weights[order] if weights.any() else np.ones(len(values)))
     half = cumulated[-1] / 2
     lower = values[order[np.searchsorted(cumulated, half, side="left")]]
     upper = values[order[np.searchsorted(cumulated, half, side="right")]]

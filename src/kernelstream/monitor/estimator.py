@@ -12,7 +12,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 
 from kernelstream import storage
-from kernelstream.monitor.fitting import LEAST_ROWS, Options, fitted
+from kernelstream.monitor.fitting import (
+    LEAST_ROWS,
+    Options,
+    check_following,
+    fitted,
+    warn_of_glitches,
+)
 from kernelstream.monitor.follow import MonitorState, Plan, accepted, follow
 from kernelstream.monitor.queries import MonitorQueries
 from kernelstream.monitor.records import Event, Record, Records
@@ -49,7 +55,8 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         Weight of the newest row in the moving average of the log index. The smoothed index then
         raises the alarm; with None the index itself does.
     adapt : "event" or "off"
-        ``"event"`` learns from the stream except during events; ``"off"`` never learns.
+        ``"event"`` learns from the stream, except during events and from single rows that are
+        farther out than any normal row; ``"off"`` never learns.
     memory : int
         Rows that normal operation is an average of, once it adapts.
     folds : int or "auto"
@@ -159,6 +166,7 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         try:
             X = self._validated(X, reset=True, least=LEAST_ROWS)
             run = None if calibration is None else self._validated(calibration, reset=False)
+            warn_of_glitches(X, self._names())
             with np.errstate(over="ignore", under="ignore"):
                 self._state = fitted(X, run, options)
         except BaseException:
@@ -340,6 +348,7 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         return event
 
     def _plan(self, state: MonitorState) -> Plan:
+        check_following(self)
         adapts = self.adapt == "event"
         smoothed = self.smooth is not None
         rule = Rule.of(state.limits, float(self.alpha), smoothed, adapts, int(self.quarantine))

@@ -20,7 +20,7 @@ from kernelstream.monitor.limits import Limits, calibrated, n_folds
 from kernelstream.monitor.normal import Normal, Setting, learn_normal
 from kernelstream.monitor.scaling import lagged
 from kernelstream.monitor.selection import RIDGES, WIDTHS, choose, saturates
-from kernelstream.monitor.sensors import Sensors
+from kernelstream.monitor.sensors import Sensors, glitches
 from kernelstream.monitor.watch import Watch
 from kernelstream.validation import checked_choice, checked_seed, summable
 
@@ -52,14 +52,8 @@ class Options:
     def of(cls, monitor: Any) -> Options:
         """Raise in words when a parameter makes no sense."""
         name = type(monitor).__name__
-        check_number(name, "alpha", monitor.alpha, 0, 0.5)
+        check_following(monitor)
         check_number(name, "floor", monitor.floor, 0, 1)
-        check_count(name, "memory", monitor.memory, none_allowed=False)
-        if monitor.memory < LEAST_MEMORY:
-            raise ValueError(
-                f"{name}: memory must be at least {LEAST_MEMORY} rows, got {monitor.memory!r}."
-            )
-        check_count(name, "quarantine", monitor.quarantine, none_allowed=False)
         if monitor.smooth is not None and monitor.smooth != 1:
             check_number(name, "smooth", monitor.smooth, 0, 1)
         for parameter in ("width", "ridge"):
@@ -69,7 +63,6 @@ class Options:
             check_count(name, "folds", monitor.folds, none_allowed=False)
         if not is_auto(monitor.lags) and monitor.lags != 0:
             check_count(name, "lags", monitor.lags, none_allowed=False)
-        checked_choice("adapt", monitor.adapt, ("event", "off"))
         checked_choice("whiten", monitor.whiten, ("auto", True, False))
         basis = resolve_basis(monitor.basis)
         if not basis.has_points:
@@ -89,6 +82,19 @@ class Options:
             basis=basis,
             seed=checked_seed(monitor.random_state),
         )
+
+
+def check_following(monitor: Any) -> None:
+    """Raise in words when a parameter that may change along the stream makes no sense."""
+    name = type(monitor).__name__
+    check_number(name, "alpha", monitor.alpha, 0, 0.5)
+    check_count(name, "memory", monitor.memory, none_allowed=False)
+    if monitor.memory < LEAST_MEMORY:
+        raise ValueError(
+            f"{name}: memory must be at least {LEAST_MEMORY} rows, got {monitor.memory!r}."
+        )
+    check_count(name, "quarantine", monitor.quarantine, none_allowed=False)
+    checked_choice("adapt", monitor.adapt, ("event", "off"))
 
 
 def is_auto(value: Any) -> bool:
@@ -115,7 +121,7 @@ def fitted(X: np.ndarray, run: np.ndarray | None, options: Options) -> MonitorSt
         )
     default = Setting(True, 1.0, 0.1, options.floor, options.basis, options.seed)
     setting = choose(R, lags, default, options.whitens, options.widths, options.ridges)
-    calibration = None if run is None else usable_rows(standard.apply(run), lags, padded=True)
+    calibration = None if run is None else calibration_rows(standard.apply(run), lags)
     normal, limits = with_limits(R, lags, setting, calibration, options)
     nothing = R[:0]
     return MonitorState(
@@ -135,6 +141,34 @@ def fitted(X: np.ndarray, run: np.ndarray | None, options: Options) -> MonitorSt
         present=None,
         events=(),
     )
+
+
+def warn_of_glitches(X: np.ndarray, names: tuple[str, ...]) -> None:
+    """Say which sensors have a spread that is made by a handful of rows."""
+    whole = X[~np.isnan(X).any(axis=1)]
+    for name, column in zip(names, whole.T, strict=True):
+        few = glitches(column) if len(column) else 0
+        if few:
+            warnings.warn(
+                f"Nine tenths of the deviation of {name} comes from {few} of {len(X)} rows: if "
+                "these are glitches, faults of this sensor will stay unseen. Leave the rows out, "
+                "or set the values to NaN.",
+                stacklevel=3,
+            )
+
+
+def calibration_rows(Z: np.ndarray, lags: int) -> np.ndarray:
+    """Lagged rows of a calibration run, if there are enough for limits."""
+    R = usable_rows(Z, lags, padded=True)
+    if len(R) < LEAST_ROWS:
+        raise ValueError(
+            f"The calibration run has {len(R)} rows without missing values: at least {LEAST_ROWS} "
+            "are needed for limits, and many more for good ones."
+        )
+    try:
+        return summable(R)
+    except ValueError as problem:
+        raise ValueError(f"The calibration run cannot be used: {problem}") from problem
 
 
 def with_limits(

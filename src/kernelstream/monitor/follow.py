@@ -1,13 +1,14 @@
 """The stream: score first, then learn. Every state is a value, and a rejected row changes nothing.
 
 A row is standardised and lagged, filled where values are missing, scored by the model of before
-it, judged, and then, outside events, sent to the quarantine. Rows that have waited there are
-learned in blocks of a fixed size, so that the model changes at the same rows however the caller
-cuts the stream into calls.
+it, judged, and then, outside events and unless it is wild, sent to the quarantine. Rows that have
+waited there are learned in blocks of a fixed size, so that the model changes at the same rows
+however the caller cuts the stream into calls.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from kernelstream.monitor.drift import Drift, measured
 from kernelstream.monitor.index import TINIEST, Scores
 from kernelstream.monitor.limits import Limits, smooth
 from kernelstream.monitor.normal import Normal
+from kernelstream.monitor.products import row_dots
 from kernelstream.monitor.records import Event, Record, Records, storable_time
 from kernelstream.monitor.scaling import lagged
 from kernelstream.monitor.sensors import Sensors, fill_missing
@@ -29,6 +31,8 @@ from kernelstream.storage import stored
 
 MOST_AT_ONCE = 256  # rows that are scored together
 KEPT_EVENTS = 100
+NEAR_POINTS = 16  # of the model, that may lend a row what it misses
+GLITCH = 10.0  # times the median distance: a row of an event that far out is none of its kind
 
 
 @stored
@@ -116,14 +120,35 @@ def complete_rows(state: MonitorState, Z: np.ndarray) -> tuple[np.ndarray, np.nd
     if len(gaps):
         Z = Z.copy()
         normal, d = state.normal, state.n_features
-        covariance = normal.rows.covariance
+        covariance, points = normal.rows.covariance, normal.points
         for t in gaps:
-            before = np.vstack([state.history, Z[:t]])[-max(state.lags, 1) :]
+            before = np.vstack([state.history, Z[max(t - state.lags, 0) : t]])[
+                -max(state.lags, 1) :
+            ]
             row = lagged(before, Z[t : t + 1], state.lags)[0]
-            Z[t] = fill_missing(row, normal.rows.mean, covariance, normal.setting.floor)[:d]
+            filled = fill_missing(row, normal.rows.mean, covariance, normal.setting.floor)
+            Z[t] = most_normal(normal, points, row, filled)[:d]
     R = lagged(state.history, Z, state.lags)
     history = np.vstack([state.history, Z])[-state.lags :] if state.lags else state.history
     return R, history
+
+
+def most_normal(
+    normal: Normal, points: np.ndarray, row: np.ndarray, filled: np.ndarray
+) -> np.ndarray:
+    """A row with gaps as normal as its present values allow: by the least index.
+
+    The gaps hold their mean given the present values, as ``filled`` has them, or what a point of
+    the model has there that is near in the present values: where normal rows are curved, the mean
+    of a value lies between them, where no row ever is.
+    """
+    missing = np.isnan(row)
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = ((points - row) / normal.scaling.deviation)[:, ~missing]
+        nearest = np.argsort(row_dots(apart, apart), kind="stable")[:NEAR_POINTS]
+        candidates = np.repeat(filled[None, :], 1 + len(nearest), axis=0)
+        candidates[1:, missing] = points[nearest][:, missing]
+        return candidates[np.argmin(normal.score(candidates).index)]
 
 
 def _piece(
@@ -140,6 +165,7 @@ def _piece(
     log_index = scores.log_index - state.excess
     missing = np.isnan(X)
     gaps = missing.any(axis=1)
+    far_away = math.log(state.normal.index.far_away) - state.excess
 
     watch, sensors = state.watch, state.sensors
     quarantine, suspects = deque(state.quarantine), deque(state.suspects, maxlen=plan.block)
@@ -157,7 +183,9 @@ def _piece(
             suspects.append(R[t])
             continue
         suspects.clear()
-        taken[t] = whole and (plan.adapts or trusted)
+        limit, base = verdict.limits[0], plan.rule.base[0]
+        wild = log_index[t] > state.limits.wild(limit, limit - base, far_away)
+        taken[t] = whole and (trusted or (plan.adapts and not wild))
         if taken[t] and trusted:
             pending.append(R[t])
         elif taken[t]:
@@ -292,11 +320,12 @@ def learned(state: MonitorState, plan: Plan) -> MonitorState:
 def accepted(state: MonitorState, plan: Plan) -> MonitorState:
     """Normal operation moves to the rows of the present event, and the event is over.
 
-    The centre moves at once; spread and correlations by as much as the rows weigh. The limits rise
-    as far as these rows need, and come down again by their own steps.
+    Glitches among them stay out. The centre moves at once; spread and correlations by as much as
+    the rows weigh. The limits rise as far as these rows need, and come down again by their own
+    steps.
     """
     assert state.present is not None
-    R = state.suspects
+    R = without_glitches(state.normal, state.suspects)
     normal = state.normal.recentred(R).adapted(R, plan.forgetting)
     log_index = normal.score(R, np.matmul).log_index
     log_index -= state.limits.excess(normal.rows.n_effective)
@@ -324,6 +353,13 @@ def accepted(state: MonitorState, plan: Plan) -> MonitorState:
         ],
         n_learned=rows,
     )
+
+
+def without_glitches(normal: Normal, R: np.ndarray) -> np.ndarray:
+    """Rows that are not many times as far from the middle of the rows as half of them are."""
+    U = (R - np.median(R, axis=0)) @ normal.scaling.whitener
+    squared = np.sum(U**2, axis=1)
+    return R[squared <= GLITCH**2 * np.median(squared)]
 
 
 def limits_of_terms(limits: Limits, alpha: float) -> dict[str, float]:

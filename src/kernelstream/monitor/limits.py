@@ -21,6 +21,8 @@ from kernelstream.storage import stored
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
 EVENT_DEVIATIONS = 3.5  # the smoothed index at which an event begins, at least
+WILD_DEVIATIONS = 3.5  # the index from which a single row is not learned, at least …
+SATURATED = 0.5  # … and at most this share of the index far away, where all sizes look alike
 ENOUGH = 4.0  # a quantile needs this many over alpha scores, else a log-normal law is assumed
 MOST_BURDEN = 0.95  # of the rows may be spent on what is estimated
 THIRDS = 3  # folds of the smaller models from which the burden is found
@@ -46,20 +48,24 @@ class Reference:
         """The score that a normal row exceeds with probability ``alpha``, at most.
 
         With at least 4/α scores the conformal quantile, the ⌈(n+1)(1−α)⌉-th smallest; with fewer
-        the quantile of a normal law of the log scores.
+        the quantile of a normal law of the log scores, but never below the conformal one or, where
+        there is none, the largest score: the upper tail may be heavier than that law.
         """
         n = len(self.ordered)
+        conformal = float(self.ordered[min(math.ceil((n + 1) * (1.0 - alpha)), n) - 1])
         if n >= ENOUGH / alpha:
-            return float(self.ordered[math.ceil((n + 1) * (1.0 - alpha)) - 1])
-        return self.mean + self.deviation * float(ndtri(1.0 - alpha))
+            return conformal
+        return max(self.mean + self.deviation * float(ndtri(1.0 - alpha)), conformal)
 
     def p_value(self, score: float, alpha: float) -> float:
         """Share of normal rows at least as far out, by the rule that ``limit`` uses."""
         n = len(self.ordered)
+        above = n - int(np.searchsorted(self.ordered, score, side="left"))
+        conformal = (above + 1.0) / (n + 1.0)
         if n >= ENOUGH / alpha:
-            above = n - int(np.searchsorted(self.ordered, score, side="left"))
-            return (above + 1.0) / (n + 1.0)
-        return float(ndtr((self.mean - score) / self.deviation))
+            return conformal
+        assumed = float(ndtr((self.mean - score) / self.deviation))
+        return max(assumed, conformal) if above else assumed  # above all scores, the law alone
 
 
 @stored
@@ -86,6 +92,18 @@ class Limits:
         """
         worth = max(n_effective, self.burden / MOST_BURDEN)
         return math.log1p(-self.burden / self.learned) - math.log1p(-self.burden / worth)
+
+    def wild(self, limit: float, shift: float, far_away: float) -> float:
+        """The log index over which a row is not learned, though it be alone and thus no event.
+
+        One row of any size would else become the variance of its sensor. The threshold lies above
+        all rows of calibration, and below where the index saturates: ``far_away`` is its logarithm
+        there. It is never below ``limit``, that of the index with its ``shift``: a gate at every
+        alarm would let only small scores in.
+        """
+        index = self.index
+        highest = max(float(index.ordered[-1]), index.mean + WILD_DEVIATIONS * index.deviation)
+        return max(min(highest + max(shift, 0.0), far_away + math.log(SATURATED)), limit)
 
     @classmethod
     def of(cls, scores: Scores, smoothing: float) -> Limits:

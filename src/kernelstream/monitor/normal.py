@@ -46,6 +46,13 @@ class Normal:
         """M, T² and SPE of lagged rows."""
         return self.index.score(self.scaling.apply(R, product), product)
 
+    @property
+    def points(self) -> np.ndarray:
+        """The points of the model as lagged rows, (m, D)."""
+        return (
+            self.scaling.mean + np.linalg.solve(self.scaling.whitener.T, self.index.span.points.T).T
+        )
+
     def adapted(self, R: np.ndarray, forgetting: float) -> Normal:
         """Normal operation after more rows.
 

@@ -10,6 +10,7 @@ from scipy.linalg import solve
 from kernelstream.storage import stored
 
 LEAST_RUN = 20  # equal values in a row before a sensor can be called dead
+GLITCH_FACTOR = 10.0  # by which a few rows may raise the deviation of a sensor
 RUN_FACTOR = 3  # … and times the longest such run in normal operation
 
 
@@ -17,7 +18,7 @@ def fill_missing(row: np.ndarray, mean: np.ndarray, covariance: np.ndarray, floo
     """A lagged row with its missing values at their conditional mean given the present ones.
 
     ``μ_m + C_mp (C_pp + floor·diag)⁻¹ (r_p − μ_p)``: what a normal row with these present values
-    would have had. The row is then as normal as its present values allow.
+    would have had, if normal rows filled an ellipsoid (follow.py: ``most_normal``).
 
     Examples
     --------
@@ -37,6 +38,32 @@ def fill_missing(row: np.ndarray, mean: np.ndarray, covariance: np.ndarray, floo
     weights = solve(C, row[present] - mean[present], assume_a="pos")
     filled[missing] = mean[missing] + covariance[np.ix_(missing, present)] @ weights
     return filled
+
+
+def glitches(x: np.ndarray) -> int:
+    """How many values of a sensor, at most one in a hundred, are most of its deviation.
+
+    Without them it would be a tenth of what it is. None where the others do not move: a valve that
+    opens rarely has no glitches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=500)
+    >>> x[7] = -9999.0
+    >>> glitches(x)
+    1
+    """
+    apart = np.sort(np.abs(x / 2 - np.median(x) / 2))  # halves: a difference may overflow
+    others = _root_mean_square(apart[: -max(1, len(x) // 100)])
+    if others == 0.0 or _root_mean_square(apart) < GLITCH_FACTOR * others:
+        return 0
+    return int(np.sum(apart > GLITCH_FACTOR * others))
+
+
+def _root_mean_square(values: np.ndarray) -> float:
+    largest = float(values.max())  # whose square may be too large, and that of others too small
+    return largest * float(np.sqrt(np.mean((values / largest) ** 2))) if largest else 0.0
 
 
 @stored

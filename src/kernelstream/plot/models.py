@@ -122,8 +122,12 @@ def embedding(
         ax.scatter(*scores[order].T, color=ACCENT, **style)
     else:
         values = np.asarray(color)
-        if len(values) != len(scores):
-            raise ValueError(f"color has {len(values)} entries for {len(scores)} rows.")
+        values = values.astype(str) if values.dtype == object else values  # None is a kind, too
+        if values.shape != (len(scores),):
+            raise ValueError(
+                f"color has {values.size} entries for {len(scores)} rows; it is one number or "
+                "name for each."
+            )
         _coloured(ax, scores[order], values[order], style)
     return plainly(ax, xlabel=f"component {first + 1}", ylabel=f"component {second + 1}")
 

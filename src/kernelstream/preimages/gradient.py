@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, namespace_of, row_norms_squared, take_rows, to_host
+from kernelstream.backends.arrays import (
+    Array,
+    like,
+    namespace_of,
+    row_norms_squared,
+    take_rows,
+    to_host,
+)
 from kernelstream.preimages.base import Preimage, Report, check_search, remaining
 from kernelstream.preimages.derivatives import (
     gradient_of_diagonal,
@@ -34,7 +41,8 @@ class Gradient(Preimage):
     non_negative : bool, default=False
         Whether to keep every entry of x at zero or above. Entries that start at zero stay there.
     step : float or None, default=None
-        A fixed step η for ``x ← x − η ∇J/2`` without any test, for comparison with papers.
+        A fixed step η for ``x ← x − η ∇J/2`` without any test, for comparison with papers. A row
+        that it drives beyond all numbers stays at its last place, and has not converged.
     n_starts : int, default=1
         Basis points that each row is started from, nearest first; the best end is kept.
 
@@ -92,7 +100,8 @@ class Gradient(Preimage):
         found: Report | None = None
         for attempt in range(min(self.n_starts, int(D.shape[0]))):
             x = take_rows(D, order[:, attempt]) if start is None or attempt else start
-            x, converged, n_iter = self._descend(kernel, D, G, x)
+            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found
+                x, converged, n_iter = self._descend(kernel, D, G, x)
             distance = remaining(kernel, x, D, G, energy)
             if found is None:
                 found = Report(x, distance, converged, n_iter)
@@ -122,7 +131,7 @@ class Gradient(Preimage):
         length = xp.sqrt(row_norms_squared(g))
         length = xp.where(length > 0, length, xp.ones_like(length))
         eta = 0.1 * (spread or 1.0) / length
-        active = np.ones(n, dtype=bool)
+        active, at_rest = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
         for _ in range(self.max_iter):
             if not np.any(active):
                 break
@@ -131,10 +140,11 @@ class Gradient(Preimage):
             moved = x - eta[:, None] * g * (x if self.non_negative else xp.ones_like(x))
             moved = xp.where(moved > 0, moved, 0 * moved) if self.non_negative else moved
             J_new = _objective(kernel, D, G, moved)
-            going = xp.asarray(active)
-            better = going & (J_new < J) if self.step is None else going
+            going = like(active, J)
+            better = going & (J_new < J if self.step is None else xp.isfinite(J_new))
             change = xp.where(better[:, None], moved - x, 0 * x)
-            far = row_norms_squared(moved - x) > (self.tol * spread) ** 2
+            way = row_norms_squared(moved - x)
+            near = to_host(way <= (self.tol * spread) ** 2)
             x, J = x + change, xp.where(better, J_new, J)
             g_new = _gradient(kernel, D, G, x)
             curvature = xp.sum(change * (g_new - g), axis=1)
@@ -145,8 +155,11 @@ class Gradient(Preimage):
             )
             g = g_new
             n_iter[active] += 1
-            active &= to_host(far)
-        return x, ~active, n_iter
+            at_rest |= active & near
+            # Beyond all numbers there is no way on: a step that is tested shortens instead.
+            hopeless = xp.isnan(way) if self.step is None else ~better
+            active &= ~near & ~to_host(hopeless)
+        return x, at_rest, n_iter
 
 
 def _objective(kernel: Any, D: Array, G: Array, x: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,8 +14,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from kernelstream import bases, trackers
-from kernelstream.backends.arrays import Array, cast, like, to_float64, to_host
-from kernelstream.blocks import advance, learn_all, settled
+from kernelstream.backends.arrays import Array, cast, is_foreign, like, to_float64, to_host
+from kernelstream.blocks import advance, caught_up, learn_all, settled
 from kernelstream.estimator import StreamingKernelPCA
 from kernelstream.least_squares import (
     STEPS_LEFT_OUT,
@@ -24,7 +25,12 @@ from kernelstream.least_squares import (
     strongest_of_the_best,
 )
 from kernelstream.model import Model, Rows
+from kernelstream.rounding import moved_in_float32
 from kernelstream.validation import NO_WEIGHT, checked_weights
+
+LIGHT = 0.1  # mean weight of a row below which weights are hardly meant as counts
+# Errors of a prediction that rounding may cause, as a share of the deviation of the targets.
+VISIBLE = 1e-4
 
 
 class OnePassRidge(StreamingKernelPCA):
@@ -171,6 +177,8 @@ class OnePassRidge(StreamingKernelPCA):
         wanted = (self._strength(), bool(self.fit_intercept))
         kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
         if kept.get("solution", (None,))[0] != wanted:
+            if wanted[0] is None:
+                warn_of_light_rows(self._model)
             kept["solution"] = (wanted, solved(self._model, *wanted))
         return kept["solution"][1]
 
@@ -223,6 +231,7 @@ class Regression:
     basis: bases.Basis
     basis_state: Any
     prediction: Prediction
+    double: bool  # whether kernel values of single precision are too rough for the coefficients
 
     @cached_property
     def over_points(self) -> Array:
@@ -239,14 +248,21 @@ class Regression:
         """Predictions of rows.
 
         The coefficients over the points of an ill-conditioned basis are large and alternate in
-        sign: their products with kernel values are summed in float64.
+        sign: their products with kernel values are summed in float64, and the values themselves are
+        in float64 where they have to be.
         """
+        X = to_float64(X) if self.double else X
         span = self.basis.span(self.basis_state)
         if span is None:
             Z = self.basis.coordinates(self.kernel, self.basis_state, X)
             return self.prediction.of_coordinates(to_float64(Z))
         K = self.kernel.block(X, cast(span.points, X.dtype))
         return to_float64(K) @ self.over_points + self.prediction.intercept
+
+
+def on_host(values: Any) -> Any:
+    """Targets or weights as scikit-learn can read them: those of a device are fetched."""
+    return to_host(values) if is_foreign(values) else values
 
 
 def with_basis(model: Model, basis: bases.Basis) -> Model:
@@ -271,8 +287,32 @@ def solved(model: Model, alpha: float | None, center: bool) -> Regression:
     state = whole.state
     assert state is not None and state.targets is not None
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, center)
-    kernel, basis = whole.parts.kernel, whole.parts.basis
-    return Regression(kernel, basis, state.basis, Prediction.of(equations, alpha))
+    prediction = Prediction.of(equations, alpha)
+    found = Regression(whole.parts.kernel, whole.parts.basis, state.basis, prediction, double=True)
+    return replace(found, double=is_rough(found, equations))
+
+
+def is_rough(found: Regression, equations: NormalEquations) -> bool:
+    """Whether the rounding of kernel values in single precision shows in the predictions."""
+    span = found.basis.span(found.basis_state)
+    points = None if span is None else span.points
+    coefficients = found.prediction.coefficients if span is None else found.over_points
+    moved = moved_in_float32(found.kernel, points, coefficients)
+    return bool(np.any(moved > VISIBLE * np.sqrt(to_host(equations.target_variance))))
+
+
+def warn_of_light_rows(model: Model) -> None:
+    """Say so where generalised cross-validation takes normalised weights for few rows."""
+    state = caught_up(model).state
+    assert state is not None
+    weight, n = state.moments.weight, state.n_rows
+    if model.parts.tracker.forgetting == 1.0 and weight < LIGHT * n:
+        warnings.warn(
+            f"alpha='gcv' counts weights as rows, and {n} rows weigh {weight:.3g} together: too "
+            "strong a ridge may be chosen. Scale the weights to a mean of 1, or give alpha as a "
+            "number, or as 'loo' in fit.",
+            stacklevel=5,
+        )
 
 
 def left_out_strength(model: Model, rows: Rows, center: bool) -> float:

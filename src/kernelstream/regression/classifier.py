@@ -9,9 +9,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from kernelstream.backends.arrays import Array, is_foreign, namespace_of, to_host
+from kernelstream.backends.arrays import Array, namespace_of, to_host
 from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.regression.base import OnePassRidge
+from kernelstream.regression.base import OnePassRidge, on_host
 
 
 class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
@@ -69,6 +69,13 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     _also_saved = ("classes_", "_left_out")
 
+    def _content(self) -> dict[str, Any]:
+        content = super()._content()
+        if self.classes_.dtype == object:  # names from a data frame: a file holds them as a tuple
+            attributes = {**dict(content["attributes"]), "classes_": tuple(self.classes_.tolist())}
+            content["attributes"] = tuple(attributes.items())
+        return content
+
     @property
     def classes_(self) -> np.ndarray:
         """The labels, sorted."""
@@ -78,7 +85,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     @classes_.setter
     def classes_(self, labels: Any) -> None:
-        self._labels = np.asarray(labels)  # a file holds names as a tuple
+        self._labels = np.asarray(labels)  # names come out of a file as a tuple
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and labels that are all at hand.
@@ -196,6 +203,25 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         found = self._predicted(X)
         return self.classes_[to_host(namespace_of(found).argmax(found, axis=1))]
 
+    def score(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> float:
+        """The share of rows whose class is predicted right.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows.
+        y : array of shape (n,)
+            Their labels.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights.
+        """
+        from sklearn.metrics import accuracy_score  # late, as scikit-learn does
+
+        due, weights = on_host(y), on_host(sample_weight)
+        return float(accuracy_score(due, self.predict(X), sample_weight=weights))
+
     def merge(self, other: StreamingKernelPCA) -> Self:
         """A new model of the rows that both have seen; both have to know the same classes.
 
@@ -221,7 +247,7 @@ def checked_labels(estimator: Any, y: Any) -> np.ndarray:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
-    labels = column_or_1d(to_host(y) if is_foreign(y) else y, warn=True)
+    labels = column_or_1d(on_host(y), warn=True)
     check_classification_targets(labels)
     return labels
 

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from kernelstream.backends.arrays import Array, is_foreign, to_host
+from kernelstream.backends.arrays import Array
 from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.regression.base import OnePassRidge
+from kernelstream.regression.base import OnePassRidge, on_host
 
 
 class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
@@ -27,9 +27,10 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     alpha : float, "gcv" or "loo"
         Strength: ``Σ w |y − f(x)|² + alpha |f|²`` is minimised, as in
         ``sklearn.kernel_ridge.KernelRidge``. ``"gcv"`` takes the strength of least generalised
-        cross-validation, computed from the moments. ``"loo"`` takes that of least leave-one-out
-        error, exactly, as ``sklearn.linear_model.RidgeCV`` does on the same features: ``fit``
-        reads the rows once more, in blocks, and a stream cannot.
+        cross-validation, computed from the moments; with fewer than about two rows a point it is
+        less reliable than ``"loo"``. ``"loo"`` takes that of least leave-one-out error, exactly, as
+        ``sklearn.linear_model.RidgeCV`` does on the same features: ``fit`` reads the rows once
+        more, in blocks, and a stream cannot.
     kernel : str, Kernel or callable
         As in :class:`StreamingKernelPCA`.
     gamma : float, str or None
@@ -64,9 +65,11 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     Notes
     -----
     With ``basis="everything"``, ``fit_intercept=False`` and a number as ``alpha`` this is
-    ``sklearn.kernel_ridge.KernelRidge``. Weights count rows: for ``"gcv"`` the number of rows is
-    the sum of the weights; ``"loo"`` leaves out a row together with its weight. ``fit`` passes over
-    the rows twice (basis, then moments); ``partial_fit`` is strictly one pass.
+    ``sklearn.kernel_ridge.KernelRidge``, but for rows that add next to nothing to the span of the
+    others and are left out: a very weak ridge notices that. Weights count rows: for ``"gcv"`` the
+    number of rows is the sum of the weights (which should not be normalised to one, therefore);
+    ``"loo"`` leaves out a row together with its weight.
+    ``fit`` passes over the rows twice (basis, then moments); ``partial_fit`` is strictly one pass.
 
     Examples
     --------
@@ -164,6 +167,25 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         found = self._predicted(X)
         return found[:, 0] if self._flat else found
 
+    def score(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> float:
+        """R² of the predictions, the mean over the targets, as scikit-learn defines it.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows.
+        y : array of shape (n,) or (n, t)
+            Their targets.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights.
+        """
+        from sklearn.metrics import r2_score  # late, as scikit-learn does: it brings many modules
+
+        found, due, weights = map(on_host, (self.predict(X), y, sample_weight))
+        return float(r2_score(due, found, sample_weight=weights))
+
     def merge(self, other: StreamingKernelPCA) -> Self:
         """A new model of the rows that both have seen, with the parameters of this one.
 
@@ -183,6 +205,6 @@ def columns(estimator: Any, y: Any) -> tuple[np.ndarray, bool]:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
-    y = to_host(y) if is_foreign(y) else y
+    y = on_host(y)
     targets = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=estimator)
     return (targets[:, None], True) if targets.ndim == 1 else (targets, False)

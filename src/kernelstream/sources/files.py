@@ -232,9 +232,12 @@ class Counted(io.RawIOBase):
         super().close()
 
 
-def open_bytes(file: File, stdin: BinaryIO) -> Opened:
+def open_bytes(file: File, stdin: BinaryIO | None) -> Opened:
     """A file or the standard input as a stream of decompressed bytes that can be peeked at."""
-    stored_bytes = stdin if file.is_stdin else open(file.path, "rb")  # noqa: SIM115 (streamed)
+    if file.is_stdin:
+        stored_bytes = cast(BinaryIO, stdin)  # a source that reads it has it
+    else:
+        stored_bytes = open(file.path, "rb")  # noqa: SIM115 (streamed)
     counted = Counted(stored_bytes)
     stored = io.BufferedReader(counted, _BUFFER)
     compression = file.compression

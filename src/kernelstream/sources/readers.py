@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import lzma
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -11,6 +14,16 @@ import pyarrow as pa
 
 from kernelstream.sources.files import NEEDS_FILE, File, SourceError, guess_format, open_bytes
 
+# What a damaged file, or one that is not what its name says, may raise while it is read.
+UNREADABLE = (
+    pa.ArrowException,
+    OSError,
+    EOFError,
+    UnicodeDecodeError,
+    csv.Error,
+    zlib.error,
+    lzma.LZMAError,
+)
 BLOCK_BYTES = 4 << 20  # of rows as float64 in one batch: memory stays bounded
 
 
@@ -69,7 +82,7 @@ class Reader:
         """Let go of the file."""
 
 
-def open_reader(file: File, reading: Reading, stdin: BinaryIO) -> Reader:
+def open_reader(file: File, reading: Reading, stdin: BinaryIO | None) -> Reader:
     """Open one file; its format is that of its name, or else of its first bytes."""
     from kernelstream.sources import arrays, columnar, text
 
@@ -98,7 +111,7 @@ def open_reader(file: File, reading: Reading, stdin: BinaryIO) -> Reader:
         if format == "npy":
             return arrays.npy(file, opened)
         return columnar.arrow(file, opened, start)
-    except (pa.ArrowException, EOFError, UnicodeDecodeError) as problem:
+    except UNREADABLE as problem:
         raise SourceError(f"{file.name} cannot be read as {format}: {problem}") from problem
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from kernelstream.sources.columnar import ColumnarReader
 from kernelstream.sources.columns import Bad, Chosen, choose, listed, matrix, require
 from kernelstream.sources.files import File, SourceError, find_files
-from kernelstream.sources.readers import Batch, Reader, Reading, open_reader
+from kernelstream.sources.readers import UNREADABLE, Batch, Reader, Reading, open_reader
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Source:
         self.files = find_files(given, format)
         self.on_bad_rows = on_bad_rows
         self.limit = limit
-        self.stdin = stdin if stdin is not None else sys.stdin.buffer
+        self.stdin = standard_input() if stdin is None and self.from_pipe else stdin
         self._reading = Reading(delimiter, header, array, carried_as_text=carried_as_text)
         first = open_reader(self.files[0], self._reading, self.stdin)
         self._chosen = self._choose(
@@ -312,7 +312,7 @@ class Source:
             for batch in reader.batches(self._chosen.wanted, skip, self._reading):
                 yield self._block(file, index, batch)
             self._at = index + 1
-        except (pa.ArrowException, EOFError, UnicodeDecodeError) as problem:
+        except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
         finally:
             self._reader = None
@@ -358,6 +358,13 @@ class Source:
         negative = np.flatnonzero(weights < 0)
         cells += [Bad(int(i), name, f"the weight {weights[i]:g} is negative") for i in negative]
         return weights, cells
+
+
+def standard_input() -> BinaryIO:
+    """The standard input as bytes; a process may have been started without any."""
+    if sys.stdin is None:
+        raise SourceError("The standard input is closed: send rows to it, or name files.")
+    return sys.stdin.buffer
 
 
 def first_rows(block: Block, n: int) -> Block:

@@ -102,10 +102,14 @@ class Averaged(Tracker):
         """Let the rule learn, and look at it after every 64th row of the stream."""
         old = int(Z.shape[1]) - len(admitted)
         rule, mean, time = state.rule, state.mean, state.time
+        points = rule.points if self.needs_points else None
         start, n = 0, int(Z.shape[0])
         while start < n:
             stop = min(n, start + STRIDE - time % STRIDE)
             rank = old + sum(i < stop for i in admitted)
+            if points is not None:  # those that are admitted later are not there yet
+                known = int(points.shape[0]) - sum(i >= stop for i in admitted)
+                rule = self.rule.told(rule, points[:known, :rank])
             rule = self.rule.update(
                 rule,
                 Z[start:stop, :rank],  # coordinates that come later are zero for these rows

@@ -110,7 +110,8 @@ class RLS(Weighted):
 
     def _learn(self, state: RLSState, Z: Array, w: np.ndarray, metric: Array | None) -> RLSState:
         xp = namespace_of(Z)
-        Z = Z * like(np.sqrt(w), Z)[:, None]
+        roots = np.sqrt(w)
+        Z = Z * like(roots, Z)[:, None]
         omega = self._omega(int(state.V.shape[1]))
         position = 0
         while position < int(Z.shape[0]):
@@ -121,8 +122,9 @@ class RLS(Weighted):
             gram = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ V))
             T, S = np.eye(len(G)), np.zeros_like(G)
             beta = float(self.forgetting)
+            at = roots[position : position + len(K)]
             learned = least_squares_pass(
-                G, K, gram, omega, beta, Q, state.ceiling, T, S, variances, state.time
+                G, K, gram, omega, beta, Q, state.ceiling, T, S, variances, state.time, at
             )
             accurate, learned = learned > 0, abs(learned)
             V = V @ like(T.T.copy(), V)
@@ -160,10 +162,12 @@ def least_squares_pass(
     S: Any,
     variances: Any,
     time: int,
+    roots: Any,
 ) -> int:
     """Sequential part: A_t = T_t A_0 + S_t Z for the components A (r × m), rows t of a block.
 
     G = A_0 Zᵀ (r × B), K = Z Zᵀ (B × B), gram = A_0 A_0ᵀ. T enters as the identity and S as zero.
+    Rows are √w z: ``roots`` are the √w, for the variances are those of the outputs of z.
     Returns the number of rows learned, negative when the last one needs a careful Gram–Schmidt.
     """
     r, n = G.shape
@@ -186,7 +190,8 @@ def least_squares_pass(
             for i in range(t):
                 value += S[j, i] * K[i, t]
             c[j] = value
-            variances[j] += (value * value - variances[j]) * rate
+            output = value / roots[t]
+            variances[j] += (output * output - variances[j]) * rate
             # A Q far too large for this row (a component that slept, or began with next to nothing)
             # would be all rounding after its update.
             excess = Q[j, j] * value * value / _EXCITED
