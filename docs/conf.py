@@ -118,7 +118,8 @@ html_favicon = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
 # Pages with wide tables get the room of the second bar.
-_WIDE = ["benchmarks", *(f"reproductions/{p.stem}" for p in HERE.glob("reproductions/*.md"))]
+_REPRODUCTIONS = [f"reproductions/{p.stem}" for p in HERE.glob("reproductions/*.md")]
+_WIDE = ["benchmarks", "centroids", *_REPRODUCTIONS]
 html_theme_options = {
     "logo": {
         "image_light": "_static/mark.svg",

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
 
-from benchmarks import naive
+from benchmarks import naive, policy
+from benchmarks.data import made_up
 from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interleaved, within
 from benchmarks.parts import TABLES, markdown, put, tables
 from benchmarks.search import Search
@@ -101,6 +102,52 @@ def test_the_tables_of_parts_are_whole_and_go_into_their_page():
     assert "old" not in page and page.count("| --- |") == len(TABLES)
     with pytest.raises(ValueError, match="expected one"):
         put(page, "no such table", "")
+
+
+# -- the policy of centroids
+
+
+@pytest.mark.parametrize("constant", policy.CONSTANTS, ids=lambda constant: constant.attribute)
+def test_a_constant_of_the_policy_is_changed_for_a_while(constant):
+    present = constant.present
+    for value in constant.values:
+        expected = constant.becomes(value)
+        assert expected != present
+        with constant.at(value):
+            assert constant.present == expected
+        assert constant.present == present
+
+
+def test_the_tables_of_the_policy_are_whole_and_go_into_their_page(tmp_path, monkeypatch):
+    digits = (255 * made_up(1700, 784).clip(0, 1)).astype(np.uint8).reshape(-1, 28, 28)
+    np.savez(tmp_path / "mnist.npz", x_train=digits, y_train=np.arange(1700) % 10)
+    np.savez(tmp_path / "elec2.npz", X=made_up(1300, 6))
+    np.savez(tmp_path / "frey.npz", images=digits[:1100])
+    chosen = [c for c in policy.CONSTANTS if c.attribute in ("start_rows", "_pause", "MOVED_SHARE")]
+    assert len(chosen) == 3
+    monkeypatch.setattr(policy, "CONSTANTS", chosen)
+    page = tmp_path / "page.md"
+    marks = "<!-- {}: python -m benchmarks.policy -->\nold\n<!-- end -->\n"
+    page.write_text("".join(map(marks.format, ("Reached", "Constants"))))
+    policy.main(["--data", str(tmp_path), "--seeds", "1", "--quick", str(page)])
+    text = page.read_text()
+    assert "old" not in text
+    lines = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + 5 + 2 + 2 * len(chosen)
+    for line in lines[2:7]:
+        assert all(0.5 < float(cell.split()[0]) < 1.001 for cell in line[2:4])
+    assert {line[0] for line in lines[9:]} == {f"| {c.name}" for c in chosen}
+    # a start of other rows gives another model: the change reached what is measured
+    assert any(cell != "0 / 0" for cell in lines[9][3:8])
+    with pytest.raises(ValueError, match="no place"):
+        policy.put(text, "no such table", "")
+
+
+def test_a_difference_is_bold_where_it_is_large_and_certain():
+    assert policy.worded(np.array([2.0, 2.1, 1.9])) == "**+2.0**"
+    assert policy.worded(np.array([-6.0, 9.0, 6.0])) == "+3.0"
+    assert policy.worded(np.array([-0.2, -0.2, -0.2])) == "−0.2"
+    assert policy.worded(np.zeros(3)) == policy.worded(np.full(3, -0.01)) == "0"
 
 
 # -- the instruments

@@ -98,7 +98,7 @@ def test_what_the_ledger_bounds_is_true_when_the_points_move():
     Σ|φ − φ̂|² ≤ stale + fresh, and stale for the part of the error inside the present span.
     """
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(3840, 2))
+    X = rng.normal(size=(4608, 2))
     X[2700:] += [4.0, -3.0]
     model = StreamingKernelPCA(3, gamma=0.4, basis=8, batch_size=64, random_state=0)
     model.partial_fit(X[:512])

@@ -2,7 +2,7 @@
 
 With ``certify="tight"`` the missed parts of a block are looked at together: the eigenvalues of
 their Gram matrix say how much of the missed energy can lie in one direction, in two, in three,
-which is far less than all of it.
+which is far less than all of it. Statements 2 to 4 of docs/proofs.md say why these are the entries.
 """
 
 from __future__ import annotations
@@ -98,7 +98,10 @@ def weighted_total(values: Array, weights: Array | None, rows: slice) -> float:
 
 
 def grown(ledger: Ledger, state: State, block: Projection, w: np.ndarray) -> Ledger:
-    """Everything up to the last admitted row is stale, and this is what is held of it."""
+    """Everything up to the last admitted row is stale, and this is what is held of it.
+
+    Statement 3 of docs/proofs.md.
+    """
     early = slice(0, block.fresh_from)
     z = to_host(block.Z[early, :]).astype(float)
     v = w[early]
@@ -131,6 +134,7 @@ def spectrum(
     κ_k is subadditive, so the sum over pieces bounds κ_k of the whole. The missed part of a row
     that was expressed before the last point was admitted also has a part inside the span, h − z
     with h the coordinates it would have now: the Gram matrix is k(X,X) − HHᵀ + (H−Z)(H−Z)ᵀ.
+    (Statement 2 of docs/proofs.md.)
     """
     orders, total = np.zeros(n_orders), 0.0
     Z, w = to_float64(block.Z[rows, :]), weights[rows]
@@ -179,7 +183,8 @@ def after_change(
 ) -> Ledger:
     """The ledger after a change of basis by T that lost the energy ``loss``.
 
-    ``state`` is the one before, ``learned`` what the tracker knows afterwards.
+    ``state`` is the one before, ``learned`` what the tracker knows afterwards. (Statements 4 and 14
+    of docs/proofs.md.)
     """
     old = parts.basis.span(state.basis)
     ledger, moments = state.ledger, state.moments

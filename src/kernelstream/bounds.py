@@ -7,6 +7,7 @@ Notation, all per unit of weight: λ eigenvalues of batch kernel PCA, λ̂ those
 that the model holds, λ̄ those of the covariance projected on the span of the basis, PCP. Stale
 parts lie between Ĉ and PCP, fresh parts between PCP and C. s_k and f_k are the ledger's bounds on
 κ_k, and q bounds what the model holds of the stale rows: stale parts meet nothing else.
+Statements by number, each with its proof, are in docs/proofs.md.
 """
 
 from __future__ import annotations
@@ -81,7 +82,10 @@ def above(x: float, s: float) -> float:
 
 
 def projected(x: float, s: float, q: float) -> tuple[float, float]:
-    """Bounds on λ̄ (or a sum of leading ones) from λ̂: (√λ̂ ∓ √s)², or λ̂ ∓ 2√(qs), + s above."""
+    """Bounds on λ̄ (or a sum of leading ones) from λ̂: (√λ̂ ∓ √s)², or λ̂ ∓ 2√(qs), + s above.
+
+    Statement 6 of docs/proofs.md.
+    """
     crossed = cross(q, s)
     return max(0.0, below(x, s), x - crossed), min(above(x, s), x + crossed + s)
 
@@ -92,7 +96,7 @@ def cross(q: float, s: float) -> float:
 
 
 def eigenvalues(known: Evidence, r: int) -> np.ndarray:
-    """T2: an interval for each of λ_1 … λ_r."""
+    """T2: an interval for each of λ_1 … λ_r (statement 7 of docs/proofs.md)."""
     (s, f), (s_all, f_all), slack = known.missed(1), known.missed(), known.slack
     q = known.stale_held(known.mean, 1)
     found = np.zeros((r, 2))
@@ -104,7 +108,7 @@ def eigenvalues(known: Evidence, r: int) -> np.ndarray:
 
 
 def leading_sum(known: Evidence, r: int) -> tuple[float, float]:
-    """T2 for λ_1 + … + λ_r, with κ_r in the place of κ_1."""
+    """T2 for λ_1 + … + λ_r, with κ_r in the place of κ_1 (statement 7 of docs/proofs.md)."""
     x = float(known.held(r).sum())
     s, f = known.missed(r)
     low, high = projected(x, s, known.stale_held(known.mean, r))
@@ -112,7 +116,7 @@ def leading_sum(known: Evidence, r: int) -> tuple[float, float]:
 
 
 def total_variance(known: Evidence) -> tuple[float, float]:
-    """T3: tr C = τ − |m|², where the mean of what was missed costs f₁ only."""
+    """T3: tr C = τ − |m|², where the mean of what was missed costs f₁ only (statement 8)."""
     tau, slack = known.energy, known.slack
     if not known.center:
         return max(0.0, tau - slack), tau + slack
@@ -127,7 +131,8 @@ def best_error(known: Evidence, r: int) -> float:
     """T5 (b): no affine subspace of dimension r has a smaller mean squared error.
 
     The mean and the r components together are a frame of r + 1 directions: of what was missed they
-    can hold (s + f)_{r+1}, of the rest the projected mean and λ̄_1 + … + λ̄_r.
+    can hold (s + f)_{r+1}, of the rest the projected mean and λ̄_1 + … + λ̄_r. (Statement 9 of
+    docs/proofs.md.)
     """
     k = r + 1 if known.center else r
     s, f = known.missed(k)
@@ -159,7 +164,8 @@ def own_error(known: Evidence, shown: Shown) -> float:
     """T5 (a) for what is shown: a bound on its mean squared error, sharp where nothing is stale.
 
     J = τ − 2⟨m, μ⟩ + |μ|² − |Vᵀ(Φ − μ1ᵀ)|²/W. In the span the moments are known up to the stale
-    part; what of V and μ lies outside of it meets all that was missed.
+    part; what of V and μ lies outside of it meets all that was missed. (Statement 10 of
+    docs/proofs.md.)
     """
     V, mu, T = shown.V, shown.mean, shown.T
     r = V.shape[1]
@@ -189,7 +195,7 @@ def angle(known: Evidence, shown: Shown, r: int) -> float | None:
     """T6: a bound on |sin Θ| between exact and shown components, as an angle; None without a gap.
 
     From C to PCP by the missed parts, from there to Ĉ by the stale ones, from there to what is
-    shown, which is known.
+    shown, which is known. (Statement 11 of docs/proofs.md.)
     """
     if r > known.vectors.shape[1] or shown.V.shape[1] < r:
         return None
@@ -215,7 +221,10 @@ def angle(known: Evidence, shown: Shown, r: int) -> float | None:
 
 
 def stale_angle(held: np.ndarray, s1: float, sr: float, q: float, next_one: float, r: int) -> float:
-    """|sin Θ| between the leading eigenvectors of Ĉ and of PCP: Wedin, or Davis and Kahan."""
+    """|sin Θ| between the leading eigenvectors of Ĉ and of PCP: Wedin, or Davis and Kahan.
+
+    The third and the fourth inequality of statement 11 of docs/proofs.md.
+    """
     found = [1.0]
     roots = math.sqrt(held[r - 1]) - math.sqrt(held[r]) - math.sqrt(s1)
     if roots > 0:
@@ -230,6 +239,7 @@ def outside(known: Evidence, shown: Shown, intervals: np.ndarray) -> np.ndarray:
     """T7: |(I − P)v|² ≤ κ₁/λ for each exact component v, P the projection on the shown basis.
 
     Another basis than that of the evidence misses what was missed and what it lost itself.
+    (Statement 12 of docs/proofs.md.)
     """
     missed = sum(known.missed(1))
     if not shown.same_span:

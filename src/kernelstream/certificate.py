@@ -3,8 +3,8 @@
 The rows are gone, but what the basis missed of each was entered in the ledger. From that alone
 follow intervals for the eigenvalues that batch kernel PCA would have found, a lower bound on the
 error of *any* subspace of the same dimension, and, where the eigenvalues are certainly apart, a
-bound on the angle between its components and ours. The statements themselves are in ``bounds.py``;
-every one of them is deterministic.
+bound on the angle between its components and ours. The statements themselves are in ``bounds.py``,
+their proofs in docs/proofs.md; every one of them is deterministic.
 """
 
 from __future__ import annotations

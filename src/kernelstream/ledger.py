@@ -11,6 +11,8 @@ span, R = Φ − Φ̂ and G = PR, and κ_k(M) for the sum of the k largest eigen
 two invariants, for k = ∞ (the trace) always and for k = 1 … K where the ledger has K orders:
 
     (I1)  κ_k(GᵀG) ≤ stale_k          (I2)  κ_k(RᵀR) ≤ stale_k + fresh_k
+
+Why they do is proved in docs/proofs.md, statements 2 to 5.
 """
 
 from __future__ import annotations
@@ -97,7 +99,7 @@ class Ledger:
         """Enter rows: their energy Σ w k(x,x), what the basis misses of it, and κ_1 … κ_K of that.
 
         Without ``orders`` the trace stands for all of them. ``exact`` is the part of the energy
-        whose rows became points.
+        whose rows became points. (Statement 2 of docs/proofs.md.)
         """
         # ε < 0 is rounding only; clipping it keeps the account an upper bound.
         missed = max(missed, 0.0)
@@ -120,7 +122,7 @@ class Ledger:
         """Points were appended: everything missed so far may now lie inside the span.
 
         ``weight``, ``trace``, ``total`` and ``scatter`` are Σ w, Σ w |z|², Σ w z and Σ w z zᵀ of
-        the rows so far.
+        the rows so far. (Statement 3 of docs/proofs.md.)
         """
         return replace(
             self,
@@ -153,7 +155,7 @@ class Ledger:
 
         ``loss`` is tr S − tr TSTᵀ and ``orders`` are κ_k of the lost part. The cross term
         2√(stale·loss) is what remains of the triangle inequality: fresh parts are orthogonal to
-        what is lost, stale parts need not be.
+        what is lost, stale parts need not be. (Statement 4 of docs/proofs.md.)
         """
         grown = self.grow(weight, trace, total, scatter)
         if loss is None:
@@ -173,7 +175,7 @@ class Ledger:
         )
 
     def decay(self, factor: float) -> Ledger:
-        """Forget: every squared quantity shrinks by the same factor."""
+        """Forget: every squared quantity shrinks by the same factor (statement 5)."""
         return replace(
             self,
             energy=self.energy * factor,
@@ -190,7 +192,7 @@ class Ledger:
         )
 
     def merge(self, other: Ledger) -> Ledger:
-        """Two streams in one basis: columns are put side by side, squares add."""
+        """Two streams in one basis: columns are put side by side, squares add (statement 5)."""
         return Ledger(
             energy=self.energy + other.energy,
             fresh=self.fresh + other.fresh,

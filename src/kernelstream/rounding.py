@@ -53,7 +53,8 @@ def slack(
 ) -> float:
     """Allowance for rounding, relative to the energy, in a state with the scatter S.
 
-    ``off`` is the defect of the factor where it is known already.
+    ``off`` is the defect of the factor where it is known already. (Statement 13 of docs/proofs.md,
+    which also tells where each constant comes from.)
 
     Not derived for float32 coordinates: the worst case is a thousand times too large there to be of
     use, so four times the largest error that was measured along the stream stands in for it.
@@ -124,7 +125,7 @@ def change(
     S and S' = TSTᵀ are the scatter before and after. T = F'ᵀK(D',D)F itself has an error of
     |F'||F|u; what it does to the rows is compared with F'ᵀK(D',D)A, whose error is |F'||A|u. That
     takes nine products of m × m matrices; where a coarser bound is small beside what is missed
-    anyway, two are enough.
+    anyway, two are enough. (Statement 14 of docs/proofs.md.)
     """
     if calibrated(ledger, old):
         return MARGIN * U32, 4 * MARGIN * U32, None

@@ -15,6 +15,7 @@ from kernelstream.accounting import blank_ledger, enter
 from kernelstream.bases import Clock
 from kernelstream.blocks import caught_up
 from kernelstream.certificate import certify as certified
+from kernelstream.ledger import Ledger
 from tests.certificates.reference import (
     BASES,
     KERNELS,
@@ -180,6 +181,39 @@ def missed_too_little(seed: int) -> bool:
 def test_missed_parts_of_rows_in_several_bases():
     """In a block that admits points, rows are expressed in different spans: R is not Φ − PΦ."""
     assert not any(map(missed_too_little, range(100)))
+
+
+def lost_too_little(seed: int) -> bool:
+    """Whether the ledger of rows that change their basis says less than what is missed then.
+
+    Features are columns of Φ, in a space of four dimensions: κ_k(RᵀR) and κ_k(GᵀG) themselves.
+    """
+    rng = np.random.default_rng(seed)
+    Phi = rng.normal(size=(4, 9)) * [[2.0], [1.0], [0.5], [0.5]]
+    U, U_new = (np.linalg.qr(rng.normal(size=(4, rank)))[0] for rank in rng.integers(1, 4, size=2))
+    held = U @ (U.T @ Phi)
+    carried = U_new @ (U_new.T @ held)
+
+    def orders(M: np.ndarray) -> np.ndarray:
+        """κ_1 … κ_4, the last of which is the trace."""
+        return np.cumsum(np.linalg.svd(M, compute_uv=False) ** 2)
+
+    missed, lost = orders(Phi - held), orders(held - carried)
+    ledger = Ledger(fresh_orders=np.zeros(4), stale_orders=np.zeros(4))
+    ledger = ledger.fold(float((Phi**2).sum()), missed[-1], missed).rebase(9.0, lost[-1], lost)
+    R = Phi - carried
+    missed, stale = orders(R), orders(U_new @ (U_new.T @ R))
+    return bool(
+        np.any(missed > ledger.fresh_orders + ledger.stale_orders + 1e-10)
+        or np.any(stale > ledger.stale_orders + 1e-10)
+        or missed[-1] > ledger.missed + 1e-10
+        or stale[-1] > ledger.stale + 1e-10
+    )
+
+
+def test_missed_parts_after_a_change_of_basis():
+    """What was missed and what is lost may point the same way: squares do not just add."""
+    assert not any(map(lost_too_little, range(200)))
 
 
 def shown_is_wrong(seed: int) -> bool:

@@ -56,7 +56,8 @@ from kernelstream.bases.reservoir import Reservoir, detached, last, with_recent
 from kernelstream.checks import check_count, check_number
 from kernelstream.kernels import Kernel
 
-# The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams.
+# The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams; what each is
+# worth, beside smaller and larger values: docs/centroids.md.
 START_STEPS = 3  # Lloyd steps on the start buffer; the stream moves the points further
 MOVED_SHARE = 0.25  # points replaced when the stream has moved
 REFRESH_FACTOR = 2.0  # points are refreshed each time the rows have grown by this factor

@@ -13,7 +13,7 @@ from kernelstream.bases.cells import Cells
 from kernelstream.bases.growth import Growth
 from kernelstream.bases.reservoir import Reservoir
 
-# Found on MNIST, Elec2, Frey faces and Adult streams.
+# Found on MNIST, Elec2, Frey faces and Adult streams; docs/centroids.md has other values.
 RISE = 1.25  # the stream has moved when the residual is this much above its reference …
 SIGMAS = 5.0  # … and by this many standard errors
 WORK_SHARE = 0.05  # of the stream's work may go into refreshes …
