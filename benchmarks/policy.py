@@ -16,6 +16,7 @@ import argparse
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -110,11 +111,16 @@ class Constant:
 
     def at(self, value: float) -> AbstractContextManager[Any]:
         """While it lasts, the constant has this value (or a size is multiplied by it)."""
-        original, new = vars(self.owner)[self.attribute], value
-        if isinstance(original, property):
-            new = property(lambda basis: round(value * original.fget(basis)))
-        elif callable(original):
-            new = lambda basis: round(value * original(basis))  # noqa: E731
+        original: Any = vars(self.owner)[self.attribute]
+        is_property = isinstance(original, property)
+        size = original.fget if is_property else original
+
+        def multiplied(basis: Centroids) -> int:
+            return round(value * size(basis))
+
+        new: Any = value
+        if self.is_size:
+            new = property(multiplied) if is_property else multiplied
         return mock.patch.object(self.owner, self.attribute, new)
 
 
@@ -146,6 +152,11 @@ class Found:
     seconds: float
 
 
+def first(scores: np.ndarray, r: int, _rows: np.ndarray) -> np.ndarray:
+    """Scores of the first components of rows that were transformed already."""
+    return scores[:, :r]
+
+
 def measured(stream: Stream, judges: dict[int, Judge], seeds: int) -> Found:
     """One pass for each seed; of the times the shortest counts."""
     shares, changes, seconds = [], [], []
@@ -157,10 +168,12 @@ def measured(stream: Stream, judges: dict[int, Judge], seeds: int) -> Found:
         begin = time.process_time()
         model.partial_fit(rows)
         seconds.append(time.process_time() - begin)
-        state = caught_up(model._model).state.basis
-        changes.append(state.work_refreshing / state.refresh_work(basis._window))
+        state = caught_up(model._model).state
+        assert state is not None
+        refreshing = state.basis.work_refreshing / state.basis.refresh_work(basis._window)
+        changes.append(refreshing)
         scores = model.transform(stream.judged)
-        shares.append([judge.captured(lambda _, y=scores[:, :r]: y) for r, judge in judges.items()])
+        shares.append([judge.captured(partial(first, scores, r)) for r, judge in judges.items()])
     return Found(np.array(shares), float(np.mean(changes)), min(seconds))
 
 

@@ -129,7 +129,7 @@ def test_what_the_ledger_bounds_is_true_when_the_points_move():
         np.testing.assert_allclose(state.ledger.energy, len(seen), rtol=1e-12)
         np.testing.assert_allclose(state.tracker.scatter, held.T @ held, atol=1e-8)
         np.testing.assert_allclose(state.moments.total, held.sum(axis=0), atol=1e-8)
-    assert changes >= 3
+    assert changes >= 4
     assert loosest > 0.3  # a bound worth having: never three times too large here
 
 
