@@ -10,6 +10,7 @@ import pytest
 from sklearn.decomposition import KernelPCA
 
 from kernelstream import StreamingKernelPCA, bases, kernels, load, storage, trackers
+from kernelstream.bases.base import refactorise
 from kernelstream.blocks import caught_up
 from tests.certificates.reference import Batch, Case, kernel_object, wrong
 
@@ -187,3 +188,21 @@ def test_what_is_no_model_of_ours():
 def test_other_features():
     with pytest.raises(ValueError, match="3 and 2 features"):
         fitted(stream(0)).merge(fitted(stream(1)[:, :2], basis=bases.Landmarks(POINTS[:, :2])))
+
+
+@pytest.mark.parametrize("basis", ["landmarks", "centroids"])
+def test_the_same_points_with_another_factor(basis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model learned elsewhere may have another factor of the same K(D,D)."""
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    chosen = {"landmarks": bases.Landmarks(X[:12]), "centroids": bases.Centroids(12, follows=False)}
+    settings: dict[str, Any] = dict(gamma=0.3, basis=chosen[basis], random_state=0)
+    ours = StreamingKernelPCA(4, **settings).partial_fit(X)
+    monkeypatch.setattr(f"kernelstream.bases.{basis}.factorise", refactorise)
+    theirs = StreamingKernelPCA(4, **settings).partial_fit(X)
+    states = [caught_up(model._model).state for model in (ours, theirs)]
+    factors = [state.basis.span.factor for state in states if state is not None]
+    assert not np.allclose(*factors)
+    both = ours.merge(theirs)
+    np.testing.assert_array_equal(both.basis_points_, ours.basis_points_)
+    np.testing.assert_allclose(both.explained_variance_, ours.explained_variance_, rtol=1e-10)
+    np.testing.assert_allclose(both.transform(X), ours.transform(X), atol=1e-10)

@@ -29,6 +29,7 @@ from kernelstream.part import Part
 # Eigenvalues of K(D,D) below this share of the largest are dropped. `eigh` in float64 is good to
 # about m·1e-16; rows in float32 make coordinates whose error is 6e-8/√(share).
 _RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
+SAME = 1e-9  # differences of factors, relative to their largest entry, that are rounding
 # scikit-learn's measure of a kernel matrix that is not positive semidefinite by more than rounding.
 NEGATIVE_SHARE = 1e-5
 
@@ -298,6 +299,19 @@ def same_points(a: Span, b: Span) -> bool:
     """Whether two spans have the same points in the same order."""
     xp = namespace_of(a.points)
     return a.points.shape == b.points.shape and bool(xp.all(a.points == b.points))
+
+
+def onto(kernel: Kernel, old: Span, new: Span) -> Array | None:
+    """``transition`` between two spans of the same points; None where the coordinates agree.
+
+    Factors of the same points differ where one was computed on another device or by another
+    library. What rounding makes of a factor counts as the same.
+    """
+    ours, theirs = to_host(new.factor), to_host(old.factor)
+    largest = float(np.abs(ours).max(initial=0.0))
+    if ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=0.0, atol=SAME * largest):
+        return None
+    return transition(kernel, old, new)
 
 
 def residual_energy(energy: Array, Z: Array) -> Array:

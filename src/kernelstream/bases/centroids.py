@@ -40,6 +40,7 @@ from kernelstream.bases.base import (
     distinct_rows,
     factorise,
     finite,
+    onto,
     refactorise,
     residual_energy,
     same_points,
@@ -364,9 +365,10 @@ class Centroids(Basis):
         """All points of both, and weighted k-means back to the larger size."""
         shared = same_points(a.span, b.span)
         if shared:
-            span, to_a, to_b = a.span, None, None
+            span, to_a, to_b = a.span, None, onto(kernel, b.span, a.span)
             mass, sums = a.mass + b.mass, a.sums + b.sums
-            ours, theirs = a.reservoir, b.reservoir
+            ours = a.reservoir
+            theirs = b.reservoir if to_b is None else b.reservoir.rebase(to_b)
         else:
             rng = generator(seed, "merge", a.n + b.n)
             most = max(a.span.points.shape[0], b.span.points.shape[0], self._first_points)

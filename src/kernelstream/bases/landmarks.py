@@ -18,6 +18,7 @@ from kernelstream.bases.base import (
     Span,
     distinct_rows,
     factorise,
+    onto,
     residual_energy,
     same_points,
 )
@@ -137,7 +138,7 @@ class Landmarks(Basis):
             raise ValueError(
                 "Models with different landmarks cannot be merged: give the same points to both."
             )
-        return a, None, None
+        return a, None, onto(kernel, b.span, a.span)
 
     def project(
         self,
