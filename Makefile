@@ -60,7 +60,7 @@ $(TORCH_STAMP): $(STAMP)
 	@touch $@
 
 test-torch: $(TORCH_STAMP) ## install PyTorch, test the array namespaces with it
-	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/test_arrays.py tests/test_devices.py
+	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/backends/test_arrays.py tests/backends/test_devices.py
 
 # scikit-learn 1.6 asks for SCIPY_ARRAY_API where array-api-compat is installed.
 test-oldest: ## test with the oldest versions that pyproject.toml allows, on Python 3.11

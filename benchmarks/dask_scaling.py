@@ -38,7 +38,8 @@ import distributed
 import numpy as np
 
 import kernelstream.dask as kd
-from kernelstream import StreamingKernelPCA, parallel
+from kernelstream import StreamingKernelPCA
+from kernelstream.dask import worker as parallel
 
 NETWORK = 1.25e9  # bytes a second: 10 Gbit/s, an assumption
 LOOPBACK = 1.0e9  # bytes a second between processes of one machine, an assumption

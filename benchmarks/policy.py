@@ -28,8 +28,11 @@ from benchmarks.data import GAMMA, PIXELS
 from benchmarks.measuring import Judge
 from benchmarks.parts import Row, markdown
 from kernelstream import StreamingKernelPCA, kernels
-from kernelstream.bases import Centroids, cells, centroids, centroids_state
-from kernelstream.blocks import caught_up
+from kernelstream.bases import Centroids
+from kernelstream.bases.centroids import basis as centroids
+from kernelstream.bases.centroids import cells
+from kernelstream.bases.centroids import state as centroids_state
+from kernelstream.stream.stream import caught_up
 
 POINTS, MNIST_ROWS, HELD_OUT, SEEDS = 100, 20_000, 2_000, 8
 COMPONENTS = (10, 50)

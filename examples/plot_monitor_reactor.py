@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from kernelstream import KernelMonitor
-from kernelstream.monitor import Records, charts
+from kernelstream.monitor import Records
+from kernelstream.plot import monitor as charts
 
 # %%
 # The reactor

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from sklearn.utils.fixes import parse_version
 
 from kernelstream import StreamingKernelPCA, bases, schedules, trackers
-from kernelstream.blocks import settled
+from kernelstream.stream.stream import settled
 
 # Some examples fold thousands of rows: a time limit would only measure the load of the machine.
 _COMMON: dict[str, Any] = dict(

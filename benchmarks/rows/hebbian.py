@@ -7,7 +7,8 @@ import numpy as np
 from benchmarks import kernlab, naive
 from benchmarks.measuring import Outcome, Side, faster, interleaved, within
 from benchmarks.run import Run
-from kernelstream import KernelHebbianPCA, dual, kernels, schedules
+from kernelstream import KernelHebbianPCA, kernels, schedules
+from kernelstream.kernel_hebbian import epochs as dual
 
 ETA = 0.05
 

@@ -16,7 +16,7 @@ from matplotlib.ticker import ScalarFormatter
 from scipy.sparse.linalg import eigsh
 
 from kernelstream import AdaptiveKernelPCA, StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.blocks import settled
+from kernelstream.stream.stream import settled
 from reproductions import drawing
 from reproductions.frame import Data, claim
 

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kernelstream import KernelMonitor
-from kernelstream.monitor import charts
+from kernelstream.plot import monitor as charts
 from reproductions import drawing
 from reproductions.tennessee_eastman.experiments import inside, lee, ring
 from reproductions.tennessee_eastman.protocol import START, Runs

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernelstream import bases, images, kernels, metrics, plot, preimages, schedules, trackers
-    from kernelstream.estimator import StreamingKernelPCA
-    from kernelstream.methods import (
+    from kernelstream.estimators import (
         AdaptiveKernelPCA,
         IncrementalKernelPCA,
-        KernelHebbianPCA,
         OnlineKernelPCA,
+        StreamingKernelPCA,
+        load,
     )
+    from kernelstream.kernel_hebbian import KernelHebbianPCA
     from kernelstream.monitor import KernelMonitor
-    from kernelstream.persistence import load
     from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 
     __version__: str
@@ -53,15 +53,15 @@ _MODULES = (
     "trackers",
 )
 _NAMES = {
-    "AdaptiveKernelPCA": "methods",
-    "IncrementalKernelPCA": "methods",
-    "KernelHebbianPCA": "methods",
+    "AdaptiveKernelPCA": "estimators",
+    "IncrementalKernelPCA": "estimators",
+    "KernelHebbianPCA": "kernel_hebbian",
     "KernelMonitor": "monitor",
-    "OnlineKernelPCA": "methods",
+    "OnlineKernelPCA": "estimators",
     "StreamingKernelClassifier": "regression",
-    "StreamingKernelPCA": "estimator",
+    "StreamingKernelPCA": "estimators",
     "StreamingKernelRidge": "regression",
-    "load": "persistence",
+    "load": "estimators",
 }
 
 

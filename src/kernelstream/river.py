@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.validation import checked_choice
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
-from kernelstream.validation import checked_choice
 
 try:
     from river.base import MiniBatchTransformer

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernelstream import StreamingKernelPCA, bases, kernels, preimages, schedules, storage, trackers
+from kernelstream import StreamingKernelPCA, bases, kernels, preimages, schedules, trackers
+from kernelstream import files as storage
 
 SLOW_STEP = trackers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
 BASES: dict[str, Any] = {

@@ -6,7 +6,7 @@ import numbers
 from typing import Any
 
 from kernelstream.bases.base import Basis, Clock, Projection, Span
-from kernelstream.bases.centroids import Centroids
+from kernelstream.bases.centroids.basis import Centroids
 from kernelstream.bases.coherence import Coherence
 from kernelstream.bases.distance import Distance
 from kernelstream.bases.everything import Everything

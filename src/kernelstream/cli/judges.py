@@ -9,9 +9,9 @@ import numpy as np
 
 import kernelstream
 from kernelstream.backends.arrays import to_host
-from kernelstream.blocks import settled, view
 from kernelstream.cli.failures import MODEL, USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, kind_of, read
+from kernelstream.stream.stream import settled, view
 
 LEAST_REFERENCE = 100  # rows without which a limit would be a guess
 Verdict = dict[str, Any]

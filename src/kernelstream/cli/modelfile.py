@@ -12,10 +12,11 @@ from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
 
-from kernelstream import __version__, storage
+from kernelstream import __version__
+from kernelstream import files as storage
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
-from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.persistence import from_content
+from kernelstream.estimators.base import from_content
+from kernelstream.estimators.pca import StreamingKernelPCA
 
 try:
     import fcntl

@@ -20,7 +20,7 @@ from kernelstream.cli.modelfile import Stored, read, require_apart
 from kernelstream.cli.run import Rejects
 from kernelstream.cli.terminal import Screen, Watch
 from kernelstream.cli.writing import Writer, format_of
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
 
 
 class To(StrEnum):

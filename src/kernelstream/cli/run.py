@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kernelstream.blocks import advance, end_second_pass, second_pass, wants_second_pass
 from kernelstream.cli.failures import CHANGED, DATA, CommandError
 from kernelstream.cli.modelfile import Stored, read, require_apart
 from kernelstream.cli.terminal import Screen, Watch
 from kernelstream.sources import BadRow, Block, Position, Source, fingerprint
+from kernelstream.stream.stream import advance, end_second_pass, second_pass, wants_second_pass
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from kernelstream import StreamingKernelPCA, storage
+from kernelstream import StreamingKernelPCA
+from kernelstream import files as storage
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import CommandError, reported
 from kernelstream.cli.learn import for_model

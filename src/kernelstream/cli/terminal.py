@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from kernelstream.cli.failures import leave_closed_pipe
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.sources import Source
 
 LOOK_EVERY = 2.0  # seconds between two looks at the explained variance, which cost a little

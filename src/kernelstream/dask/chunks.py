@@ -13,8 +13,8 @@ from dask.delayed import Delayed, delayed
 from distributed import Client
 
 from kernelstream.dask.graph import computed, tree
-from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.parallel import naming
+from kernelstream.dask.worker import naming
+from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 from kernelstream.regression.base import OnePassRidge, checked_alpha
 

@@ -12,8 +12,8 @@ from dask.delayed import Delayed, delayed
 from dask.sizeof import sizeof
 from distributed import Client, futures_of
 
-from kernelstream.model import Model, State
-from kernelstream.parallel import Sample
+from kernelstream.dask.worker import Sample
+from kernelstream.stream.state import Model, State
 
 FAN_IN = 8  # results that one task of a tree takes together
 

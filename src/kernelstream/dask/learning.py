@@ -12,13 +12,9 @@ from distributed import Client
 from sklearn.utils.validation import validate_data
 
 from kernelstream.bases import Landmarks
-from kernelstream.blocks import caught_up, start_rows
 from kernelstream.dask.chunks import Chunks, chunks_of
 from kernelstream.dask.graph import computed, held, quiet, sent_once, tree
-from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.merge import added
-from kernelstream.model import Model
-from kernelstream.parallel import (
+from kernelstream.dask.worker import (
     added_together,
     decided,
     finished,
@@ -34,8 +30,12 @@ from kernelstream.parallel import (
     summed,
     with_final_basis,
 )
+from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import OnePassRidge, with_basis
+from kernelstream.stream.merge import added
+from kernelstream.stream.state import Model
+from kernelstream.stream.stream import caught_up, start_rows
 
 Fitted = TypeVar("Fitted", bound=StreamingKernelPCA)
 

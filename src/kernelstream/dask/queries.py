@@ -12,15 +12,15 @@ from sklearn.utils.validation import validate_data
 from kernelstream.backends.arrays import Array, cast, concatenate_rows
 from kernelstream.bases.base import finite
 from kernelstream.bases.landmarks import FixedState
-from kernelstream.blocks import view
 from kernelstream.dask.chunks import as_array, chunk_name, float_type
 from kernelstream.dask.graph import sent_once
-from kernelstream.estimator import QUERY_ROWS, StreamingKernelPCA
-from kernelstream.model import Standard
-from kernelstream.parallel import aligned, naming
+from kernelstream.dask.worker import aligned, naming
+from kernelstream.estimators.pca import QUERY_ROWS, StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import OnePassRidge, Regression
-from kernelstream.view import View
+from kernelstream.stream.components import View
+from kernelstream.stream.state import Standard
+from kernelstream.stream.stream import view
 
 
 def transform(model: StreamingKernelPCA, X: Any) -> da.Array:

@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream.bases import Basis
+from kernelstream.estimators.base import OnStream
+from kernelstream.estimators.validation import checked_seed, real_numbers
 from kernelstream.images.pixels import as_floats, require_pixels
 from kernelstream.kernels import Kernel
-from kernelstream.merge import merged
-from kernelstream.model import Model, Parts
-from kernelstream.persistence import OnStream
+from kernelstream.stream.merge import merged
+from kernelstream.stream.state import Model, Parts
+from kernelstream.stream.wiener import Wiener
 from kernelstream.trackers import Covariance
-from kernelstream.validation import checked_seed, real_numbers
-from kernelstream.wiener import Wiener
 
 ROUNDING = 1e-6  # of pixels that were scaled in single precision
 

@@ -9,16 +9,16 @@ import numpy as np
 from sklearn.base import TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages
-from kernelstream.blocks import advance, learn_all, settled
 from kernelstream.checks import check_count, check_number
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.validation import checked_choice, summable
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
-from kernelstream.least_squares import NormalEquations, Prediction
-from kernelstream.model import Model
 from kernelstream.regression.base import Regression, is_rough
-from kernelstream.validation import checked_choice, summable
-from kernelstream.wiener import LinearMap, Wiener
+from kernelstream.regression.normal_equations import NormalEquations, Prediction
+from kernelstream.stream.state import Model
+from kernelstream.stream.stream import advance, learn_all, settled
+from kernelstream.stream.wiener import LinearMap, Wiener
 
 NOT_MEASURED = "Denoiser(method='project') does not measure the noise: give noise_variance."
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelstream import storage
+from kernelstream import files as storage
 from kernelstream.backends.arrays import Array
 from kernelstream.backends.draws import generator
 from kernelstream.bases.base import Basis, Clock, Projection, finite
-from kernelstream.bases.lloyd import lloyd, seed_points
+from kernelstream.bases.centroids.kmeans import lloyd, seed_points
 from kernelstream.checks import check_count, check_number
 from kernelstream.kernels import Kernel
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from kernelstream import bases, kernels, preimages
 from kernelstream.backends.draws import generator
-from kernelstream.blocks import advance, learn_all
 from kernelstream.checks import check_count
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.images.base import ImageModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.images.pixels import as_floats
-from kernelstream.model import Model
+from kernelstream.stream.state import Model
+from kernelstream.stream.stream import advance, learn_all
 
 STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 

@@ -11,16 +11,16 @@ import numpy as np
 
 from kernelstream import kernels
 from kernelstream.backends.draws import generator
-from kernelstream.blocks import advance, settled, start_rows, started
 from kernelstream.checks import check_count, check_number
 from kernelstream.images.base import ImageModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
 from kernelstream.images.patches import overlapped, turned, windows
 from kernelstream.images.pixels import WHITE, as_floats, as_integers
-from kernelstream.least_squares import NormalEquations, Prediction
-from kernelstream.model import Model, Rows
 from kernelstream.regression.base import Regression
+from kernelstream.regression.normal_equations import NormalEquations, Prediction
+from kernelstream.stream.state import Model, Rows
+from kernelstream.stream.stream import advance, settled, start_rows, started
 
 SIDE = 5  # pixels of a low-resolution patch
 MARGIN = SIDE // 2

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelstream.files import stored
 from kernelstream.monitor.limits import Limits
 from kernelstream.monitor.normal import Normal
-from kernelstream.storage import stored
 
 
 @stored

@@ -11,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 
-from kernelstream import storage
+from kernelstream import files as storage
+from kernelstream.estimators.validation import real_numbers, summable
 from kernelstream.monitor.fitting import (
     LEAST_ROWS,
     Options,
@@ -23,7 +24,6 @@ from kernelstream.monitor.follow import MonitorState, Plan, accepted, follow
 from kernelstream.monitor.queries import MonitorQueries
 from kernelstream.monitor.records import Event, Record, Records
 from kernelstream.monitor.watch import Rule
-from kernelstream.validation import real_numbers, summable
 
 
 class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):

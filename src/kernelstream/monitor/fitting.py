@@ -10,9 +10,8 @@ import numpy as np
 
 from kernelstream.bases import Basis
 from kernelstream.bases import resolve as resolve_basis
-from kernelstream.blocks import measure
 from kernelstream.checks import check_count, check_number
-from kernelstream.model import Rows
+from kernelstream.estimators.validation import checked_choice, checked_seed, summable
 from kernelstream.monitor.contributions import mean_curvature
 from kernelstream.monitor.drift import no_drift
 from kernelstream.monitor.follow import MonitorState
@@ -22,7 +21,8 @@ from kernelstream.monitor.scaling import lagged
 from kernelstream.monitor.selection import RIDGES, WIDTHS, choose, saturates
 from kernelstream.monitor.sensors import Sensors, glitches
 from kernelstream.monitor.watch import Watch
-from kernelstream.validation import checked_choice, checked_seed, summable
+from kernelstream.stream.state import Rows
+from kernelstream.stream.stream import measure
 
 LEAST_ROWS = 8  # of normal operation
 LEAST_MEMORY = 10

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.model import Standard
+from kernelstream.files import stored
 from kernelstream.monitor.contributions import Contributions, contributions, slopes, stiffness
 from kernelstream.monitor.drift import Drift, measured
 from kernelstream.monitor.index import TINIEST, Scores
@@ -27,7 +27,7 @@ from kernelstream.monitor.records import Event, Record, Records, storable_time
 from kernelstream.monitor.scaling import lagged
 from kernelstream.monitor.sensors import Sensors, fill_missing
 from kernelstream.monitor.watch import Rule, Verdict, Watch, decide
-from kernelstream.storage import stored
+from kernelstream.stream.state import Standard
 
 MOST_AT_ONCE = 256  # rows that are scored together
 KEPT_EVENTS = 100

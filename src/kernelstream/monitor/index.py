@@ -20,10 +20,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from kernelstream.bases import Span
+from kernelstream.files import stored
 from kernelstream.kernels import RBF
 from kernelstream.monitor.products import row_dots, rows_times
 from kernelstream.monitor.scaling import Gathered, Product
-from kernelstream.storage import stored
 
 TINIEST = 1e-300  # scores may be exactly zero, and are judged as logarithms
 LEAST_NOISE = 1e-12  # of k(x,x) = 1: rows without any spread still have an index

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
+from kernelstream.files import stored
 from kernelstream.monitor.index import TINIEST, Scores
 from kernelstream.monitor.normal import Normal, Setting, learn_normal
-from kernelstream.storage import stored
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
 EVENT_DEVIATIONS = 3.5  # the smoothed index at which an event begins, at least

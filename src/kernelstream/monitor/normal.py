@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernelstream.bases import Basis
-from kernelstream.blocks import learn_all
+from kernelstream.files import stored
 from kernelstream.kernels import RBF
-from kernelstream.model import Model, Parts
 from kernelstream.monitor.index import Index, Scores
 from kernelstream.monitor.products import rows_times
 from kernelstream.monitor.scaling import TRACKER, Gathered, Product, Scaling
-from kernelstream.storage import stored
+from kernelstream.stream.state import Model, Parts
+from kernelstream.stream.stream import learn_all
 
 BLOCK = 1024  # rows of the pass that learns the points
 

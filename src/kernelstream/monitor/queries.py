@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from kernelstream.estimators.validation import summable
 from kernelstream.monitor.attributes import MonitorAttributes
 from kernelstream.monitor.contributions import Contributions, slopes
 from kernelstream.monitor.follow import complete_rows, explained
 from kernelstream.monitor.index import Scores
 from kernelstream.monitor.records import Event
-from kernelstream.validation import summable
 
 
 class MonitorQueries(MonitorAttributes):

@@ -7,9 +7,9 @@ from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
+from kernelstream.files import stored
 from kernelstream.monitor.contributions import Contributions
 from kernelstream.monitor.drift import Drift
-from kernelstream.storage import stored
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelstream.backends.arrays import symmetric_eigen, weighted_sum
+from kernelstream.files import stored
 from kernelstream.monitor.products import rows_times
-from kernelstream.storage import stored
-from kernelstream.stream import forget
+from kernelstream.stream.chain import forget
 from kernelstream.trackers import Covariance, Moments
 from kernelstream.trackers.covariance import CovarianceState
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve
 
-from kernelstream.storage import stored
+from kernelstream.files import stored
 
 LEAST_RUN = 20  # equal values in a row before a sensor can be called dead
 GLITCH_FACTOR = 10.0  # by which a few rows may raise the deviation of a sensor

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from kernelstream.files import stored
 from kernelstream.monitor.limits import Limits, smooth
-from kernelstream.storage import stored
 
 STEP = 0.05  # of an adaptive conformal step, in deviations of the score
 ALARMS, WINDOW = 3, 5  # alarms among the last rows that make an event

@@ -40,4 +40,4 @@ _OF_MONITORS = (
 def __getattr__(name: str) -> Any:
     if name not in _OF_MONITORS:
         raise AttributeError(f"module 'kernelstream.plot' has no attribute {name!r}")
-    return getattr(import_module("kernelstream.monitor.charts"), name)
+    return getattr(import_module("kernelstream.plot.monitor"), name)

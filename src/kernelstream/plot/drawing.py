@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
 
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.backends.arrays import to_host
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, is_ink, nameless, plainly
 
 MOST_KINDS = 20

@@ -15,18 +15,18 @@ from sklearn.utils.validation import check_consistent_length
 
 from kernelstream import bases, trackers
 from kernelstream.backends.arrays import Array, cast, is_foreign, like, to_float64, to_host
-from kernelstream.blocks import advance, caught_up, learn_all, settled
-from kernelstream.estimator import StreamingKernelPCA
-from kernelstream.least_squares import (
+from kernelstream.certificate.rounding import moved_in_float32
+from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.validation import NO_WEIGHT, checked_weights
+from kernelstream.regression.normal_equations import (
     STEPS_LEFT_OUT,
     UNEXPLAINED,
     NormalEquations,
     Prediction,
     strongest_of_the_best,
 )
-from kernelstream.model import Model, Rows
-from kernelstream.rounding import moved_in_float32
-from kernelstream.validation import NO_WEIGHT, checked_weights
+from kernelstream.stream.state import Model, Rows
+from kernelstream.stream.stream import advance, caught_up, learn_all, settled
 
 LIGHT = 0.1  # mean weight of a row below which weights are hardly meant as counts
 # Errors of a prediction that rounding may cause, as a share of the deviation of the targets.

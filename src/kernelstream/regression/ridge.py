@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from kernelstream.backends.arrays import Array
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression.base import OnePassRidge, on_host
 
 

@@ -16,7 +16,7 @@ from bokeh.palettes import Category10, Category20, Viridis256
 from bokeh.plotting import figure
 
 from kernelstream.backends.arrays import to_host
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.plot.drawing import ACCENT, INK, QUIET
 from kernelstream.report.observe import Observed
 from kernelstream.report.thumbnails import data_uri, grey_levels

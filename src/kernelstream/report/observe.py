@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
 
 SAMPLE_ROWS = 2000
 BINS = 400

@@ -11,7 +11,7 @@ from bokeh.embed import components
 from bokeh.resources import Resources
 
 from kernelstream.backends.arrays import to_host
-from kernelstream.estimator import StreamingKernelPCA
+from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.plot.drawing import nameless, short_numbers
 from kernelstream.report.figures import colours_of_kinds, embedding, errors, scree
 from kernelstream.report.observe import Observed, observe

@@ -1,0 +1,257 @@
+"""The error certificate: how far the model is from batch kernel PCA of all rows seen.
+
+The rows are gone, but what the basis missed of each was entered in the ledger. From that alone
+follow intervals for the eigenvalues that batch kernel PCA would have found, a lower bound on the
+error of *any* subspace of the same dimension, and, where the eigenvalues are certainly apart, a
+bound on the angle between its components and ours. The statements themselves are in ``bounds.py``,
+their proofs in docs/proofs.md; every one of them is deterministic.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelstream.backends.arrays import to_host
+from kernelstream.bases.base import Span, transition
+from kernelstream.certificate import bounds, rounding
+from kernelstream.certificate.bounds import Evidence, Shown
+from kernelstream.stream.components import View
+from kernelstream.stream.state import Parts, State
+
+UNDERFLOW = 1e6 * float(np.finfo(np.float32).tiny), 1e6 * float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is certain about batch kernel PCA of the rows seen.
+
+    Attributes
+    ----------
+    eigenvalue_intervals : array of shape (r, 2)
+        Each eigenvalue of batch kernel PCA (in the units of ``eigenvalues_``) lies in its interval.
+    explained_variance_ratio_interval : tuple of two floats
+        Share of the variance that the best r components explain.
+    reconstruction_error : float
+        Mean squared reconstruction error of this model over the rows seen, or a bound on it.
+    reconstruction_error_lower_bound : float
+        No affine subspace of dimension r has a smaller error.
+    excess_bound : float
+        The model's error is at most this much above the best possible.
+    angle_bound : float or None
+        Largest angle, in radians, between the spans of our components and the exact ones; None
+        where the eigenvalues are not certainly apart.
+    component_bounds : array of shape (r,)
+        Squared length of the part of each exact component that lies outside the span of the basis
+        points (Honeine's Theorem 5, with the actual residuals).
+    slack : float
+        Allowance for rounding, relative to the mean energy; it is inside all numbers above.
+    proved : bool
+        Whether the allowance for rounding was derived (float64) or measured (float32).
+    probability : float
+        1: all statements are deterministic.
+    reason : str or None
+        Why there is no certificate, or why it is of no use; None when all is well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> model = StreamingKernelPCA(2, gamma=0.1, certify="tight", random_state=0).fit(X)
+    >>> bound = model.certificate_
+    >>> bool(bound.excess_bound < 0.05 * bound.reconstruction_error)
+    True
+    """
+
+    eigenvalue_intervals: np.ndarray
+    explained_variance_ratio_interval: tuple[float, float]
+    reconstruction_error: float
+    reconstruction_error_lower_bound: float
+    excess_bound: float
+    angle_bound: float | None
+    component_bounds: np.ndarray
+    slack: float
+    proved: bool
+    probability: float
+    reason: str | None
+
+    @property
+    def useful(self) -> bool:
+        """Whether the statements say something."""
+        return self.reason is None
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The statements in words, as pairs."""
+        if not np.all(np.isfinite(self.eigenvalue_intervals)):
+            return [("certificate", f"no certificate: {self.reason}")]
+        found = [
+            (f"eigenvalue {i}", f"between {low:.6g} and {high:.6g}")
+            for i, (low, high) in enumerate(self.eigenvalue_intervals[:10], 1)
+        ]
+        hidden = len(self.eigenvalue_intervals) - len(found)
+        if hidden > 0:
+            found.append(("", f"… and {hidden} more in eigenvalue_intervals"))
+        low, high = self.explained_variance_ratio_interval
+        angle = "no certificate (eigenvalues not certainly apart)"
+        if self.angle_bound is not None:
+            angle = f"at most {math.degrees(self.angle_bound):.3g} degrees"
+        found += [
+            ("explained variance ratio", f"between {low:.4f} and {high:.4f}"),
+            ("reconstruction error", f"at most {self.reconstruction_error:.6g}"),
+            ("best possible error", f"at least {self.reconstruction_error_lower_bound:.6g}"),
+            ("above the best possible", f"at most {self.excess_bound:.6g}"),
+            ("angle to the exact components", angle),
+            (
+                "kind",
+                "deterministic" if self.proved else "deterministic, but rounding was measured",
+            ),
+        ]
+        if self.reason is not None:
+            found.append(("beware", self.reason))
+        return found
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.rows())
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in self.rows())
+
+    def _repr_html_(self) -> str:
+        cells = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in self.rows())
+        return f"<table>{cells}</table>"
+
+
+def certify(parts: Parts, state: State, shown: View) -> Certificate:
+    """The certificate of a state, for the components that a query is shown.
+
+    ``state`` is the plain accumulated state; ``shown`` may stand in a refreshed basis with
+    corrected moments, and the known difference between the two is added.
+    """
+    r = int(shown.variances.shape[0])
+    problem = obstacle(parts, state)
+    if problem is not None:
+        return no_certificate(r, problem)
+    known, seen = evidence(parts, state), as_shown(parts, state, shown)
+    single = rounding.in_float32(span_of(parts, state).projector)
+    if not known.slack + seen.error * known.energy < known.energy:
+        return no_certificate(r, "rounding errors are as large as the data; see the documentation")
+    intervals = bounds.eigenvalues(known, r)
+    error, best = bounds.own_error(known, seen), bounds.best_error(known, r)
+    least, most = bounds.leading_sum(known, r)
+    variance = bounds.total_variance(known)[1]
+    certificate = Certificate(
+        eigenvalue_intervals=intervals * known.weight,
+        explained_variance_ratio_interval=(
+            min(1.0, least / variance) if variance > 0 else 0.0,
+            min(1.0, most / (most + best)) if most + best > 0 else 1.0,
+        ),
+        reconstruction_error=error,
+        reconstruction_error_lower_bound=best,
+        excess_bound=max(error - best, 0.0),
+        angle_bound=bounds.angle(known, seen, r),
+        component_bounds=bounds.outside(known, seen, intervals),
+        slack=known.slack / known.energy,
+        proved=state.ledger.deviation == 0 and not single,
+        probability=1.0,
+        reason=weakness(known, intervals),
+    )
+    numbers = (*certificate.eigenvalue_intervals.ravel(), error, best, least, most)
+    if not np.all(np.isfinite(numbers)):
+        return no_certificate(r, "the numbers leave the range of float64")
+    return certificate
+
+
+def evidence(parts: Parts, state: State) -> Evidence:
+    """What a state knows, as the statements want it."""
+    W, span = state.moments.weight, span_of(parts, state)
+    S = to_host(state.tracker.scatter)
+    mean = to_host(state.moments.mean) if parts.center else np.zeros(span.rank)
+    moment = S / W
+    values, vectors = np.linalg.eigh(moment - np.outer(mean, mean))
+    slack = rounding.slack(parts.kernel, state.ledger, span, S)
+    return Evidence(
+        ledger=state.ledger,
+        weight=W,
+        center=parts.center,
+        moment=moment,
+        mean=mean,
+        values=np.maximum(values[::-1], 0.0),
+        vectors=vectors[:, ::-1],
+        slack=slack * state.ledger.energy / W,
+    )
+
+
+def as_shown(parts: Parts, state: State, shown: View) -> Shown:
+    """The shown components and mean, beside the basis of the state."""
+    span, new = span_of(parts, state), shown.span
+    assert new is not None
+    V, mu = to_host(shown.vectors), to_host(shown.mean)
+    V = V[:, np.linalg.norm(V, axis=0) > 0.5]  # zero columns fill up missing rank
+    if new is span:
+        return Shown(V, mu, np.eye(span.rank), 0.0, True)
+    T = to_host(transition(parts.kernel, span, new))
+    S = to_host(state.tracker.scatter)
+    carried, lost, _ = rounding.change(parts.kernel, state.ledger, span, new, T, S, T @ S @ T.T)
+    return Shown(V, mu, T, 2 * carried + lost, False)
+
+
+def span_of(parts: Parts, state: State) -> Span:
+    """Points and factor; a state without them has no certificate."""
+    span = parts.basis.span(state.basis)
+    assert span is not None
+    return span
+
+
+def obstacle(parts: Parts, state: State) -> str | None:
+    """Why there can be no certificate, if so."""
+    if not parts.certify:
+        return "certify=False was given"
+    if not parts.kernel.psd:
+        return f"the kernel {parts.kernel} is not known to be positive semidefinite"
+    span = parts.basis.span(state.basis)
+    if span is None:
+        return f"{parts.basis} has no points"
+    if not math.isfinite(rounding.value_error(parts.kernel, state.ledger, span)):
+        return f"the rounding errors of the kernel {parts.kernel} are not known"
+    if not hasattr(state.tracker, "scatter"):
+        return f"the tracker {parts.tracker} keeps no moments; use trackers.Covariance"
+    if not state.ledger.complete or state.moments.weight <= 0:
+        return "the account of missed energy is not complete"
+    mean_energy = state.ledger.energy / state.moments.weight
+    if not mean_energy > UNDERFLOW[0 if rounding.in_float32(span.projector) else 1]:
+        return "the kernel's values are so small that they underflow; scale the data"
+    return None
+
+
+def weakness(known: Evidence, intervals: np.ndarray) -> str | None:
+    """Why the statements are true but of no use, if so."""
+    width = intervals[0, 1] - intervals[0, 0] if len(intervals) else 0.0
+    if width <= known.held(1)[0]:
+        return None
+    if known.missed(1)[0] > 0:
+        return (
+            "no useful certificate: many rows were folded before the basis last moved; call fit, "
+            "or go on streaming"
+        )
+    return (
+        "no useful certificate: the basis misses too much to say more; use certify='tight', or "
+        "more points"
+    )
+
+
+def no_certificate(r: int, reason: str) -> Certificate:
+    """A certificate that states nothing but why."""
+    return Certificate(
+        eigenvalue_intervals=np.tile([0.0, math.inf], (r, 1)),
+        explained_variance_ratio_interval=(0.0, 1.0),
+        reconstruction_error=math.inf,
+        reconstruction_error_lower_bound=0.0,
+        excess_bound=math.inf,
+        angle_bound=None,
+        component_bounds=np.ones(r),
+        slack=math.inf,
+        proved=False,
+        probability=1.0,
+        reason=reason,
+    )

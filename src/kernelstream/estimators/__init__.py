@@ -1,0 +1,16 @@
+"""Estimators with scikit-learn's manners: the general one, and the papers' by name."""
+
+from kernelstream.estimators.adaptive import AdaptiveKernelPCA
+from kernelstream.estimators.base import load
+from kernelstream.estimators.incremental import IncrementalKernelPCA
+from kernelstream.estimators.online import OnlineKernelPCA, ReducedOrderBounds
+from kernelstream.estimators.pca import StreamingKernelPCA
+
+__all__ = [
+    "AdaptiveKernelPCA",
+    "IncrementalKernelPCA",
+    "OnlineKernelPCA",
+    "ReducedOrderBounds",
+    "StreamingKernelPCA",
+    "load",
+]

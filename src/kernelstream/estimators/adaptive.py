@@ -1,0 +1,93 @@
+"""Adaptive kernel PCA (Tanaka, Washizawa and Kuh)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelstream import bases, trackers
+from kernelstream.checks import check_count
+from kernelstream.estimators.paper import PaperMethod
+
+
+class AdaptiveKernelPCA(PaperMethod):
+    """Tracking of kernel principal components over a coherence dictionary.
+
+    Rows that no point resembles become points; an LMS- or RLS-type rule or SubKHA follows the
+    eigenvectors of the weighted cost (4) in their span, one row after the other. Started as in the
+    paper: the first r rows are the first points, and the components are the orthonormal vectors
+    nearest to them.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of components r.
+    kernel : str, Kernel or callable
+        As in :class:`StreamingKernelPCA`.
+    gamma : float, str or None
+        Width of a kernel given by name.
+    delta : float
+        Largest coherence allowed between two points (eq. 7; a cosine, for kernels of any norm).
+    method : "rls", "lms" or "subkha"
+        The rule. RLS is the fastest and needs no step size.
+    eta : float or Schedule
+        Step of LMS and SubKHA.
+    beta : float
+        Forgetting factor of RLS.
+    weights : sequence of float or None
+        The diagonal of D, positive and not increasing, one for each component; None is from 1 to
+        0.5 (the paper does not give its own).
+    center : bool
+        The paper does not centre.
+    random_state : int, RandomState or None
+        Nothing is drawn; for uniformity with the other estimators.
+
+    References
+    ----------
+    Tanaka, Washizawa, Kuh, "Adaptive kernel principal components tracking", ICASSP 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import AdaptiveKernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(1000, 6))
+    >>> model = AdaptiveKernelPCA(2, gamma=0.1, delta=0.5).fit(X)
+    >>> model.transform(X).shape
+    (1000, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        delta: float = 0.95,
+        method: str = "rls",
+        eta: Any = 0.02,
+        beta: float = 0.98,
+        weights: Any = None,
+        center: bool = False,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.delta = delta
+        self.method = method
+        self.eta = eta
+        self.beta = beta
+        self.weights = weights
+        self.center = center
+        self.random_state = random_state
+
+    def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
+        rules: dict[str, trackers.Tracker] = {
+            "rls": trackers.RLS(self.beta, self.weights),
+            "lms": trackers.LMS(self.eta, self.weights),
+            "subkha": trackers.SubsetHebbian(self.eta, self.weights),
+        }
+        if not isinstance(self.method, str) or self.method not in rules:
+            raise ValueError(f"method must be one of {', '.join(rules)}; got {self.method!r}.")
+        check_count(type(self).__name__, "n_components", self.n_components, none_allowed=False)
+        dictionary = bases.Coherence(self.delta, first=self.n_components)  # type: ignore[arg-type]
+        return bases.resolve(dictionary), trackers.resolve(rules[self.method])

@@ -1,0 +1,86 @@
+"""A model as a fitted ``sklearn.decomposition.KernelPCA``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import KernelPCA
+from sklearn.preprocessing import KernelCenterer
+
+from kernelstream import kernels
+from kernelstream.backends.arrays import to_host
+from kernelstream.kernels import Kernel
+from kernelstream.stream.components import View
+from kernelstream.stream.state import Standard
+
+# A coordinate so far away that a Gaussian of any width has vanished there, yet whose square is
+# still a finite number.
+FAR_AWAY = 1e150
+VANISHED = 1e4  # exponent at which it has, with room for rows that are far away themselves
+
+
+def to_sklearn(view: View, standard: Standard | None, n_features: int) -> KernelPCA:
+    """A fitted ``KernelPCA`` whose ``transform`` gives our scores ``k(X, D) A − b``.
+
+    scikit-learn centres the kernel between X and its training points, which for coefficient
+    columns that sum to zero leaves ``k(X, D) A − c·A`` with the column means c. So append one
+    point at which the kernel is constant, far away or zero, give it the coefficient that makes
+    the sum zero, and choose c so that ``c·A`` is our intercept.
+    """
+    if standard is not None:
+        raise ValueError(
+            "KernelPCA cannot standardise its input: fit with scale=None and put a StandardScaler "
+            "before it in a Pipeline."
+        )
+    if view.span is None:
+        raise ValueError(f"{view.basis} has explicit features instead of points: no KernelPCA.")
+    points = to_host(view.span.points).astype(float)
+    dual, intercept = to_host(view.dual_coef), to_host(view.intercept)
+    parameters, constant_at = _same_kernel(view.kernel)
+    extra = np.zeros((1, n_features))
+    extra[0, 0] = constant_at
+    A = np.vstack([dual, -dual.sum(axis=0)])
+    constant = float(to_host(view.kernel(np.zeros((1, n_features)), extra))[0, 0])
+    # k(x, D) A_D + constant·A_extra − c·A must be k(x, D) A_D − b for all components at once.
+    target = constant * A[-1] + intercept
+    c = np.linalg.lstsq(A.T, target, rcond=None)[0]
+
+    variances = to_host(view.variances)
+    eigenvalues = variances * view.weight
+    model = KernelPCA(n_components=len(eigenvalues), **parameters)
+    model.n_features_in_ = n_features
+    model.X_fit_ = np.vstack([points, extra])
+    model.eigenvalues_ = eigenvalues
+    model.eigenvectors_ = A * np.sqrt(eigenvalues)
+    model.gamma_ = parameters.get("gamma")
+    centerer = KernelCenterer()
+    centerer.K_fit_rows_ = c
+    centerer.K_fit_all_ = float(c.mean())
+    centerer.n_features_in_ = len(c)
+    model._centerer = centerer
+    return model
+
+
+def _same_kernel(kernel: Kernel) -> tuple[dict[str, Any], float]:
+    """KernelPCA's parameters for a kernel, and a coordinate where the kernel is constant."""
+    params = kernel.get_params(deep=False)
+    if type(kernel) is kernels.RBF:
+        if params["gamma"] * FAR_AWAY**2 < VANISHED:
+            raise ValueError(
+                f"{kernel} is so wide that it vanishes nowhere within the range of float64, which "
+                "KernelPCA would need: scale the data (to unit variance, say) and fit again."
+            )
+        return {"kernel": "rbf", "gamma": params["gamma"]}, FAR_AWAY
+    if type(kernel) is kernels.Polynomial:
+        return {"kernel": "poly", **params}, 0.0
+    if type(kernel) is kernels.Sigmoid:
+        return {"kernel": "sigmoid", **params}, 0.0
+    if type(kernel) is kernels.Linear:
+        return {"kernel": "linear"}, 0.0
+    if type(kernel) is kernels.Cosine:
+        return {"kernel": "cosine"}, 0.0
+    raise ValueError(
+        f"KernelPCA has no kernel like {kernel}; it knows RBF, Polynomial, Sigmoid, Linear and "
+        "Cosine."
+    )

@@ -1,0 +1,299 @@
+"""The kernel Hebbian algorithm over a finite set, in dual coefficients.
+
+Kim, Franz and Schölkopf, "Kernel Hebbian algorithm for iterative kernel principal component
+analysis" (MPI technical report 109, 2003). Components are expanded in the l mapped rows,
+``w_i = Σ_k a_ik φ̃(x_k)`` (eq. 8), and Sanger's rule becomes, for the row x_j (eqs. 10–12)::
+
+    y = A k̃_j,      A ← A + η (y e_jᵀ − LT[y yᵀ] A)
+
+with LT the lower triangle and its diagonal and ``φ̃ = φ − φ̄`` when centred. Nothing of size l × l
+is needed. Written so, a row costs O(r l); over a block with the indices J,
+
+    A_t = T_t A_0 + S_t E_Jᵀ,      y_t = T G[:, t] + S K̃_JJ[:, t],      G = A_0 K̃(X, X_J)
+
+with T (r × r) lower triangular and S (r × B): one kernel block and two products a block, and
+between them the recursion of the Hebbian tracker (``trackers/hebbian.py``), which sees inner
+products only. The result is that of the loop over rows, to rounding, for any block size.
+
+Centring (eq. 13, where the second bracket must have a minus: ``k(x(t), x_k) − k̄(x_k)``) is
+``K̃_b = H (K_b − k̄ 1ᵀ)``. With the sums ``s = A 1`` and ``q = A k̄``, which a block changes like A
+itself, ``G = A K_b − s k̄_Jᵀ − (q − s k̄̄) 1ᵀ``, and no centred matrix is ever formed.
+
+The rows and their kernel matrix are in ``finite_set.py``, epochs on a GPU in ``dual_device.py``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    add_to_columns,
+    canonical_signs,
+    cast,
+    dtype_name,
+    like,
+    namespace_of,
+    on_accelerator,
+    to_float64,
+    to_host,
+)
+from kernelstream.backends.draws import generator
+from kernelstream.bases.base import Span, finite, require_semidefinite
+from kernelstream.kernel_hebbian.gpu import DeviceEpochs, runs_on_device
+from kernelstream.kernel_hebbian.gram import FiniteSet, Means
+from kernelstream.schedules import Schedule
+from kernelstream.trackers.hebbian import recursion
+
+_LOOK_EVERY = 5  # epochs between two looks at how far the components moved
+# Directions whose squared length is below this share of the longest are rounding.
+_RANK_FLOOR = {"float64": 1e-10, "float32": 1e-6}
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Components over the rows of a finite set: ``w_i = Σ_k a_ik φ̃(x_k)``.
+
+    ``A`` (r, l) is float64 whatever the rows are; ``variances`` are running estimates of the
+    variances of the outputs, ``time`` counts updates and ``tamed`` those that were shortened.
+    """
+
+    A: Array
+    variances: np.ndarray
+    time: int = 0
+    tamed: int = 0
+
+
+def begin(data: FiniteSet, n_components: int, seed: int) -> tuple[Expansion, Means]:
+    """Random orthonormal components in the span of the rows, and the means.
+
+    Normal coefficients are in general position with probability 1, as Theorem 1 asks. They are
+    made orthonormal in feature space: a start that is too long would diverge and one that is too
+    short would first have to grow, and coefficients alone do not say which, for k or 100·k.
+    """
+    A = generator(seed, "dual start").normal(size=(n_components, data.n_rows))
+    if data.center:
+        A -= A.mean(axis=1, keepdims=True)  # a part along the mean has nothing to say
+    A = like(A, data.points)
+    product, means = data.measured(A)
+    finite(product, data.kernel)
+    inner = to_host(means.centred(A, product) @ namespace_of(A).matrix_transpose(A))
+    transform, _ = orthonormal(data, inner)
+    return Expansion(like(transform, A) @ A, np.zeros(n_components)), means
+
+
+def orthonormal(data: FiniteSet, inner: np.ndarray) -> tuple[np.ndarray, int]:
+    """Rows that turn functions with these inner products into orthonormal ones, and their number.
+
+    Where the functions are dependent, the last rows are zero.
+    """
+    lam, U = np.linalg.eigh((inner + inner.T) / 2)
+    lam, U = lam[::-1], U[:, ::-1]
+    require_semidefinite(data.kernel, float(lam[-1]), float(lam[0]))
+    floor = _RANK_FLOOR[dtype_name(data.points)]
+    # the mean energy of a row, so that rounding is not taken for a direction when all are zero
+    scale = max(float(lam[0]), floor * float(np.abs(to_host(data.kernel.diag(data.X))).mean()))
+    kept = lam > floor * scale
+    return (U * np.where(kept, 1.0 / np.sqrt(np.where(kept, lam, 1.0)), 0.0)).T, int(kept.sum())
+
+
+def sample_epoch(
+    data: FiniteSet,
+    means: Means,
+    state: Expansion,
+    schedule: Schedule,
+    order: np.ndarray,
+    watched: Array | None = None,
+) -> tuple[Expansion, np.ndarray | None]:
+    """One pass over the rows in the given order, every row an update (eqs. 10–13).
+
+    The squared lengths ``Δ K̃ Δᵀ`` of other functions may be measured on the way: ``watched`` are
+    their coefficients, and the kernel blocks are there anyway.
+    """
+    if runs_on_device(state.A):
+        if data.epochs is None:
+            data.epochs = DeviceEpochs(data, means, int(state.A.shape[0]), schedule)
+        A, variances, shortened, found = data.epochs.run(state, order, watched)
+        after = Expansion(A, variances, state.time + len(order), state.tamed + shortened)
+        return after, None if watched is None else centred_lengths(watched, means, found)
+    xp = namespace_of(state.A)
+    A = state.A
+    variances, time, tamed = state.variances.copy(), state.time, state.tamed
+    k, grand = means.column, means.grand
+    s, q = sums(A, means)
+    lengths = np.zeros(len(s))
+    blocks = [order[i : i + data.batch_size] for i in range(0, len(order), data.batch_size)]
+    # On a GPU the next kernel block is computed while the host is busy with the recursion.
+    early = on_accelerator(A)
+    K = data.block(blocks[0])
+    for number, J in enumerate(blocks):
+        Kt = xp.matrix_transpose(K)
+        G = to_host(to_float64(cast(A, K.dtype) @ Kt))
+        inner = to_host(to_float64(xp.take(K, like(J, K), axis=1)))
+        if data.center:
+            G -= np.outer(s, k[J]) + (q - s * grand)[:, None]
+            inner -= k[J][:, None]
+            inner -= k[J][None, :] - grand
+        if watched is not None:
+            outputs = to_float64(cast(watched, K.dtype) @ Kt)
+            lengths += to_host(xp.sum(outputs * xp.take(watched, like(J, A), axis=1), axis=1))
+        following = blocks[number + 1 : number + 2]
+        if early and following:
+            K = data.block(following[0])
+        steps = schedule.steps(time + 1, len(J)) * data.weights[J]
+        T, S, shortened = recursion(G, inner, steps, time, variances, schedule)
+        A = like(T, A) @ A
+        add_to_columns(A, J, like(S, A))
+        s, q = T @ s + S.sum(axis=1), T @ q + S @ k[J]
+        time, tamed = time + len(J), tamed + shortened
+        if not early and following:
+            K = data.block(following[0])
+    after = Expansion(A, variances, time, tamed)
+    return after, None if watched is None else centred_lengths(watched, means, lengths)
+
+
+def centred_lengths(A: Array, means: Means, lengths: np.ndarray) -> np.ndarray:
+    """The diagonal of ``A K̃ Aᵀ`` from that of ``A K Aᵀ``."""
+    s, q = sums(A, means)
+    return lengths - 2.0 * s * q + s * s * means.grand
+
+
+def sums(A: Array, means: Means) -> tuple[np.ndarray, np.ndarray]:
+    """``s = A 1`` and ``q = A k̄``, on the host."""
+    return to_host(namespace_of(A).sum(A, axis=1)), to_host(A @ like(means.column, A))
+
+
+def batch_update(
+    data: FiniteSet,
+    means: Means,
+    state: Expansion,
+    schedule: Schedule,
+    watched: Array | None = None,
+) -> tuple[Expansion, np.ndarray | None]:
+    """The expected update over all rows at once: batch KHA.
+
+    The mean over j of eq. (10) is ``A + η (Y − LT[Y Yᵀ] A) / l`` with ``Y = A K̃``: one product
+    with the kernel matrix and no noise, but one update a pass instead of l.
+    """
+    xp = namespace_of(state.A)
+    r = int(state.A.shape[0])
+    both = state.A if watched is None else xp.concat([state.A, watched], axis=0)
+    outputs = means.centred(both, data.products(both))
+    Y = outputs[:r, :]
+    weighted = Y * like(data.weights / data.n_rows, Y)[None, :]
+    C = to_host(weighted @ xp.matrix_transpose(Y))  # covariance of the outputs
+    variances = np.diag(C).copy()
+    eta = np.full(r, float(schedule.steps(state.time + 1, 1)[0]))
+    # |C| bounds every direction in which the update moves: no longer step can be sure to shorten
+    # what is too long.
+    longest = 1.0 / max(float(np.linalg.eigvalsh(C)[-1]), np.finfo(float).tiny)
+    if schedule.per_component:
+        unit = 1.0 if schedule.relative else float(np.linalg.norm(variances))
+        eta *= np.divide(unit, variances, out=np.full(r, np.inf), where=variances > 0)
+    tamed = state.tamed + int(not schedule.per_component and np.any(eta > longest))
+    change = weighted - like(np.tril(C), Y) @ state.A
+    A = state.A + like(np.minimum(eta, longest), Y)[:, None] * change
+    after = Expansion(A, variances, state.time + 1, tamed)
+    return after, None if watched is None else to_host(xp.sum(outputs[r:, :] * watched, axis=1))
+
+
+def learn(
+    data: FiniteSet,
+    state: Expansion,
+    means: Means,
+    schedule: Schedule,
+    n_epochs: int,
+    tol: float,
+    seed: int,
+    batch: bool = False,
+) -> tuple[Expansion, int, bool]:
+    """Epochs until the components come to rest: the expansion, their number, whether they did.
+
+    At rest means that the squared change of every component over an epoch, in feature space, is
+    smaller than ``tol``; components have unit length, so that is the same for every kernel. The
+    coefficients would say less: most of their change may be in directions that the kernel hardly
+    sees. The change is measured in the epoch after it, and every fifth time only, for it costs a
+    product. (Section 5 of the paper stops when the change is *larger* than the threshold.)
+
+    Each epoch has its own random order, a function of the seed.
+    """
+    schedule = schedule.repeated(1 if batch else data.n_rows)
+    change, epoch, before = np.inf, 0, state.A
+    while epoch < n_epochs and not change < tol:
+        watched = state.A - before if epoch > 0 and epoch % _LOOK_EVERY == 0 else None
+        before = state.A
+        if batch:
+            state, moved = batch_update(data, means, state, schedule, watched)
+        else:
+            order = generator(seed, "epoch", epoch).permutation(data.n_rows)
+            state, moved = sample_epoch(data, means, state, schedule, order, watched)
+        change = change if moved is None else float(moved.max())
+        epoch += 1
+    if state.tamed:
+        warnings.warn(
+            f"The step was too long for the energy of the rows in {state.tamed} updates (the rule "
+            "would diverge) and was shortened. Use a smaller step, or schedule='auto'.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return state, epoch, change < tol
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A finished expansion in orthonormal coordinates of its own small span.
+
+    The span is that of the components and the mean, r + 1 functions over the l rows: everything a
+    query needs, without a matrix of size l × l.
+    """
+
+    span: Span
+    V: Array  # (q, r) unit columns
+    total: Array  # (q,) Σ w z
+    variances: np.ndarray  # (r,) exact variances of the outputs
+    energy: float  # Σ w k(x, x)
+    missed: float  # what the span misses of it
+
+
+def solution(data: FiniteSet, means: Means, state: Expansion) -> Solution:
+    """Exact variances and unit components with fixed signs: one pass over the kernel matrix."""
+    xp = namespace_of(state.A)
+    # components (and mean) as functions of the raw φ: Σ a (φ − φ̄) = Σ (a − s w/l) φ
+    share = like(data.weights / data.n_rows, state.A)[None, :]
+    C = state.A
+    if data.center:
+        C = C - xp.sum(C, axis=1)[:, None] * share
+        C = xp.concat([C, share], axis=0)
+    Y = data.products(C)
+    if data.center:
+        # the last function is the mean itself: its inner products are known to full precision
+        Y[-1, :] = like(means.column, Y)
+    inner = to_host(Y @ xp.matrix_transpose(C))
+    transform, rank = orthonormal(data, inner)
+    transform = transform[:rank]
+    factor = xp.matrix_transpose(like(transform, C) @ C)
+    Z = xp.matrix_transpose(like(transform, Y) @ Y)  # coordinates of all rows, (l, q)
+    w = like(data.weights, Z)
+    total = xp.matrix_transpose(Z) @ w
+    r = int(state.A.shape[0])
+    V = transform @ inner[:, :r]
+    norms = np.linalg.norm(V, axis=0)
+    V = V / np.where(norms > 0, norms, 1.0)[None, :]
+    V *= to_host(canonical_signs(factor @ like(V, factor)))[None, :]
+    outputs = Z @ like(V, Z)
+    if data.center:
+        outputs = outputs - (total / data.n_rows @ like(V, Z))[None, :]
+    variances = to_host(w @ outputs**2) / data.n_rows
+    energy = float(data.weights @ to_host(to_float64(data.kernel.diag(data.X))))
+    held = float(xp.sum(w[:, None] * Z**2))
+    return Solution(
+        span=Span(data.points, factor, cast(factor, data.points.dtype)),
+        V=like(V, factor),
+        total=total,
+        variances=variances,
+        energy=energy,
+        missed=max(energy - held, 0.0),
+    )

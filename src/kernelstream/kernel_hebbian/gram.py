@@ -1,0 +1,168 @@
+"""A finite set of rows and its kernel matrix: whole where memory allows, in blocks where not.
+
+The data of the kernel Hebbian algorithm; equations and sections are those of the paper that
+``dual.py`` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import array_api_compat
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    as_dense,
+    cast,
+    dtype_name,
+    is_sparse,
+    like,
+    namespace_of,
+    on_accelerator,
+    take_rows,
+    to_float64,
+    to_host,
+)
+from kernelstream.kernel_hebbian.gpu import DeviceEpochs, block_rows
+from kernelstream.kernels import Kernel
+
+# Bytes of a kernel block when the block size is left to us: it should stay in reach of the cache.
+_BLOCK_BYTES = 2**25
+_DEVICE_BLOCK_BYTES = 2**28  # on a GPU
+
+
+class FiniteSet:
+    """Rows of data and their kernel matrix, of which blocks of rows are computed when asked for.
+
+    If the whole matrix fits ``cache_bytes``, it is computed once and kept: Kim et al. (section 5)
+    note that an epoch then costs O(r l²) instead of O((N + r) l²).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its numbers fixed.
+    X : array of shape (l, d)
+        The rows, dense or CSR.
+    center : bool
+        Whether the mapped rows are centred.
+    weights : array of shape (l,), optional
+        Positive weights: a row of weight two moves the components (and the mean) twice as much.
+    n_components : int
+        For the choice of the block size: the product with T costs r² a column and block.
+    batch_size : int, optional
+        Rows in a block.
+    cache_bytes : int
+        Memory that the kernel matrix may take.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.kernels import RBF
+    >>> data = FiniteSet(RBF(gamma=1.0), np.array([[0.0], [1.0], [2.0]]))
+    >>> data.block(np.array([2, 0])).round(3)
+    array([[0.018, 0.368, 1.   ],
+           [1.   , 0.368, 0.018]])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Array,
+        center: bool = True,
+        weights: np.ndarray | None = None,
+        n_components: int = 1,
+        batch_size: int | None = None,
+        cache_bytes: int = 2**30,
+    ):
+        self.kernel = kernel
+        self.X = X
+        self.points = as_dense(X)
+        self._met = self.points if is_sparse(X) else kernel.prepared(X)
+        self.center = center
+        self.n_rows = int(X.shape[0])
+        self.weights = np.ones(self.n_rows) if weights is None else weights / weights.mean()
+        row_bytes = self.n_rows * np.dtype(dtype_name(X)).itemsize
+        if batch_size is None:
+            most, wanted = _BLOCK_BYTES, max(128, n_components)
+            if on_accelerator(X):
+                most, wanted = _DEVICE_BLOCK_BYTES, block_rows(n_components)
+            batch_size = max(16, min(most // row_bytes, wanted))
+        self.batch_size = batch_size
+        self.epochs: DeviceEpochs | None = None  # what the first epoch on a GPU sets up
+        self.matrix: Array | None = None
+        if self.n_rows * row_bytes <= cache_bytes:
+            self.matrix = namespace_of(self.points).empty(
+                (self.n_rows, self.n_rows),
+                dtype=self.points.dtype,
+                device=array_api_compat.device(self.points),
+            )
+            self._fill(self.matrix)
+            self._met = self.points  # the prepared form has done its work
+
+    def _fill(self, matrix: Array) -> None:
+        """Compute the kernel matrix: half of it, where the kernel is sure to be symmetric."""
+        # a device looks at every new cut of the points anew, and waits for the answer
+        half = self.kernel.psd and not on_accelerator(self.points)
+        transposed = namespace_of(matrix).matrix_transpose
+        for here in self._in_order():
+            if not half:
+                matrix[here, :] = self._computed(here)
+                continue
+            before, so_far = slice(0, here.start), slice(0, here.stop)
+            K = self.kernel.block(self.X[here, :], self._met[so_far, :])
+            matrix[here, so_far] = K
+            matrix[before, here] = transposed(K[:, before])
+
+    def _in_order(self) -> Iterator[slice]:
+        for start in range(0, self.n_rows, self.batch_size):
+            yield slice(start, min(start + self.batch_size, self.n_rows))
+
+    def _computed(self, here: slice) -> Array:
+        return self.kernel.block(self.X[here, :], self._met)
+
+    def block(self, J: np.ndarray) -> Array:
+        """``k(x_j, x_k)`` for the rows j of a block and all k: (B, l), in the type of the rows."""
+        if self.matrix is not None:
+            return take_rows(self.matrix, J)
+        return self.kernel.block(take_rows(self.X, J), self._met)
+
+    def products(self, A: Array) -> Array:
+        """``A K`` (r × l), not centred: one pass over the kernel matrix."""
+        return self._pass(A)[0]
+
+    def measured(self, A: Array) -> tuple[Array, Means]:
+        """``A K`` and the means k̄ of the columns, in one pass over the kernel matrix."""
+        product, sums = self._pass(A, with_sums=self.center)
+        column = sums / self.n_rows
+        return product, Means(column, float(self.weights @ column) / self.n_rows)
+
+    def _pass(self, A: Array, with_sums: bool = False) -> tuple[Array, np.ndarray]:
+        xp = namespace_of(A)
+        product, sums = xp.zeros_like(A), np.zeros(self.n_rows)
+        narrow, w = cast(A, self.points.dtype), like(self.weights, A)
+        for here in self._in_order():
+            K = self._computed(here) if self.matrix is None else self.matrix[here, :]
+            product[:, here] = to_float64(narrow @ xp.matrix_transpose(K))
+            if with_sums:
+                sums[here] = to_host(to_float64(K) @ w)
+        return product, sums
+
+
+@dataclass(frozen=True)
+class Means:
+    """The k̄ of eq. (13) for every row (l,), and their mean k̄̄; all zero if not centred.
+
+    They are inner products with φ̄, the mean of the mapped rows.
+    """
+
+    column: np.ndarray
+    grand: float
+
+    def centred(self, A: Array, product: Array) -> Array:
+        """``A K̃`` from ``A K``."""
+        xp = namespace_of(A)
+        column = like(self.column, A)
+        s, q = xp.sum(A, axis=1), A @ column
+        return product - s[:, None] * column[None, :] - (q - s * self.grand)[:, None]

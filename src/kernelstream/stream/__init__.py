@@ -1,0 +1,1 @@
+"""A stream: what it has learned, the rows that wait for their block, and what happens to both."""

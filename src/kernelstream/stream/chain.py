@@ -1,0 +1,264 @@
+"""The whole method on one page: fold a block through kernel, basis, mean and tracker.
+
+The basis turns a row x into ``z = Fᵀ k(D, x)``, the orthonormal coordinates of the projection of
+φ(x) on the span of the points D; the tracker does PCA of the z; the ledger keeps account of what
+the projection missed. Then the row is gone, unless the basis keeps it as a point or in its sample.
+
+Every state is a value: ``fold`` returns a new one and leaves the old one as it was. So a block that
+is rejected half-way changes nothing, and a query can fold the rows that still wait and then forget
+that it did.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import Array, cast, like, namespace_of, to_float64, weighted_sum
+from kernelstream.backends.jit import compiled
+from kernelstream.bases import Clock, Projection
+from kernelstream.bases.base import finite, residual_energy
+from kernelstream.certificate.entries import after_change, blank_ledger, enter
+from kernelstream.stream.components import reference
+from kernelstream.stream.state import Parts, State
+from kernelstream.trackers import Moments
+from kernelstream.trackers.base import padded
+from kernelstream.trackers.moments import CrossMoments
+
+
+def begin(parts: Parts, X: Array, weights: np.ndarray | None) -> State:
+    """Start a stream: the basis looks at the first rows, which are folded afterwards."""
+    basis = parts.basis.begin(parts.kernel, X, weights, parts.seed)
+    return blank(parts, basis, like(np.zeros(0), X))
+
+
+def blank(parts: Parts, basis: Any, reference: Array) -> State:
+    """A state that has a basis and has seen no rows."""
+    rank = parts.basis.rank(basis)
+    r = parts.n_components if isinstance(parts.n_components, int) else None
+    return State(
+        n_rows=0,
+        moments=Moments(0.0, like(np.zeros(rank), reference)),
+        basis=basis,
+        tracker=parts.tracker.begin(rank, r, reference),
+        ledger=blank_ledger(parts),
+        signs=None,
+        next_signs=1,
+    )
+
+
+def fold(
+    parts: Parts,
+    state: State,
+    X: Array,
+    weights: np.ndarray | None,
+    frozen: bool = False,
+    targets: Array | None = None,
+) -> State:
+    """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
+    start, n = 0, int(X.shape[0])
+    while start < n:  # once, unless a growing basis must be revised on the way
+        w = None if weights is None else weights[start:]
+        y = None if targets is None else targets[start:, :]
+        state, n_read = fold_rows(parts, state, X[start:, :], w, frozen, y)
+        start += n_read
+    return keep_signs(parts, state)
+
+
+def fold_rows(
+    parts: Parts,
+    state: State,
+    X: Array,
+    weights: np.ndarray | None,
+    frozen: bool,
+    targets: Array | None,
+) -> tuple[State, int]:
+    """Learn rows as far as the basis can read them without a revision; also how many these are."""
+    tracker, given, before = parts.tracker, state, state.moments
+    clock, faded = forget(tracker.forgetting, X.shape[0], weights, parts.seed, state.n_rows)
+    state = decay(parts, state, clock.decay)
+
+    # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
+    if frozen:
+        block = express(parts, state.basis, X)
+    else:
+        basis, block = parts.basis.project(parts.kernel, state.basis, X, faded, clock)
+        n_read = int(block.Z.shape[0])
+        if n_read < X.shape[0]:  # anew with these rows: weights fade towards the end of a block
+            w = None if weights is None else weights[:n_read]
+            y = None if targets is None else targets[:n_read, :]
+            return fold_rows(parts, given, X[:n_read, :], w, frozen, y)
+        state = replace(state, basis=basis)
+    if tracker.needs_points:
+        points = parts.basis.own_coordinates(parts.kernel, state.basis)
+        state = replace(state, tracker=tracker.told(state.tracker, points))
+
+    # mean → tracker: rows as they are for moments, less the running mean for sequential rules
+    rank = int(block.Z.shape[1])
+    if tracker.sequential:
+        w = None if weights is None else like(weights, block.Z)
+        rows = (
+            less_running_mean(block.Z, w, before, tracker.forgetting) if parts.center else block.Z
+        )
+        learned = tracker.update(state.tracker, rows, w, block.admitted)
+    else:
+        w = None if faded is None else like(faded, block.Z)
+        learned = tracker.update(tracker.pad(state.tracker, rank), block.Z, w, block.admitted)
+    # what was missed is entered last: only now does the host wait for the numbers of a device
+    ledger = enter(parts, state, X, block, faded)
+    if not math.isfinite(ledger.fresh):
+        finite(block.residual, parts.kernel)
+    state = replace(
+        state,
+        n_rows=state.n_rows + X.shape[0],
+        tracker=learned,
+        ledger=ledger,
+        moments=Moments(
+            state.moments.weight + (float(X.shape[0]) if faded is None else float(faded.sum())),
+            padded(state.moments.total, (rank,))
+            + weighted_sum(block.Z, None if faded is None else like(faded, block.Z)),
+        ),
+        targets=regressed(state, block.Z, targets, faded),
+    )
+    # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
+    if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
+        raise ValueError(
+            f"The sum of the kernel {parts.kernel} over the rows, with their weights, overflows: "
+            "scale the data (for example with scale='standard') or the weights."
+        )
+
+    # the basis may change its points at the end of a block: z ← T z everywhere
+    change = None if frozen else parts.basis.revise(parts.kernel, state.basis, clock)
+    if change is not None:
+        state = rebase(parts, state, *change)
+    return state, int(X.shape[0])
+
+
+def regressed(
+    state: State, Z: Array, targets: Array | None, weights: np.ndarray | None
+) -> CrossMoments | None:
+    """Beside the tracker: the moments of coordinates with targets, where rows have some."""
+    if targets is None:
+        return state.targets
+    known = state.targets or CrossMoments.begin(int(Z.shape[1]), targets)
+    return known.update(Z, targets, None if weights is None else like(weights, Z))
+
+
+def express(parts: Parts, basis: Any, X: Array) -> Projection:
+    """A block in the coordinates of a basis that does not change."""
+    Z = parts.basis.coordinates(parts.kernel, basis, X)
+    energy = parts.kernel.diag(cast(X, Z.dtype))
+    return Projection(Z, energy, residual_energy(energy, Z))
+
+
+def forget(
+    beta: float, n: int, weights: np.ndarray | None, seed: int, row: int
+) -> tuple[Clock, np.ndarray | None]:
+    """The block's place in the stream, and the weights its rows have left at its end."""
+    if beta == 1.0:
+        return Clock(seed, row), weights
+    # A weight that underflows to zero would look like a row that never was.
+    faded = np.maximum(beta ** np.arange(n - 1.0, -1.0, -1.0), np.finfo(float).tiny)
+    clock = Clock(seed, row, beta**n, math.log(beta))
+    return clock, faded if weights is None else faded * weights
+
+
+def decay(parts: Parts, state: State, factor: float) -> State:
+    """Old rows lose weight (the basis does it where it adds the new ones)."""
+    if factor == 1.0:
+        return state
+    return replace(
+        state,
+        moments=Moments(state.moments.weight * factor, state.moments.total * factor),
+        tracker=parts.tracker.decay(state.tracker, factor),
+        ledger=state.ledger.decay(factor),
+        targets=None if state.targets is None else state.targets.decay(factor),
+    )
+
+
+def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: float) -> Array:
+    """Each row less the mean of all rows up to and including it.
+
+    The host goes row by row, in a compiled pass. On a device, over a piece of k rows,
+    μ_t = (β^k s + Σ_{i≤t} v_i z_i) / (β^k W + Σ_{i≤t} v_i) with the weights v_i = w_i β^{k−1−i};
+    pieces are short enough for β^k to stay far from underflow.
+    """
+    Z = to_float64(Z)
+    if isinstance(Z, np.ndarray):
+        w = np.ones(Z.shape[0]) if weights is None else weights
+        mean = padded(before.mean, (Z.shape[1],)).copy()
+        return running_mean_pass(np.ascontiguousarray(Z), w, mean, before.weight, float(beta))
+    xp = namespace_of(Z)
+    piece = max(1, Z.shape[0] if beta == 1.0 else int(50.0 / -math.log(beta)))
+    weight, total = before.weight, padded(before.total, (int(Z.shape[1]),))
+    rows = []
+    for start in range(0, Z.shape[0], piece):
+        z = Z[start : min(start + piece, int(Z.shape[0])), :]
+        k = int(z.shape[0])
+        v = like(beta ** np.arange(k - 1.0, -1.0, -1.0), Z)
+        v = v if weights is None else v * to_float64(weights[start : start + k])
+        sums = xp.cumulative_sum(z * v[:, None], axis=0) + (total * beta**k)[None, :]
+        so_far = xp.cumulative_sum(v) + weight * beta**k
+        # written so that the first row of all is exactly zero: noise would start a component
+        rows.append((z * so_far[:, None] - sums) / so_far[:, None])
+        weight, total = float(so_far[-1]), sums[-1, :]
+    return rows[0] if len(rows) == 1 else xp.concat(rows, axis=0)
+
+
+def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
+    """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along."""
+    tracker, loss = parts.tracker.rebase(state.tracker, T)
+    signs = state.signs
+    return replace(
+        state,
+        basis=basis,
+        tracker=tracker,
+        moments=Moments(state.moments.weight, T @ state.moments.total),
+        ledger=after_change(parts, state, parts.basis.span(basis), tracker, T, loss),
+        signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
+        targets=None if state.targets is None else state.targets.rebase(T),
+    )
+
+
+def keep_signs(parts: Parts, state: State) -> State:
+    """Take the components as a reference for signs when the rows have doubled since the last.
+
+    Under forgetting the components never come to rest, so the reference is taken once a memory
+    length. Sequential rules move their components continuously and need no reference.
+    """
+    if parts.tracker.sequential or state.n_rows < state.next_signs:
+        return state
+    beta = parts.tracker.forgetting
+    memory = math.inf if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
+    return replace(
+        state,
+        signs=reference(parts, state),
+        next_signs=state.n_rows + int(min(state.n_rows, memory)),
+    )
+
+
+@compiled
+def running_mean_pass(Z: Any, weights: Any, mean: Any, weight: float, beta: float) -> Any:
+    """Sequential part: z_t − μ_t, where μ_t = μ_{t−1} + (z_t − μ_{t−1}) w_t/W_t.
+
+    Equal rows give exact zeros from the first row on: noise in their place would start a component.
+    """
+    n, q = Z.shape
+    rows = np.empty((n, q))
+    for t in range(n):
+        old = weight * beta
+        weight = old + weights[t]
+        if old == 0.0:  # the mean is this row: not a rounding error away from it
+            for j in range(q):
+                rows[t, j] = 0.0
+                mean[j] = Z[t, j]
+            continue
+        left, moved = old / weight, weights[t] / weight
+        for j in range(q):
+            difference = Z[t, j] - mean[j]
+            rows[t, j] = difference * left
+            mean[j] += difference * moved
+    return rows

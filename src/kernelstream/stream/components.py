@@ -1,0 +1,289 @@
+"""What a query sees: components as functions on input space, and how they are chosen and signed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    canonical_signs,
+    cast,
+    like,
+    namespace_of,
+    row_norms_squared,
+    to_float64,
+    to_host,
+)
+from kernelstream.bases import Basis, Span
+from kernelstream.certificate.rounding import moved_in_float32
+from kernelstream.kernels import Kernel
+from kernelstream.stream.state import Parts, State
+from kernelstream.trackers.base import padded
+
+KEEPS_SIGN = 0.7  # a component keeps its sign while its cosine to the reference is above this
+VISIBLE = 1e-3  # share of its deviation by which rounding may move a score
+NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is rounding only
+
+
+@dataclass(frozen=True)
+class InputMoments:
+    """Mean of the rows and their covariance with the scores, as the kernel sees rows."""
+
+    mean: Array  # (d,)
+    covariance: Array  # (r, d)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a query sees: the components, as functions on input space."""
+
+    kernel: Kernel
+    basis: Basis
+    basis_state: Any
+    span: Span | None
+    vectors: Array  # (q, r) unit vectors, the components in coordinates
+    variances: Array  # (r,)
+    mean: Array  # (q,)
+    total_variance: float
+    weight: float
+    orthonormal: bool  # whether the vectors are at right angles (those of sequential rules tend to)
+    inputs: InputMoments | None = None  # for the regression of the rows on their scores
+
+    @cached_property
+    def lift(self) -> Array:
+        """From scores back to coordinates, (q, r); the components, where they are orthonormal."""
+        return self.vectors if self.orthonormal else lift(self.vectors)
+
+    @cached_property
+    def dual_coef(self) -> Array:
+        """Coefficients of the components over the points, (m, r)."""
+        return self._span().factor @ self.vectors
+
+    @cached_property
+    def mean_coef(self) -> Array:
+        """Coefficients of the mean over the points, (m,)."""
+        return self._span().factor @ self.mean
+
+    @cached_property
+    def intercept(self) -> Array:
+        """Scores of the mean, (r,)."""
+        return namespace_of(self.vectors).matrix_transpose(self.vectors) @ self.mean
+
+    def _span(self) -> Span:
+        if self.span is None:
+            raise AttributeError(
+                f"{self.basis} has explicit features instead of points; use a basis of points, "
+                "for example bases.Centroids."
+            )
+        return self.span
+
+    @property
+    def points(self) -> Array:
+        """The points that span the model, (m, d)."""
+        return self._span().points
+
+    def coordinates(self, X: Array) -> Array:
+        """Coordinates of rows, less the mean."""
+        Z = self.basis.coordinates(self.kernel, self.basis_state, X)
+        return Z - cast(self.mean, Z.dtype)[None, :]
+
+    def scores(self, X: Array) -> Array:
+        """Scores on the components: ``k(X, D) A − b``, or through the features."""
+        if self.span is None:
+            return self.coordinates(X) @ cast(self.vectors, X.dtype)
+        rows = to_float64(X) if self._rough else X
+        K = self.kernel.block(rows, cast(self.span.points, rows.dtype))
+        scores = K @ cast(self.dual_coef, K.dtype)
+        return cast(scores - cast(self.intercept, K.dtype)[None, :], X.dtype)
+
+    @cached_property
+    def _rough(self) -> bool:
+        """Whether scores need kernel values in float64: components of next to no variance.
+
+        Their coefficients over the points are large and alternate in sign.
+        """
+        moved = moved_in_float32(self.kernel, self.points, self.dual_coef)
+        deviation = np.sqrt(to_host(self.variances))
+        return bool(np.any((moved > VISIBLE * deviation) & (deviation > 0.0)))
+
+    def reconstruction_error(self, X: Array) -> Array:
+        """|φ(x) − P φ(x)|² for the affine projection P on mean and components."""
+        xp = namespace_of(self.vectors)
+        Z = to_float64(self.coordinates(X))
+        outside = Z - (Z @ self.vectors) @ xp.matrix_transpose(self.lift)
+        missed = to_float64(self.kernel.diag(X)) - row_norms_squared(Z + self.mean[None, :])
+        return xp.clip(missed, min=0.0) + row_norms_squared(outside)
+
+
+def look(parts: Parts, state: State) -> View:
+    """The components of a state, as many as were asked for."""
+    correction = sample_correction(parts, state)
+    values, vectors, mean = components(parts, state, correction)
+    weight = state.moments.weight
+    energy = state.ledger.energy / weight if weight > 0 else 0.0
+    total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
+    if not parts.tracker.sequential:
+        # An estimate from a sample may come out a little above what there is, and so may rounding
+        # where there is nothing.
+        total_variance = max(total_variance, float(to_host(values).sum()))
+    r = n_shown(parts.n_components, to_host(values), total_variance)
+    values, vectors = chosen(values, vectors, r)
+    return View(
+        kernel=parts.kernel,
+        basis=parts.basis,
+        basis_state=state.basis,
+        span=parts.basis.span(state.basis),
+        vectors=vectors,
+        variances=values,
+        mean=mean,
+        total_variance=total_variance,
+        weight=weight,
+        orthonormal=not parts.tracker.sequential,
+        inputs=input_moments(parts, state, vectors, mean, correction is not None),
+    )
+
+
+def input_moments(
+    parts: Parts, state: State, vectors: Array, mean: Array, correct: bool
+) -> InputMoments | None:
+    """The way back to the rows that was learned with the model, where one was asked for.
+
+    What was gathered in older bases is corrected by the sample, as the components are.
+    """
+    if not parts.regress_inputs or state.targets is None:
+        return None
+    weight, targets = state.moments.weight, state.targets
+    if not parts.center:
+        targets = targets.about(0.0 * targets.origin, weight, state.moments.total)
+    cross, offset = targets.cross / weight, targets.total / weight
+    if correct:
+        cross = cross + parts.basis.cross_correction(parts.kernel, state.basis, targets.origin)
+    if parts.center:
+        cross = cross - mean[:, None] * offset[None, :]
+    transposed = namespace_of(vectors).matrix_transpose(vectors)
+    about = targets.origin + (offset if parts.center else 0.0)
+    return InputMoments(about, transposed @ cross)
+
+
+def sample_correction(parts: Parts, state: State) -> tuple[Array, Array] | None:
+    """Correct moments that were gathered in older bases by those of a sample in the present one.
+
+    S_c = S + (W/R) Σ v (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were folded
+    with, v the weight each stands for (mean 1; weights and forgetting are in it).
+    """
+    if parts.tracker.sequential:
+        return None
+    found = parts.basis.correction(parts.kernel, state.basis)
+    if found is None:
+        return None
+    scatter, total, n = found
+    share = state.moments.weight / n
+    return scatter * share, total * share
+
+
+def n_shown(n_components: int | float | None, values: np.ndarray, total: float) -> int:
+    """Number of components: as asked, all with variance, or enough for a share of the total."""
+    if isinstance(n_components, int):
+        return n_components
+    positive = int(np.sum(values > NO_VARIANCE * values.max(initial=0.0)))
+    if n_components is None:
+        return max(positive, 1)
+    enough = int(np.searchsorted(np.cumsum(values), n_components * total) + 1)
+    return max(1, min(enough, positive))
+
+
+def chosen(values: Array, vectors: Array, r: int) -> tuple[Array, Array]:
+    """The first r components; where the data has fewer directions the rest are zero."""
+    values, vectors = values[:r], vectors[:, :r]
+    # Directions whose variance is rounding of the first are not directions of the data.
+    xp = namespace_of(values)
+    floor = NO_VARIANCE * float(values[0]) if values.shape[0] else 0.0
+    real = xp.astype(values > floor, vectors.dtype)
+    return padded(values * real, (r,)), padded(vectors * real[None, :], (int(vectors.shape[0]), r))
+
+
+def lift(vectors: Array) -> Array:
+    """``V (VᵀV)⁻¹``: from scores to the point of the span that has them, for any unit columns."""
+    xp = namespace_of(vectors)
+    return xp.matrix_transpose(xp.linalg.pinv(vectors)) if vectors.shape[0] else vectors
+
+
+def components(
+    parts: Parts, state: State, correction: tuple[Array, Array] | None = None
+) -> tuple[Array, Array, Array]:
+    """Variances, signed unit vectors and mean; the number of components is not yet chosen."""
+    values, vectors, mean = parts.tracker.components(
+        state.tracker, state.moments, parts.center, correction
+    )
+    if parts.tracker.sequential:
+        return values, vectors, mean
+    if isinstance(parts.n_components, int):
+        values, vectors = values[: parts.n_components], vectors[:, : parts.n_components]
+    return values, signed(parts, state, vectors, mean), mean
+
+
+def reference(parts: Parts, state: State) -> Array:
+    """Present components with their signs, a few more than are shown: what later ones are held to.
+
+    Where there is a reference already and the basis is much larger than it, a few steps of subspace
+    iteration turn it along: a sign needs no more, and an eigenvalue problem costs as much as some
+    blocks of rows.
+    """
+    r = parts.n_components if isinstance(parts.n_components, int) else None
+    kept = None if r is None else r + r // 4 + 8
+    rank = parts.basis.rank(state.basis)
+    if state.signs is None or kept is None or 2 * kept > rank:
+        _, vectors, mean = parts.tracker.components(state.tracker, state.moments, parts.center)
+        if kept is not None and kept < vectors.shape[1]:
+            vectors = vectors[:, :kept]
+    else:
+        start = padded(state.signs, (rank, int(state.signs.shape[1])))
+        vectors, mean = parts.tracker.followed(state.tracker, state.moments, parts.center, start)
+    return signed(parts, state, vectors, mean, r)
+
+
+def signed(
+    parts: Parts, state: State, vectors: Array, mean: Array, shown_columns: int | None = None
+) -> Array:
+    """Columns with the sign of the reference component they are nearest to.
+
+    Where there is none near, the largest score of a basis point becomes positive; columns that
+    nobody is shown may do without.
+    """
+    flip = agreement(vectors, state.signs)
+    undecided = to_host(flip) == 0
+    if not undecided[:shown_columns].any():
+        flip = flip + like(undecided, flip, flip.dtype)
+    else:
+        shown = scores_of_points(parts, state, vectors, mean)
+        flip = namespace_of(flip).where(flip == 0, canonical_signs(shown), flip)
+    return vectors * flip[None, :]
+
+
+def scores_of_points(parts: Parts, state: State, vectors: Array, mean: Array) -> Array:
+    """Scores of the basis points (of the coordinate axes where there are none).
+
+    Unlike the coordinates they do not depend on the order of the points: a sign that is read off
+    them is the same for the same rows in another order, and that of scikit-learn's KernelPCA.
+    """
+    span = parts.basis.span(state.basis)
+    if span is None:
+        return vectors
+    return span.gram(parts.kernel) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
+
+
+def agreement(vectors: Array, reference: Array | None) -> Array:
+    """+1 or −1 where a column is near a reference component or its opposite, else 0."""
+    xp = namespace_of(vectors)
+    undecided = like(np.zeros(int(vectors.shape[1])), vectors)
+    if reference is None or reference.shape[1] == 0 or vectors.shape[1] == 0:
+        return undecided
+    reference = padded(reference, (int(vectors.shape[0]), int(reference.shape[1])))
+    cosines = xp.matrix_transpose(reference) @ vectors
+    ones = xp.ones_like(undecided)
+    flip = xp.where(xp.max(cosines, axis=0) > KEEPS_SIGN, ones, undecided)
+    return xp.where(xp.min(cosines, axis=0) < -KEEPS_SIGN, -ones, flip)

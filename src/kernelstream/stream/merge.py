@@ -1,0 +1,111 @@
+"""Two streams into one: models that were fitted apart become the model of all their rows.
+
+Each state is carried into one common basis by its matrix T, as at any change of basis; then counts,
+sums, scatter matrices and ledgers add. What the common basis loses is in the ledger, so the
+certificate of the merged model is as true as those of its parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from kernelstream.part import Part
+from kernelstream.stream.chain import rebase
+from kernelstream.stream.state import Model, Parts, State
+from kernelstream.stream.stream import caught_up
+from kernelstream.trackers import Moments
+from kernelstream.trackers.moments import CrossMoments
+
+
+def merged(a: Model, b: Model) -> Model:
+    """The model of the rows of both, those that wait included. Neither is changed."""
+    a, b = caught_up(a), caught_up(b)
+    require_mergeable(a, b)
+    assert a.state is not None and b.state is not None
+    parts = a.parts
+    basis, to_a, to_b = parts.basis.merge(parts.kernel, a.state.basis, b.state.basis, parts.seed)
+    one = a.state if to_a is None else rebase(parts, a.state, basis, to_a)
+    two = b.state if to_b is None else rebase(parts, b.state, basis, to_b)
+    return replace(a, state=added(parts, one, two, basis))
+
+
+def added(parts: Parts, one: State, two: State, basis: object) -> State:
+    """Two states in the same basis: everything adds."""
+    weight = one.moments.weight + two.moments.weight
+    n_rows = one.n_rows + two.n_rows
+    return State(
+        n_rows=n_rows,
+        moments=Moments(weight, one.moments.total + two.moments.total),
+        basis=basis,
+        tracker=parts.tracker.merge(one.tracker, two.tracker),
+        ledger=one.ledger.merge(two.ledger),
+        signs=one.signs,
+        next_signs=n_rows,
+        targets=of_both(one, two),
+    )
+
+
+def of_both(one: State, two: State) -> CrossMoments | None:
+    """Moments with the targets of both, about the origin of the first."""
+    if one.targets is None or two.targets is None:
+        return one.targets or two.targets
+    if one.targets.origin.shape != two.targets.origin.shape:
+        raise ValueError(
+            f"Cannot merge regressions on {one.targets.origin.shape[0]} and "
+            f"{two.targets.origin.shape[0]} target columns."
+        )
+    moments = two.moments
+    return one.targets.merge(two.targets.about(one.targets.origin, moments.weight, moments.total))
+
+
+def require_mergeable(a: Model, b: Model) -> None:
+    """Raise in words unless the two models speak of the same features, kernel and parts."""
+    if a.n_features != b.n_features:
+        raise ValueError(f"Cannot merge models of {a.n_features} and {b.n_features} features.")
+    for tracker in (a.parts.tracker, b.parts.tracker):
+        if tracker.sequential:
+            raise ValueError(
+                f"The tracker {tracker} keeps no moments and cannot be merged; use "
+                "trackers.Covariance."
+            )
+    if not same(a.parts.kernel, b.parts.kernel):
+        raise ValueError(
+            f"Cannot merge models with different kernels, {a.parts.kernel} and {b.parts.kernel}. "
+            "A width taken from the data differs from stream to stream: give the same number to "
+            "both."
+        )
+    for what in ("tracker", "center", "n_components", "certify", "regress_inputs"):
+        if not same(getattr(a.parts, what), getattr(b.parts, what)):
+            raise ValueError(
+                f"Cannot merge models with different {what}: {getattr(a.parts, what)} and "
+                f"{getattr(b.parts, what)}."
+            )
+    if type(a.parts.basis) is not type(b.parts.basis):
+        raise ValueError(
+            f"Cannot merge models with different bases: {a.parts.basis} and {b.parts.basis}."
+        )
+    if not same_numbers(a.standard, b.standard):
+        raise ValueError(
+            "Cannot merge models that prepare rows with different numbers: they standardise with "
+            "different numbers, or map rows by what the start of their streams was like. Scale the "
+            "data before, with one scaler for both, and use scale=None."
+        )
+
+
+def same(x: object, y: object) -> bool:
+    """Whether two parts, or parameters of parts, are equal in kind and in all numbers."""
+    if isinstance(x, Part) and isinstance(y, Part):
+        ours, theirs = x.get_params(deep=False), y.get_params(deep=False)
+        return type(x) is type(y) and all(same(ours[name], theirs[name]) for name in ours)
+    if hasattr(x, "shape") and hasattr(y, "shape"):
+        return bool(np.array_equal(np.asarray(x), np.asarray(y)))
+    return type(x) is type(y) and x == y
+
+
+def same_numbers(x: object, y: object) -> bool:
+    """Whether two measurements of the start of a stream are equal in kind and in all numbers."""
+    return type(x) is type(y) and (
+        x is None or all(same(ours, vars(y)[name]) for name, ours in vars(x).items())
+    )

@@ -1,0 +1,165 @@
+"""The account of missed energy: its rules, and that what it says is true of the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelstream import StreamingKernelPCA, bases, trackers
+from kernelstream.bases.base import transition
+from kernelstream.certificate.ledger import Ledger
+from tests.conftest import settled_state, state_of
+from tests.naive import chain as naive
+
+FIELDS = ("energy", "fresh", "stale", "stale_weight")
+amounts = st.floats(0.0, 1e6)
+
+
+def test_the_rules():
+    account = Ledger().fold(10.0, 2.0)
+    assert (account.energy, account.fresh, account.stale) == (10.0, 2.0, 0.0)
+    grown = account.grow(5.0)
+    assert (grown.fresh, grown.stale, grown.stale_weight) == (0.0, 2.0, 5.0)
+    assert account.fresh == 2.0  # a value: the old account is as it was
+    lost = grown.rebase(7.0, 8.0)  # 8 + 2√(2·8) = 16
+    assert (lost.fresh, lost.stale, lost.stale_weight) == (16.0, 2.0, 7.0)
+    assert lost.missed == 18.0
+    assert lost.complete
+    assert not grown.rebase(7.0, None).complete  # energy was lost that nobody measured
+    assert Ledger().fold(1.0, -1e-17).fresh == 0.0  # rounding below zero is no credit
+
+
+@given(amounts, amounts, amounts, amounts, st.floats(0.0, 1.0))
+def test_forgetting_commutes_with_the_rules(energy, missed, weight, loss, factor):
+    """Every squared quantity shrinks alike, so it does not matter when."""
+    then = Ledger().fold(energy, missed).grow(weight).rebase(weight, loss).decay(factor)
+    first = (
+        Ledger()
+        .fold(factor * energy, factor * missed)
+        .grow(factor * weight)
+        .rebase(factor * weight, factor * loss)
+    )
+    for name in FIELDS:
+        # four roundings each
+        np.testing.assert_allclose(getattr(then, name), getattr(first, name), 1e-14, 1e-290)
+
+
+@given(amounts, amounts, amounts)
+def test_missed_energy_never_falls(missed, weight, loss):
+    account = Ledger().fold(2 * missed, missed)
+    assert account.grow(weight).missed == account.missed
+    changed = account.rebase(weight, loss)
+    # |a + b|² ≤ (|a| + |b|)² of the missed and the lost part
+    assert changed.missed >= max(account.missed, loss)
+    assert changed.missed <= (np.sqrt(missed) + np.sqrt(loss)) ** 2 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("basis", "criterion", "max_points"),
+    [
+        (bases.Distance(nu=0.2), naive.distance_criterion(0.2), None),
+        (bases.Distance(nu=0.1, max_points=6), naive.distance_criterion(0.1), 6),
+        (bases.Coherence(delta=0.6), naive.coherence_criterion(0.6), None),
+    ],
+    ids=["distance", "distance-full", "coherence"],
+)
+@pytest.mark.parametrize("tracker", [trackers.Covariance, trackers.Hebbian])
+@pytest.mark.parametrize("forgetting", [1.0, 0.97])
+@pytest.mark.parametrize("batch_size", [1, 7, 200])
+def test_the_ledger_of_a_growing_basis_equals_the_naive_one(
+    basis, criterion, max_points, tracker, forgetting, batch_size
+):
+    """Row by row, each row solved against the points of its time."""
+    rng = np.random.default_rng(1)
+    X, w = rng.normal(size=(90, 2)), rng.uniform(0.2, 3.0, size=90)
+    for weights in (None, w):
+        book = naive.account(naive.rbf(0.6), X, criterion, max_points, weights, forgetting)
+        model = StreamingKernelPCA(
+            2,
+            gamma=0.6,
+            basis=basis,
+            tracker=tracker(forgetting=forgetting),
+            batch_size=batch_size,
+        ).partial_fit(X, sample_weight=weights)
+        ledger = settled_state(model).ledger
+        for name in FIELDS:
+            # solving against K(D,D) of condition 1e3, and sums in another order
+            np.testing.assert_allclose(getattr(ledger, name), getattr(book, name), rtol=1e-10)
+        assert book.fresh > 0
+        assert book.stale > 0
+
+
+def test_what_the_ledger_bounds_is_true_when_the_points_move():
+    """The error of every held row, in feature space, with centroids that refresh and jump.
+
+    With φ̂ the row as it is held (z carried through every change of basis), the account promises
+    Σ|φ − φ̂|² ≤ stale + fresh, and stale for the part of the error inside the present span.
+    """
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(4608, 2))
+    X[2700:] += [4.0, -3.0]
+    model = StreamingKernelPCA(3, gamma=0.4, basis=8, batch_size=64, random_state=0)
+    model.partial_fit(X[:512])
+    state = state_of(model)
+    assert state.n_rows == 512
+    assert state.basis.refreshed_at == 500  # nothing has changed since the start
+    kernel = model._model.parts.kernel
+    first = state.basis.span.coordinates(kernel, X[:512])
+    held = first
+    changes, loosest = 0, np.inf
+    for start in range(512, len(X), 64):
+        block = X[start : start + 64]
+        old = state_of(model).basis.span
+        model.partial_fit(block)
+        state = state_of(model)
+        held = np.concatenate([held, old.coordinates(kernel, block)])
+        if state.basis.span is not old:
+            changes += 1
+            held = held @ transition(kernel, old, state.basis.span).T
+        seen = X[: start + 64]
+        now = state.basis.span.coordinates(kernel, seen)  # the projection in the present span
+        inside = np.sum((now - held) ** 2)
+        missed = np.sum(1.0 - np.sum(now**2, axis=1)) + inside
+        slack = 1 + 1e-9
+        assert missed <= state.ledger.missed * slack
+        assert inside <= state.ledger.stale * slack
+        loosest = min(loosest, missed / state.ledger.missed)
+        np.testing.assert_allclose(state.ledger.energy, len(seen), rtol=1e-12)
+        np.testing.assert_allclose(state.tracker.scatter, held.T @ held, atol=1e-8)
+        np.testing.assert_allclose(state.moments.total, held.sum(axis=0), atol=1e-8)
+    assert changes >= 4
+    assert loosest > 0.3  # a bound worth having: never three times too large here
+
+
+def test_a_fixed_basis_has_no_stale_energy():
+    X = np.random.default_rng(3).normal(size=(200, 2))
+    points = X[:7]
+    model = StreamingKernelPCA(2, gamma=0.5, basis=bases.Landmarks(points)).partial_fit(X)
+    ledger = settled_state(model).ledger
+    missed = naive.missed_energies(naive.rbf(0.5), points, X)
+    assert ledger.stale == 0.0
+    np.testing.assert_allclose(ledger.fresh, missed.sum(), rtol=1e-9)
+
+
+def test_a_second_pass_leaves_nothing_stale():
+    X = np.random.default_rng(4).normal(size=(1500, 2))
+    streamed = StreamingKernelPCA(2, gamma=0.5, basis=8, random_state=0).partial_fit(X)
+    fitted = StreamingKernelPCA(2, gamma=0.5, basis=8, random_state=0).fit(X)
+    assert settled_state(streamed).ledger.stale > 0
+    state = state_of(fitted)
+    assert state.ledger.stale == 0.0
+    missed = naive.missed_energies(naive.rbf(0.5), fitted.basis_points_, X)
+    np.testing.assert_allclose(state.ledger.fresh, missed.sum(), rtol=1e-8)
+
+
+def test_iterative_trackers_say_that_the_account_is_incomplete():
+    """They keep no scatter, so nobody knows what a change of basis loses."""
+    X = np.random.default_rng(5).normal(size=(1500, 2))
+    model = StreamingKernelPCA(
+        2, gamma=0.5, basis=8, tracker=trackers.Hebbian(), random_state=0
+    ).partial_fit(X)
+    assert not settled_state(model).ledger.complete
+    grown = StreamingKernelPCA(2, gamma=0.5, basis="distance", tracker="hebbian").partial_fit(X)
+    assert settled_state(grown).ledger.complete

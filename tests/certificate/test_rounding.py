@@ -1,0 +1,124 @@
+"""Bounds on rounding errors against the errors themselves, seen in extended precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelstream import kernels
+from kernelstream.bases.base import Span, factorise, transition
+from kernelstream.certificate import rounding
+from kernelstream.certificate.ledger import Ledger
+
+Long = np.longdouble
+
+
+def exact_rbf(kernel: kernels.RBF, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """The kernel in extended precision, from differences."""
+    difference = X.astype(Long)[:, None, :] - Y.astype(Long)[None, :, :]
+    return np.exp(-Long(kernel.gamma) * (difference**2).sum(axis=2))
+
+
+def errors(
+    kernel: kernels.RBF, old: Span, new: Span, T: np.ndarray, root: np.ndarray
+) -> tuple[float, float, float]:
+    """|ΔS^½| of both factors and |(T − F'ᵀK(D',D)F) S^½|, from the numbers as they are stored."""
+    B, F, F_new = (M.astype(Long) for M in (root, old.factor, new.factor))
+    before = F.T @ exact_rbf(kernel, old.points, old.points) @ (F @ B) - B
+    moved = T.astype(Long) @ B
+    after = F_new.T @ exact_rbf(kernel, new.points, new.points) @ (F_new @ moved) - moved
+    carried = moved - F_new.T @ exact_rbf(kernel, new.points, old.points) @ (F @ B)
+    norms = (float(np.sqrt((M**2).sum())) for M in (before, after, carried))
+    return tuple(norms)  # type: ignore[return-value]
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    offset=st.sampled_from([0.0, 3.0, 300.0]),
+    gamma=st.sampled_from([1e-3, 0.1, 3.0]),
+    coarse=st.booleans(),
+)
+def test_a_change_of_basis_is_no_worse_than_its_bound(
+    seed: int, offset: float, gamma: float, coarse: bool
+):
+    rng = np.random.default_rng(seed)
+    kernel = kernels.RBF(gamma=gamma)
+    D, D_new = (offset + rng.normal(size=(m, 3)) for m in rng.integers(2, 30, size=2))
+    old, new = factorise(kernel, D), factorise(kernel, D_new)
+    T = transition(kernel, old, new)
+    rows = offset + rng.normal(size=(50, 3))
+    root = np.linalg.cholesky((Z := old.coordinates(kernel, rows)).T @ Z + 1e-12 * np.eye(old.rank))
+    S = root @ root.T
+    ledger = Ledger(energy=50.0, blocks=1, longest=50, extent=old.extent(kernel))
+    # nothing missed: the careful bound is asked for; everything missed: the coarse one
+    ledger = ledger.widen(1e30 if coarse else 0.0)
+    carried, lost, off = rounding.change(kernel, ledger, old, new, T, S, T @ S @ T.T)
+    assert off is not None
+    before, after, moved = (e / 50.0**0.5 for e in errors(kernel, old, new, T, root))
+    assert before <= off
+    assert moved + after <= carried
+    assert before + after + 2 * moved <= lost
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 1.0])
+def test_the_coarse_bound_is_taken_only_where_more_is_missed(gamma: float):
+    rng = np.random.default_rng(0)
+    kernel = kernels.RBF(gamma=gamma)
+    old, new = (factorise(kernel, rng.normal(size=(20, 3))) for _ in range(2))
+    T = transition(kernel, old, new)
+    S = np.eye(old.rank)
+    tight = Ledger(energy=float(old.rank), blocks=1, longest=20, extent=old.extent(kernel))
+    careful = rounding.change(kernel, tight, old, new, T, S, T @ T.T)
+    coarse = rounding.change(kernel, tight.widen(1e30), old, new, T, S, T @ T.T)
+    assert careful[1] < coarse[1]
+    # just above the threshold the careful one is back
+    limit = coarse[1] * tight.energy / rounding.NEGLIGIBLE
+    assert rounding.change(kernel, tight.widen(0.99 * limit), old, new, T, S, T @ T.T) == careful
+    assert rounding.change(kernel, tight.widen(1.01 * limit), old, new, T, S, T @ T.T) == coarse
+
+
+@given(seed=st.integers(0, 10_000), far=st.sampled_from([0.0, 1.0, 10.0, 1e3, 1e8]))
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernels.RBF(gamma=0.5),
+        kernels.Exponential(gamma=0.7),
+        kernels.Matern(nu=2.5, length_scale=1),
+    ],
+)
+def test_values_are_off_by_no_more_than_the_points_say(
+    kernel: kernels.Kernel, seed: int, far: float
+):
+    """However far the row: only the points' extent is known."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(5, 4)) * rng.choice([0.01, 1.0, 30.0])
+    rows = np.concatenate([points + far * rng.normal(size=(5, 4)), points])
+    difference = rows.astype(Long)[:, None, :] - points.astype(Long)[None, :, :]
+    t = (difference**2).sum(axis=2)
+    if isinstance(kernel, kernels.RBF):
+        exact = np.exp(-Long(kernel.gamma) * t)
+    elif isinstance(kernel, kernels.Exponential):
+        exact = np.exp(-Long(kernel.gamma) * np.sqrt(t))
+    else:
+        s = np.sqrt(Long(5) * t)
+        exact = (1 + s + s**2 / 3) * np.exp(-s)
+    error = float(np.abs(kernel.block(rows, points) - exact).max())
+    assert error <= kernel.rounding(kernel.extent(points), 4) * rounding.U64
+
+
+@given(seed=st.integers(0, 10_000), far=st.sampled_from([0.0, 1e-12, 1e-9, 1e-6, 1.0]))
+@pytest.mark.parametrize("nu", [0.1, 0.25, 0.4, 0.5, 0.75])
+def test_values_of_a_rough_kernel_are_off_by_no_more_than_the_points_say(
+    nu: float, seed: int, far: float
+):
+    """Below nu = 1/2 the kernel is steeper at zero than any root: k ≈ 1 − c|x − y|^(2 nu)."""
+    rng = np.random.default_rng(seed)
+    kernel = kernels.Matern(nu=nu, length_scale=1.0)
+    points = rng.normal(size=(5, 4)) * rng.choice([0.01, 1.0, 30.0])
+    rows = points + far * rng.normal(size=(5, 4))
+    difference = rows.astype(Long)[:, None, :] - points.astype(Long)[None, :, :]
+    exact = kernel.of_scaled_distances((difference**2).sum(axis=2).astype(np.float64))
+    error = float(np.abs(kernel.block(rows, points) - exact).max())
+    assert error <= kernel.rounding(kernel.extent(points), 4) * rounding.U64

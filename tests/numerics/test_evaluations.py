@@ -1,0 +1,172 @@
+"""Kernel evaluations a row, counted: the part of the speed that no machine can hide.
+
+Every bound is the number that the algorithm needs, plus what is stated beside it. A change that
+evaluates a row twice, refreshes a basis more often, or builds a view for every query fails here,
+on any machine and at any load. (``numerics/test_memory.py`` looks at the fold of one block and at
+bytes; here are whole streams, queries, single rows and epochs.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelstream import KernelHebbianPCA, StreamingKernelPCA, bases, kernels, schedules
+from kernelstream.bases.centroids import kmeans as lloyd
+from kernelstream.kernel_hebbian import epochs as dual
+
+
+class Counting(kernels.RBF):
+    """An RBF kernel that counts the pairs (row, point) it is evaluated on.
+
+    Kernel blocks and the distances that k-means shares with the kernel count once, whether
+    ``block`` is built on ``scaled_distances`` or not.
+    """
+
+    pairs = 0
+    inside = 0
+
+    def block(self, X: Any, Y: Any) -> Any:
+        return self._counted(super().block, X, Y)
+
+    def scaled_distances(self, X: Any, Y: Any) -> Any:
+        return self._counted(super().scaled_distances, X, Y)
+
+    @classmethod
+    def _counted(cls, evaluate: Callable[[Any, Any], Any], X: Any, Y: Any) -> Any:
+        if not cls.inside:
+            cls.pairs += X.shape[0] * Y.shape[0]
+        cls.inside += 1
+        try:
+            return evaluate(X, Y)
+        finally:
+            cls.inside -= 1
+
+
+def evaluations(work: Callable[[], Any]) -> int:
+    """How many pairs a piece of work evaluates."""
+    before = Counting.pairs
+    work()
+    return Counting.pairs - before
+
+
+def rows(n: int, d: int = 4) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(n, d))
+
+
+def model(basis: Any, **options: Any) -> StreamingKernelPCA:
+    return StreamingKernelPCA(3, kernel=Counting(0.1), basis=basis, random_state=0, **options)
+
+
+M = 40
+# Before the first row: is the variance hidden by rounding (a Gram matrix of 64 rows, in words
+# where it is), K(D,D), and references for signs whenever the rows have doubled.
+START = 64 * 64 + 2 * M * M
+
+
+def doublings(n: int) -> int:
+    return int(np.ceil(np.log2(n))) + 1
+
+
+def test_a_stream_over_given_points_evaluates_every_row_once():
+    X = rows(20 * 1024)  # whole blocks: no row waits
+    spent = evaluations(lambda: model(bases.Landmarks(X[:M])).partial_fit(X))
+    assert M * len(X) <= spent <= M * len(X) + START + doublings(len(X)) * M * M
+    assert spent < 1.15 * M * len(X)
+
+
+def test_centroids_spend_little_beside_their_rows():
+    """One evaluation a point and row, and a share for the policy that falls along the stream.
+
+    The start: its 10 m rows (at least 500) are expressed once more, for the first residual. Each
+    refresh, when the rows have grown by half: K(D',D'), K(D',D) and their rounding (six blocks of
+    m² at most) and at most 1,000 rows of the reservoir.
+    """
+    shares = []
+    for n in (20 * 1024, 80 * 1024):
+        spent = evaluations(lambda n=n: model(M).partial_fit(rows(n)))  # type: ignore[misc]
+        refreshes = int(np.ceil(np.log(min(n, 1000 * M) / 500) / np.log(1.5)))
+        policy = 500 * M + refreshes * (min(1000, 5 * M) + 6 * M) * M
+        assert M * n <= spent <= M * n + START + policy + doublings(n) * M * M
+        shares.append(spent / (M * n) - 1.0)
+    assert shares[0] < 0.35
+    assert shares[1] < 0.5 * shares[0]
+
+
+def test_k_means_costs_four_rounds_of_the_start_and_little_later(monkeypatch):
+    """One round to draw points far from the others, three of Lloyd: distances, no kernel values."""
+    pairs = 0
+    original = lloyd.squared_distances
+
+    def counted(X: Any, Y: Any, *arguments: Any) -> Any:
+        nonlocal pairs
+        pairs += X.shape[0] * Y.shape[0]
+        return original(X, Y, *arguments)
+
+    monkeypatch.setattr(lloyd, "squared_distances", counted)
+    model(M).partial_fit(rows(20_000))
+    # Ten refreshes look twice at the last 4 m rows, to place new points and to fill their cells;
+    # a move of the points, should the stream seem to move, takes five rounds of 5 m rows.
+    assert pairs <= 4 * 500 * M + 10 * 2 * 4 * M * M + 5 * 5 * M * M
+
+
+@pytest.mark.parametrize("basis", [M, "landmarks"])
+def test_a_query_evaluates_its_rows_once_and_the_view_is_built_once(basis):
+    X = rows(20_000)
+    learned = model(bases.Landmarks(X[:M]) if basis == "landmarks" else basis).partial_fit(X)
+    first = evaluations(lambda: learned.transform(X[:5000]))
+    # The view: waiting rows (fewer than a block of 1,024) are folded on a copy; the copy's points
+    # move to their present means (a refresh) and the reservoir of 5 m rows corrects the moments.
+    assert first <= 5000 * M + 1024 * M + (min(1000, 5 * M) + 8 * M) * M + 5 * M * M
+    assert evaluations(lambda: learned.transform(X[:5000])) == 5000 * M
+    assert evaluations(lambda: learned.reconstruction_error(X[:50])) == 50 * M
+
+
+@pytest.mark.parametrize("tracker", ["covariance", "hebbian", "rls"])
+def test_single_rows_evaluate_each_point_once(tracker):
+    """Rows wait for their block: a row costs m in the end, however it was handed over."""
+    X = rows(6_000)
+    learned = model(bases.Landmarks(X[:M]), tracker=tracker).partial_fit(X[:1024])
+
+    def one_by_one() -> None:
+        for x in X[1024 : 1024 + 2048]:
+            learned.learn_one(x)
+
+    # references for signs, as the rows double; a row must not look at its own energy by a block
+    assert 2048 * M <= evaluations(one_by_one) <= 2048 * M + 4 * M * M
+
+
+def test_a_repeated_single_query_evaluates_its_row_only():
+    X = rows(3_000)
+    learned = model(bases.Landmarks(X[:M])).partial_fit(X)
+    learned.transform_one(X[0])
+    assert evaluations(lambda: [learned.transform_one(x) for x in X[:20]]) == 20 * M
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["matrix-kept", "computed-anew"])
+def test_a_hebbian_epoch_evaluates_each_pair_at_most_once(kept):
+    X = rows(300)
+    data = dual.FiniteSet(
+        Counting(0.1), X, n_components=3, cache_bytes=8 * len(X) ** 2 if kept else 0
+    )
+    start, means = dual.begin(data, 3, seed=0)
+    step, order = schedules.Constant(0.01), np.arange(len(X))
+    spent = evaluations(lambda: dual.sample_epoch(data, means, start, step, order))
+    assert spent == (0 if kept else len(X) ** 2)
+
+
+@pytest.mark.parametrize("epochs", [1, 7])
+def test_a_hebbian_fit_passes_once_before_and_once_after_its_epochs(epochs):
+    """Before: lengths of the start and the means. After: exact variances. Kept: half a pass in all.
+
+    (The matrix is symmetric: blocks of 128 rows are evaluated up to their own end.)
+    """
+    X = rows(300)
+    settings: dict[str, Any] = dict(n_epochs=epochs, tol=0.0, random_state=0)
+    kept = KernelHebbianPCA(3, kernel=Counting(0.1), **settings)
+    assert evaluations(lambda: kept.fit(X)) == 128 * 128 + 128 * 256 + 44 * 300
+    anew = KernelHebbianPCA(3, kernel=Counting(0.1), cache_bytes=0, **settings)
+    assert evaluations(lambda: anew.fit(X)) == (epochs + 2) * len(X) ** 2

@@ -1,0 +1,262 @@
+"""The benchmark runs from end to end on small sizes, and its file holds what it should.
+
+Times are not looked at: they are for an idle machine and full sizes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.decomposition import KernelPCA
+
+from benchmarks import naive, policy
+from benchmarks.data import made_up
+from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interleaved, within
+from benchmarks.parts import TABLES, markdown, put, tables
+from benchmarks.search import Search
+from benchmarks.systems import Problem, System
+from kernelstream import StreamingKernelPCA, bases, kernels, schedules
+from kernelstream.kernel_hebbian import epochs as dual
+
+ROOT = Path(__file__).resolve().parents[2]
+CLAIMS = {
+    "stream": 2, "transform": 1, "batch": 1, "hebbian": 4, "kernlab": 1, "products": 2,
+    "single": 6, "endless": 2, "startup": 3,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> tuple[dict[str, Any], str, Path]:
+    """What `python -m benchmarks --quick` writes and prints."""
+    folder = tmp_path_factory.mktemp("benchmark")
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--repeats", "1"]
+    command += ["--json", str(folder / "facts.json"), "--out", str(folder)]
+    command += ["--markdown", str(folder / "table.md")]
+    path = os.pathsep.join(p for p in ("src", os.environ.get("PYTHONPATH")) if p)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        check=False,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "facts.json").read_text()), done.stdout, folder
+
+
+def test_every_claim_has_its_line(run):
+    facts, printed, folder = run
+    lines = [outcome["row"] for outcome in facts["outcomes"]]
+    assert {row: lines.count(row) for row in CLAIMS} == CLAIMS
+    assert "asked" in printed and "reached" in printed
+    table = (folder / "table.md").read_text().splitlines()
+    assert len([line for line in table if line.startswith("|")]) == 2 + len(lines)
+    for outcome in facts["outcomes"]:
+        assert outcome["work"] and outcome["asked"] > 0
+        assert outcome["sense"] in ("at least", "within", "below")
+        if outcome["ratio"] is None:
+            assert outcome["reached"] is None and "skipped" in outcome["note"]
+        elif outcome["ours"]["seconds"]:
+            assert all(s > 0 for s in outcome["ours"]["seconds"] + outcome["theirs"]["seconds"])
+
+
+def test_where_and_with_what_it_ran_is_in_the_file(run):
+    facts, _, _ = run
+    assert facts["date"].startswith("20")
+    assert facts["machine"]["cores"] >= 1 and facts["machine"]["processor"]
+    assert {"python", "numpy", "scikit-learn", "kernelstream"} <= set(facts["versions"])
+    assert all(pool["num_threads"] >= 1 for pool in facts["threads"]["pools"])
+    assert facts["repeats"] == 1 and facts["seconds"] > 0
+
+
+def test_every_system_has_its_curves_and_pictures(run):
+    facts, _, folder = run
+    assert {"kernelstream", "Nystroem + PCA", "Nystroem + IncrementalPCA"} <= set(facts["curves"])
+    for curve in facts["curves"].values():
+        for trial in curve["trials"]:
+            assert 0 < trial["captured"] <= trial["explained"] + 1e-6 < 1 + 1e-5
+            assert trial["seconds"] > 0
+    growth = facts["raw"]["growth"]
+    assert {"KernelPCA, dense", "KernelPCA, arpack", "KernelPCA, randomized"} <= set(growth)
+    assert all(np.isfinite(curve["exponent"]) for curve in growth.values())
+    assert len(facts["raw"]["methods"]) == 8
+    for name in ("time-captured.png", "time-rows.png"):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_tables_of_parts_are_whole_and_go_into_their_page():
+    marks = "<!-- {}: python -m benchmarks.parts -->\nold\n<!-- end -->\n"
+    page = "".join(map(marks.format, TABLES))
+    for name, rows in tables(few=True).items():
+        assert len(rows) > 5 and len({len(row) for row in rows}) == 1
+        captured = [float(row["captured"]) for row in rows if row.get("captured", "–") != "–"]
+        assert all(0.5 < share <= 1.001 for share in captured)
+        page = put(page, name, markdown(rows))
+    assert "old" not in page and page.count("| --- |") == len(TABLES)
+    with pytest.raises(ValueError, match="expected one"):
+        put(page, "no such table", "")
+
+
+# -- the policy of centroids
+
+
+@pytest.mark.parametrize("constant", policy.CONSTANTS, ids=lambda constant: constant.attribute)
+def test_a_constant_of_the_policy_is_changed_for_a_while(constant):
+    present = constant.present
+    for value in constant.values:
+        expected = constant.becomes(value)
+        assert expected != present
+        with constant.at(value):
+            assert constant.present == expected
+        assert constant.present == present
+
+
+def test_the_tables_of_the_policy_are_whole_and_go_into_their_page(tmp_path, monkeypatch):
+    digits = (255 * made_up(1700, 784).clip(0, 1)).astype(np.uint8).reshape(-1, 28, 28)
+    np.savez(tmp_path / "mnist.npz", x_train=digits, y_train=np.arange(1700) % 10)
+    np.savez(tmp_path / "elec2.npz", X=made_up(1300, 6))
+    np.savez(tmp_path / "frey.npz", images=digits[:1100])
+    chosen = [c for c in policy.CONSTANTS if c.attribute in ("start_rows", "_pause", "MOVED_SHARE")]
+    assert len(chosen) == 3
+    monkeypatch.setattr(policy, "CONSTANTS", chosen)
+    page = tmp_path / "page.md"
+    marks = "<!-- {}: python -m benchmarks.policy -->\nold\n<!-- end -->\n"
+    page.write_text("".join(map(marks.format, ("Reached", "Constants"))))
+    policy.main(["--data", str(tmp_path), "--seeds", "1", "--quick", str(page)])
+    text = page.read_text()
+    assert "old" not in text
+    lines = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + 5 + 2 + 2 * len(chosen)
+    for line in lines[2:7]:
+        assert all(0.5 < float(cell.split()[0]) < 1.001 for cell in line[2:4])
+    assert {line[0] for line in lines[9:]} == {f"| {c.name}" for c in chosen}
+    # a start of other rows gives another model: the change reached what is measured
+    assert any(cell != "0 / 0" for cell in lines[9][3:8])
+    with pytest.raises(ValueError, match="no place"):
+        policy.put(text, "no such table", "")
+
+
+def test_a_difference_is_bold_where_it_is_large_and_certain():
+    assert policy.worded(np.array([2.0, 2.1, 1.9])) == "**+2.0**"
+    assert policy.worded(np.array([-6.0, 9.0, 6.0])) == "+3.0"
+    assert policy.worded(np.array([-0.2, -0.2, -0.2])) == "−0.2"
+    assert policy.worded(np.zeros(3)) == policy.worded(np.full(3, -0.01)) == "0"
+
+
+# -- the instruments
+
+
+def test_exact_scores_are_judged_to_be_exact_and_others_by_what_they_explain():
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    judge = Judge(X, 0.2, components=4)
+    exact = KernelPCA(4, kernel="rbf", gamma=0.2).fit(X.astype(float)).transform
+    assert judge.captured(exact) == pytest.approx(1.0, abs=1e-6)
+    assert judge.explained(exact) == pytest.approx(1.0, abs=1e-5)
+    assert judge.explained(lambda rows: 7.0 * exact(rows)) == pytest.approx(1.0, abs=1e-5)
+    assert judge.captured(lambda rows: exact(rows)[:, :2]) < 0.9
+    assert judge.explained(lambda rows: np.array(rows[:, :2])) < 1.0
+
+
+def test_systems_take_turns():
+    order: list[str] = []
+    works: dict[str, Any] = {name: lambda name=name: order.append(name) for name in "abc"}
+    seconds, _ = interleaved(works, 3)
+    assert order == list("abc" + "bca" + "cab")
+    assert all(len(s) == 3 for s in seconds.values())
+
+
+class StubJudge(Judge):
+    """The captured variance is whatever the system says."""
+
+    def __init__(self):
+        self.rows = np.zeros((1, 1))
+
+    def captured(self, scores: Any) -> float:
+        return scores(self.rows)
+
+    explained = captured
+
+
+def search_of(threshold: int) -> Search:
+    """A system that reaches the target from this size on."""
+
+    def learn(X: np.ndarray, size: int, problem: Problem) -> Any:
+        return lambda rows: size / threshold
+
+    system = System("stub", learn)
+    return Search(system, np.zeros((1, 1)), Problem(1.0, 1), StubJudge(), 1.0, lambda words: None)
+
+
+@pytest.mark.parametrize("threshold", [10, 55, 100, 140, 201, 395])
+def test_the_search_finds_the_smallest_size_of_its_steps(threshold):
+    found = search_of(threshold).smallest([50, 100, 200, 400], step=10)
+    assert found == max(10, -(-threshold // 10) * 10)
+
+
+def test_the_search_ends_with_the_largest_size_when_none_is_enough():
+    assert search_of(1000).smallest([50, 100], step=10) == 100
+    assert search_of(1000).smallest_near(50, 10, most=100) == 100
+
+
+@pytest.mark.parametrize(("threshold", "found"), [(30, 30), (50, 50), (71, 80), (5, 10)])
+def test_the_search_near_a_size_goes_both_ways(threshold, found):
+    assert search_of(threshold).smallest_near(50, 10, most=200) == found
+
+
+def test_ratios_and_verdicts():
+    ours, theirs = Side("ours", [2.0, 1.0]), Side("theirs", [5.0, 6.0])
+    assert faster("x", "work", ours, theirs, 5.0).reached
+    assert not faster("x", "work", ours, theirs, 5.1).reached
+    assert within("x", "work", theirs, ours, 5.0).ratio == 5.0
+    assert not within("x", "work", theirs, ours, 4.9).reached
+    assert Outcome("x", "work", ours, theirs, None, 1.0).reached is None
+
+
+def test_the_exponent_is_the_slope():
+    assert exponent([10, 100, 1000], [3e2, 3e4, 3e6]) == pytest.approx(2.0)
+
+
+# -- what ours is measured against does the same work
+
+
+def test_the_naive_epoch_is_the_blocked_one():
+    X = np.random.default_rng(0).normal(size=(120, 5))
+    data = dual.FiniteSet(kernels.RBF(0.1), X, n_components=3)
+    start, means = dual.begin(data, 3, seed=0)
+    rows = np.random.default_rng(1).permutation(len(X))[:80]
+    fast, _ = dual.sample_epoch(data, means, start, schedules.Constant(0.05), rows)
+    slow = naive.kernel_hebbian_rows(start.A, X, 0.1, 0.05, rows, means.column)
+    np.testing.assert_allclose(slow, fast.A, atol=1e-12)
+
+
+def test_the_naive_moments_are_those_of_the_tracker():
+    rng = np.random.default_rng(0)
+    points, X = rng.normal(size=(20, 4)), rng.normal(size=(500, 4))
+    twin = naive.Covariance(points, 0.1, 3)
+    for x in X:
+        twin.learn(x)
+    mean = twin.total / twin.n
+    slow = np.linalg.eigvalsh(twin.S / twin.n - np.outer(mean, mean))[::-1][:3]
+    model = StreamingKernelPCA(3, gamma=0.1, basis=bases.Landmarks(points)).partial_fit(X)
+    np.testing.assert_allclose(model.explained_variance_, slow, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rule", [naive.Hebbian, naive.RLS])
+def test_the_naive_rules_find_the_leading_components(rule):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3)) * [1.0, 0.5, 0.1]
+    twin = rule(X[:15], 0.3, 2)
+    Z = np.array([twin.coordinates(x) for x in X])
+    for x in X:
+        twin.learn(x)
+    exact = np.linalg.eigvalsh(np.cov(Z.T))[::-1][:2].sum()
+    V, _ = np.linalg.qr(twin.V)
+    assert np.trace(V.T @ np.cov(Z.T) @ V) > 0.95 * exact

@@ -1,0 +1,156 @@
+"""Every example runs, draws its pictures, and what it says it has learnt is what it found."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+plt = pytest.importorskip("matplotlib.pyplot")
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPTS = {path.stem: path for path in sorted(EXAMPLES.glob("*.py"))}
+ELSEWHERE = {
+    "plot_denoise_digits": "test_examples.py",
+    "plot_super_resolution": "test_examples.py",
+    "plot_monitor_reactor": "test_monitor_charts.py",
+    "cluster": "below, in a process of its own: it starts others",
+}
+
+
+def first_stream(found: dict[str, Any]) -> None:
+    assert found["model"].n_samples_seen_ == 1797
+    assert found["metrics"].captured_variance(found["model"], found["X"]) > 0.99
+    assert found["curve"].error[-10:].mean() < 0.75 * found["curve"].error[0]
+
+
+def drift(found: dict[str, Any]) -> None:
+    everything, thousand, hundred = map(np.array, found["captured"].values())
+    assert everything[11] > hundred[11]  # before the change
+    assert hundred[13] > thousand[13] > everything[13]  # 500 rows after it
+    assert thousand[-1] > hundred[-1] > everything[-1]  # at the end
+    moved = found["model"].basis_points_ - found["earlier"].basis_points_
+    assert 20 < np.sum(np.abs(moved).max(axis=1) > 0.3) < 100
+
+
+def novelty(found: dict[str, Any]) -> None:
+    learned, fresh = (np.mean(rates) for rates in found["rates"].values())
+    assert abs(fresh - 0.05) < 0.01 < learned - 0.05
+    assert np.mean(found["found"]) > 0.9
+    assert 0.02 < found["alarm"][~found["novel"]].mean() < 0.08
+
+
+def basis_size(found: dict[str, Any]) -> None:
+    assert np.all(found["bound"] >= found["truth"])
+    assert np.all(np.diff(found["bound"]) < 0)
+    assert found["bound"][found["sizes"].index(found["chosen"])] <= 0.01
+    assert found["missed"] < found["tolerance"]  # of the last, the narrowest
+    for model in found["models"].values():
+        low, high = model.certificate_.eigenvalue_intervals.T
+        assert np.all((low <= found["exact"].eigenvalues_) & (found["exact"].eigenvalues_ <= high))
+
+
+def comparison(found: dict[str, Any]) -> None:
+    captured = {key: [row[1] for row in rows] for key, rows in found["results"].items()}
+    ours, nystroem, exact = found["SYSTEMS"]
+    groups, tails = found["streams"]
+    assert captured[groups, ours][1] > captured[groups, nystroem][2]  # 100 means, 200 landmarks
+    assert captured[groups, ours][1] > captured[groups, exact][1]  # 1,000 rows
+    assert np.all(np.less(captured[tails, ours], captured[tails, nystroem]))
+    assert max(map(max, captured.values())) <= 1
+    megabytes = {key: rows[-1][3] for key, rows in found["results"].items()}
+    assert megabytes[groups, ours] < megabytes[groups, nystroem]
+
+
+def merge(found: dict[str, Any]) -> None:
+    truth = found["exact"].eigenvalues_
+    for model in (found["both"], found["alone"]):
+        low, high = model.certificate_.eigenvalue_intervals.T
+        assert np.all((low <= truth) & (truth <= high))
+    share = {
+        name: found["metrics"].captured_variance(found[name], found["X"][::4])
+        for name in ("upper", "both", "alone")
+    }
+    assert share["upper"] < 0.7
+    assert share["both"] > share["alone"] - 0.001
+
+
+def demo(found: dict[str, Any]) -> None:
+    assert Path("demo.png").stat().st_size > 10_000
+
+
+# what is told, and in how many pictures
+TOLD: dict[str, tuple[Any, int]] = {
+    "demo": (demo, 1),
+    "plot_basis_size": (basis_size, 3),
+    "plot_comparison": (comparison, 1),
+    "plot_drift": (drift, 2),
+    "plot_first_stream": (first_stream, 2),
+    "plot_merge": (merge, 2),
+    "plot_novelty": (novelty, 2),
+}
+
+
+def test_every_example_is_run() -> None:
+    assert set(SCRIPTS) == {*TOLD, *ELSEWHERE}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_example(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name == "demo":
+        pytest.importorskip("rich")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [name])
+    plt.switch_backend("Agg")
+    plt.close("all")
+    monkeypatch.setattr(plt, "show", lambda: None)
+    check, n_pictures = TOLD[name]
+    with plt.rc_context():
+        found = runpy.run_path(str(SCRIPTS[name]), run_name="__main__")
+    check(found)
+    assert len(plt.get_fignums()) == n_pictures
+    for number in plt.get_fignums():
+        plt.figure(number).savefig(tmp_path / "picture.png")  # draws, also what is drawn lazily
+    plt.close("all")
+
+
+@pytest.mark.slow
+def test_cluster(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    done = subprocess.run(
+        [sys.executable, str(SCRIPTS["cluster"])],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "explained variance ratio" in done.stdout
+
+
+@pytest.mark.parametrize("name", [name for name in SCRIPTS if name in TOLD and name != "demo"])
+def test_form_of_the_gallery(name: str) -> None:
+    text = SCRIPTS[name].read_text(encoding="utf-8")
+    title, line, *_ = (ast.get_docstring(ast.parse(text)) or "").splitlines()
+    assert re.fullmatch("=+", line), "sphinx-gallery takes the title from its underlining"
+    assert len(line) == len(title)
+    cells = text.split("\n# %%\n")
+    assert len(cells) > 3
+    assert cells[-1].startswith("# **Learnt:**")
+    assert text.count("plt.show()") == TOLD[name][1]
+    for heading, under in re.findall(r"^# (.+)\n# (-+)$", text, flags=re.MULTILINE):
+        assert len(heading) == len(under), heading
+    modules = [
+        node.module or ""
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kernelstream")
+    ]
+    assert modules == ["kernelstream"], "examples use the public names only"

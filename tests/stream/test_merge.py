@@ -1,0 +1,210 @@
+"""Models of parts of a stream become the model of the whole."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.decomposition import KernelPCA
+
+from kernelstream import StreamingKernelPCA, bases, kernels, load, trackers
+from kernelstream import files as storage
+from kernelstream.bases.base import refactorise
+from kernelstream.stream.stream import caught_up
+from tests.certificate.reference import Batch, Case, kernel_object, wrong
+
+POINTS = np.random.default_rng(5).normal(size=(12, 3))
+
+
+def stream(seed: int, n: int = 90) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 3)) + 0.3 * rng.normal(size=3)
+
+
+def fitted(X: np.ndarray, weights: np.ndarray | None = None, **options: Any) -> StreamingKernelPCA:
+    chosen: dict[str, Any] = dict(
+        kernel=kernels.RBF(gamma=0.2),
+        basis=bases.Landmarks(POINTS),
+        batch_size=32,
+        random_state=0,
+        certify="tight",
+    )
+    model = StreamingKernelPCA(3, **{**chosen, **options})
+    return model.partial_fit(X, sample_weight=weights)
+
+
+def to_bytes(model: StreamingKernelPCA) -> bytes:
+    return storage.to_bytes({"model": model._model})
+
+
+def assert_same(a: StreamingKernelPCA, b: StreamingKernelPCA) -> None:
+    probe = stream(99, 20)
+    np.testing.assert_allclose(a.eigenvalues_, b.eigenvalues_, rtol=1e-11)
+    np.testing.assert_allclose(np.abs(a.transform(probe)), np.abs(b.transform(probe)), atol=1e-9)
+    one, two = a.certificate_, b.certificate_
+    np.testing.assert_allclose(one.eigenvalue_intervals, two.eigenvalue_intervals, rtol=1e-9)
+    np.testing.assert_allclose(one.excess_bound, two.excess_bound, rtol=1e-7)
+    assert a.n_samples_seen_ == b.n_samples_seen_
+
+
+def test_a_shared_basis_is_associative_and_commutative():
+    a, b, c = (fitted(stream(seed)) for seed in range(3))
+    whole = a.merge(b).merge(c)
+    assert_same(whole, a.merge(b.merge(c)))
+    for x, y, z in itertools.permutations([a, b, c]):
+        assert_same(whole, x.merge(y).merge(z))
+
+
+def test_a_shared_basis_is_as_one_stream():
+    X = np.concatenate([stream(0), stream(1)])
+    whole = fitted(X)
+    merged = fitted(X[:64]).merge(fitted(X[64:]))
+    np.testing.assert_allclose(merged.eigenvalues_, whole.eigenvalues_, rtol=1e-11)
+    np.testing.assert_allclose(merged.mean_coef_, whole.mean_coef_, atol=1e-9)
+    assert merged.certificate_.reconstruction_error == pytest.approx(
+        whole.certificate_.reconstruction_error, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "basis",
+    [
+        bases.Centroids(8),
+        bases.Distance(nu=0.1),
+        bases.Coherence(delta=0.6),
+        bases.Everything(),
+    ],
+    ids=lambda basis: type(basis).__name__,
+)
+def test_different_bases_agree_within_the_certificate(basis: bases.Basis):
+    X = [stream(seed, 40) for seed in range(3)]
+    case = Case(0, d=3, kernel="wide", r=3)
+    kernel = kernel_object(case)
+    a, b, c = (fitted(rows, basis=basis, random_state=i, kernel=kernel) for i, rows in enumerate(X))
+    batch = Batch(case, np.concatenate(X), np.ones(120))
+    for model in (a.merge(b).merge(c), a.merge(b.merge(c)), c.merge(a).merge(b)):
+        assert wrong(case, model, model.certificate_, batch) == []
+        assert model.n_samples_seen_ == 120
+
+
+def test_counts_weights_means_and_energies_add_up():
+    rng = np.random.default_rng(0)
+    X, Y = stream(0, 70), stream(1, 45)
+    v, w = rng.gamma(2.0, size=70), rng.gamma(2.0, size=45)
+    a, b = fitted(X, v), fitted(Y, w)
+    merged = a.merge(b)
+    states = [caught_up(model._model).state for model in (a, b, merged)]
+    one, two, both = states
+    assert one is not None and two is not None and both is not None
+    assert merged.n_samples_seen_ == 115
+    assert both.moments.weight == pytest.approx(v.sum() + w.sum())
+    np.testing.assert_allclose(both.moments.total, one.moments.total + two.moments.total)
+    for what in ("energy", "fresh", "stale", "stale_weight"):
+        total = getattr(one.ledger, what) + getattr(two.ledger, what)
+        assert getattr(both.ledger, what) == pytest.approx(total)
+    np.testing.assert_allclose(
+        both.ledger.fresh_orders, one.ledger.fresh_orders + two.ledger.fresh_orders
+    )
+
+
+@pytest.mark.parametrize("basis", [bases.Centroids(8), bases.Distance(nu=0.2)], ids=str)
+def test_neither_model_is_changed(basis: bases.Basis):
+    a, b = (fitted(stream(seed, 77), basis=basis) for seed in range(2))
+    before = to_bytes(a), to_bytes(b)
+    merged = a.merge(b)
+    merged.partial_fit(stream(2))
+    assert merged.certificate_.eigenvalue_intervals.shape == (3, 2)
+    assert (to_bytes(a), to_bytes(b)) == before
+
+
+@pytest.mark.parametrize("basis", [bases.Centroids(8), bases.Landmarks(POINTS)], ids=type)
+def test_models_from_files(tmp_path, basis: bases.Basis):
+    models = [fitted(stream(seed), basis=basis, random_state=seed) for seed in range(4)]
+    for i, model in enumerate(models):
+        model.save(tmp_path / f"{i}.safetensors")
+    loaded = [load(tmp_path / f"{i}.safetensors") for i in range(4)]
+    merged, from_files = models[0], loaded[0]
+    for model, other in zip(models[1:], loaded[1:], strict=True):
+        merged, from_files = merged.merge(model), from_files.merge(other)
+    assert to_bytes(merged) == to_bytes(from_files)
+    from_files.save(tmp_path / "all.safetensors")
+    again = load(tmp_path / "all.safetensors")
+    assert to_bytes(again.partial_fit(stream(9))) == to_bytes(merged.partial_fit(stream(9)))
+
+
+def test_a_merged_model_goes_on():
+    a, b = fitted(stream(0)), fitted(stream(1))
+    merged = a.merge(b).partial_fit(stream(2))
+    assert merged.n_samples_seen_ == 270
+    whole = fitted(np.concatenate([stream(seed) for seed in range(3)]))
+    np.testing.assert_allclose(merged.eigenvalues_, whole.eigenvalues_, rtol=1e-11)
+
+
+def test_a_basis_that_gains_nothing_makes_nothing_stale():
+    """The points of the other model lie in the span of ours: no row is expressed anew."""
+    X = stream(0)
+    basis = bases.Distance(nu=0.05, max_points=30)
+    fixed = fitted(X, basis=basis).fit(X)  # second pass: nothing stale
+    b = fitted(np.asarray(fixed.basis_points_)[:5], basis=basis)
+    before = caught_up(fixed._model).state
+    after = caught_up(fixed.merge(b)._model).state
+    assert before is not None and after is not None
+    assert before.ledger.stale == 0.0
+    assert after.ledger.stale_weight <= 5.0
+    assert after.n_rows == 95
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "message"),
+    [
+        ({}, dict(kernel=kernels.RBF(gamma=0.3)), "different kernels"),
+        ({}, dict(kernel=kernels.Linear()), "different kernels"),
+        (dict(kernel="rbf"), dict(kernel="rbf"), "give the same number to both"),
+        ({}, dict(tracker=trackers.Covariance(0.9)), "different tracker"),
+        ({}, dict(center=False), "different center"),
+        ({}, dict(certify="auto"), "different certify"),
+        ({}, dict(basis=bases.Centroids(12)), "different bases"),
+        ({}, dict(basis=bases.Landmarks(POINTS + 1.0)), "different landmarks"),
+        (dict(basis=bases.Fourier(8)), dict(basis=bases.Fourier(10)), "different random features"),
+        (dict(scale="standard"), {}, "prepare rows with different numbers"),
+        (dict(scale="standard"), dict(scale="standard"), "prepare rows with different numbers"),
+        (dict(tracker="hebbian"), dict(tracker="hebbian"), "keeps no moments"),
+        (dict(tracker="hebbian"), {}, "keeps no moments"),
+    ],
+)
+def test_models_that_do_not_fit_together(ours: Any, theirs: Any, message: str):
+    a, b = fitted(stream(0), **ours), fitted(2.0 * stream(1), **theirs)
+    for one, two in ((a, b), (b, a)):
+        with pytest.raises(ValueError, match=message):
+            one.merge(two)
+
+
+def test_what_is_no_model_of_ours():
+    with pytest.raises(TypeError, match="Only models of this library merge; got KernelPCA"):
+        fitted(stream(0)).merge(KernelPCA(2))  # type: ignore[arg-type]
+
+
+def test_other_features():
+    with pytest.raises(ValueError, match="3 and 2 features"):
+        fitted(stream(0)).merge(fitted(stream(1)[:, :2], basis=bases.Landmarks(POINTS[:, :2])))
+
+
+@pytest.mark.parametrize("basis", ["landmarks", "centroids"])
+def test_the_same_points_with_another_factor(basis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model learned elsewhere may have another factor of the same K(D,D)."""
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    chosen = {"landmarks": bases.Landmarks(X[:12]), "centroids": bases.Centroids(12, follows=False)}
+    settings: dict[str, Any] = dict(gamma=0.3, basis=chosen[basis], random_state=0)
+    ours = StreamingKernelPCA(4, **settings).partial_fit(X)
+    module = {"landmarks": "landmarks", "centroids": "centroids.basis"}[basis]
+    monkeypatch.setattr(f"kernelstream.bases.{module}.factorise", refactorise)
+    theirs = StreamingKernelPCA(4, **settings).partial_fit(X)
+    states = [caught_up(model._model).state for model in (ours, theirs)]
+    factors = [state.basis.span.factor for state in states if state is not None]
+    assert not np.allclose(*factors)
+    both = ours.merge(theirs)
+    np.testing.assert_array_equal(both.basis_points_, ours.basis_points_)
+    np.testing.assert_allclose(both.explained_variance_, ours.explained_variance_, rtol=1e-10)
+    np.testing.assert_allclose(both.transform(X), ours.transform(X), atol=1e-10)
