@@ -1,13 +1,17 @@
-"""Models as files: safetensors with one JSON header, checksummed, written atomically.
+"""Model files: safetensors with one JSON header, checksummed, written atomically.
 
 A model file is data, never code. Arrays are stored as tensors; everything else (parameters,
 counters, names) is a JSON tree in which a tensor is a reference by name and a part or a piece of
-state is named by its class. Loading looks these names up in a fixed table: nothing else can come
-out of a file.
+state is named by its class. Loading looks these names up among the classes that were declared with
+:func:`stored`: nothing else can come out of a file.
+
+A file says which version of this format it has. One of an earlier version is brought up to date by
+``MIGRATIONS``, a function from the tree of each version to that of the next.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -15,8 +19,8 @@ import math
 import os
 import secrets
 import struct
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,33 +30,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from kernelstream import bases, kernels, preimages, schedules, trackers
 from kernelstream.backends.arrays import is_foreign, is_sparse, to_host
-from kernelstream.bases.base import Span
-from kernelstream.bases.centroids.sample import Reservoir
-from kernelstream.bases.centroids.state import CentroidsState
-from kernelstream.bases.centroids.tolerance import Growth
-from kernelstream.bases.fourier import FourierState
-from kernelstream.bases.growing import GrowingState
-from kernelstream.bases.landmarks import FixedState
-from kernelstream.bases.reduced_set import ReducedSetState
-from kernelstream.certificate.ledger import Ledger
 from kernelstream.part import Part
-from kernelstream.stream.state import Model, Parts, Standard, State, Waiting
-from kernelstream.stream.wiener import LinearMap, Wiener
-from kernelstream.trackers import Moments
-from kernelstream.trackers.averaged import AveragedState
-from kernelstream.trackers.covariance import CovarianceState
-from kernelstream.trackers.hebbian import HebbianState
-from kernelstream.trackers.incremental_svd import IncrementalSVDState
-from kernelstream.trackers.lms import LMSState
-from kernelstream.trackers.moments import CrossMoments
-from kernelstream.trackers.rls import RLSState
-from kernelstream.trackers.weighted import WeightedState
 
 _T = TypeVar("_T")
 FORMAT = "kernelstream"
-VERSION = 1
+VERSION = 2
 _NO_CHECKSUM = "0" * 64
 # What a tree that nobody of ours has written may raise while it is turned into values.
 _MALFORMED = (
@@ -65,101 +48,37 @@ _MALFORMED = (
     RecursionError,
 )
 
-STATES: dict[str, type] = {
-    c.__name__: c
-    for c in (
-        Model,
-        Parts,
-        State,
-        Moments,
-        Ledger,
-        Standard,
-        LinearMap,
-        Waiting,
-        Span,
-        Reservoir,
-        CentroidsState,
-        Growth,
-        GrowingState,
-        FixedState,
-        FourierState,
-        ReducedSetState,
-        CovarianceState,
-        CrossMoments,
-        HebbianState,
-        AveragedState,
-        IncrementalSVDState,
-        LMSState,
-        RLSState,
-        WeightedState,
-    )
-}
+STORED: dict[str, type] = {}
 
 
 def stored(cls: type[_T]) -> type[_T]:
-    """Let files hold values of a dataclass: for states of outer modules, used as a decorator."""
-    if STATES.setdefault(cls.__name__, cls) is not cls:
-        raise ValueError(f"Two kinds of state are called {cls.__name__}; rename one.")
+    """Let files hold values of a class, a part or a dataclass: used as a decorator."""
+    if STORED.setdefault(stored_name(cls), cls) is not cls:
+        raise ValueError(f"Two classes are called {stored_name(cls)} in files; rename one.")
     return cls
 
 
-def _parts_of(module: Any) -> dict[str, type[Part]]:
-    found = {name: getattr(module, name) for name in module.__all__}
-    return {
-        f"{module.__name__.rsplit('.', 1)[-1]}.{name}": value
-        for name, value in found.items()
-        if isinstance(value, type) and issubclass(value, Part)
-    }
+def stored_name(cls: type) -> str:
+    """What a class is called in files: ``kernels.RBF`` for a part, ``LMSState`` for a state."""
+    room = cls.__module__.split(".")[1:2]
+    return ".".join([*room, cls.__name__]) if issubclass(cls, Part) else cls.__name__
 
 
-PARTS: dict[str, type[Part]] = {
-    name: part
-    for module in (kernels, bases, trackers, schedules, preimages)
-    for name, part in _parts_of(module).items()
-} | {"wiener.Wiener": Wiener}
+@dataclass(frozen=True)
+class ModelFile:
+    """A file that was read and checked, whose values are not built yet."""
 
+    tree: dict[str, Any]
+    tensors: dict[str, np.ndarray]
 
-# Where parts, states and estimators live that are imported only when they are used.
-LATE = (
-    "kernelstream.estimators",
-    "kernelstream.kernel_hebbian",
-    "kernelstream.regression",
-    "kernelstream.images",
-    "kernelstream.monitor",
-)
-
-
-def known(table: Mapping[str, Any], name: str) -> Any:
-    """The entry of a table of names; modules that may add to it are imported if it is not there."""
-    if name not in table:
-        import_late()
-    return table[name]
-
-
-def import_late() -> None:
-    """Import what is defined further out and was not used yet: a fixed list, never from a file."""
-    for module in LATE:
-        import_module(module)
-
-
-def import_estimator(name: str) -> None:
-    """Import the module of an estimator that a file names, if it was not used yet."""
-    import_module("kernelstream.estimators.pca")
-    if name != "StreamingKernelPCA":
-        import_late()
-
-
-def also_known(*classes: type) -> None:
-    """Let files hold parts and states that are defined further out (those of images)."""
-    for found in classes:
-        if issubclass(found, Part):
-            PARTS[".".join((*found.__module__.split(".")[1:], found.__name__))] = found
-        else:
-            STATES[found.__name__] = found
-
-
-# Estimators of outer modules that are no StreamingKernelPCA: how they come out of a file's content.
-READERS: dict[str, Callable[[dict[str, Any]], Any]] = {}
+    def values(self) -> dict[str, Any]:
+        """The content; classes that it names must have been imported."""
+        try:
+            return {name: _decode(value, self.tensors) for name, value in self.tree.items()}
+        except _MALFORMED as problem:
+            raise ValueError(
+                f"the file holds something that this release does not know ({problem!r})."
+            ) from problem
 
 
 def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
@@ -167,13 +86,19 @@ def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     write_atomically(Path(path), to_bytes(content))
 
 
-def load(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a tree of values; a truncated, foreign or changed file is a ``ValueError``."""
-    path = Path(path)
+def read(path: str | os.PathLike[str]) -> ModelFile:
+    """Read a file; one that is truncated, foreign or changed is a ``ValueError``."""
+    with naming(path):
+        return from_bytes(Path(path).read_bytes())
+
+
+@contextlib.contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the name of the file in front of what is wrong with it."""
     try:
-        return from_bytes(path.read_bytes())
+        yield
     except ValueError as problem:
-        raise ValueError(f"Cannot load {path}: {problem}") from problem
+        raise ValueError(f"Cannot load {Path(path)}: {problem}") from problem
 
 
 def to_bytes(content: dict[str, Any]) -> bytes:
@@ -190,13 +115,14 @@ def to_bytes(content: dict[str, Any]) -> bytes:
     return _with_checksum(data, _NO_CHECKSUM, _checksum(data))
 
 
-def from_bytes(data: bytes) -> dict[str, Any]:
-    """The content of a file, checked."""
+def from_bytes(data: bytes) -> ModelFile:
+    """The content of a file, checked and brought to the present version."""
     header = _header(data)
-    if header.get("version") != VERSION:
+    version = header.get("version")
+    if version not in (*MIGRATIONS, VERSION):
         raise ValueError(
-            f"the file has format version {header.get('version')!r}, this release reads version "
-            f"{VERSION}. Use the release that wrote it, or fit the model again."
+            f"the file has format version {version!r}, this release reads versions up to "
+            f"{VERSION}. Use the release that wrote it, or a later one."
         )
     checksum = str(header.get("checksum"))
     if checksum != _checksum(_with_checksum(data, checksum, _NO_CHECKSUM)):
@@ -205,13 +131,14 @@ def from_bytes(data: bytes) -> dict[str, Any]:
             "written."
         )
     try:
-        tensors = load_tensors(data)
-        tree = json.loads(header["content"])
-        return {name: _decode(value, tensors) for name, value in tree.items()}
+        tree, tensors = json.loads(header["content"]), load_tensors(data)
+        while version < VERSION:
+            tree, version = MIGRATIONS[version](tree), version + 1
     except _MALFORMED as problem:
         raise ValueError(
             f"the file holds something that this release does not know ({problem!r})."
         ) from problem
+    return ModelFile(tree, tensors)
 
 
 def _header(data: bytes) -> dict[str, Any]:
@@ -253,9 +180,7 @@ def _encode(value: Any, where: str, tensors: dict[str, np.ndarray]) -> Any:
         return number if math.isfinite(number) else {"float": repr(number)}
     if isinstance(value, Part):
         return _encode_part(value, where, tensors)
-    if isinstance(value, Waiting):
-        value = value.packed()
-    if dataclasses.is_dataclass(value) and type(value).__name__ in STATES:
+    if dataclasses.is_dataclass(value) and STORED.get(type(value).__name__) is type(value):
         fields = {
             f.name: _encode(getattr(value, f.name), f"{where}.{f.name}", tensors)
             for f in dataclasses.fields(value)
@@ -287,16 +212,16 @@ def _encode(value: Any, where: str, tensors: dict[str, np.ndarray]) -> Any:
 
 
 def _encode_part(part: Part, where: str, tensors: dict[str, np.ndarray]) -> Any:
-    for name, kind in PARTS.items():
-        if type(part) is kind:
-            params = {
-                key: _encode(value, f"{where}.{key}", tensors)
-                for key, value in part.get_params(deep=False).items()
-            }
-            return {"part": name, "params": params}
-    raise ValueError(
-        f"{part} cannot be saved: {type(part).__name__} is not a part of kernelstream."
-    )
+    name = stored_name(type(part))
+    if STORED.get(name) is not type(part):
+        raise ValueError(
+            f"{part} cannot be saved: {type(part).__name__} is not a part of kernelstream."
+        )
+    params = {
+        key: _encode(value, f"{where}.{key}", tensors)
+        for key, value in part.get_params(deep=False).items()
+    }
+    return {"part": name, "params": params}
 
 
 def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
@@ -314,9 +239,9 @@ def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
         return scipy.sparse.csr_matrix(arrays, shape=tuple(value["shape"]))
     if "part" in value:
         params = {k: _decode(v, tensors) for k, v in value["params"].items()}
-        return known(PARTS, value["part"])(**params)
+        return STORED[value["part"]](**params)
     fields = {k: _decode(v, tensors) for k, v in value["fields"].items()}
-    return known(STATES, value["state"])(**fields)
+    return STORED[value["state"]](**fields)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -333,3 +258,57 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _rebuilt(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """A tree in which every part and every state is replaced by what ``change`` makes of it."""
+    if not isinstance(node, dict):
+        return node
+    if "tuple" in node:
+        return {"tuple": [_rebuilt(item, change) for item in node["tuple"]]}
+    for inside in ("params", "fields"):
+        if inside in node:
+            values = {name: _rebuilt(value, change) for name, value in node[inside].items()}
+            return change(node | {inside: values})
+    return node
+
+
+def _from_version_1(tree: dict[str, Any]) -> dict[str, Any]:
+    """Version 0.1 called the stream a model, and had three fields for what scales its rows."""
+    return {name: _rebuilt(value, _of_version_2) for name, value in tree.items()}
+
+
+def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
+    parts = {
+        "wiener.Wiener": "images.Wiener",
+        "images.features.PatchFeatures": "images.PatchFeatures",
+    }
+    states = {"Parts": "Chain", "Standard": "Standardisation"}
+    if "part" in node:
+        return node | {"part": parts.get(node["part"], node["part"])}
+    name, fields = node["state"], dict(node["fields"])
+    if name == "Waiting":
+        pieces = zip(
+            fields["rows"]["tuple"],
+            fields["weights"]["tuple"],
+            fields["targets"]["tuple"] or [None] * len(fields["rows"]["tuple"]),
+            strict=True,
+        )
+        rows = [
+            {"state": "Rows", "fields": {"X": X, "weights": w, "targets": y}} for X, w, y in pieces
+        ]
+        return {"state": "Buffer", "fields": {"blocks": {"tuple": rows}}}
+    if name == "Model":
+        standard = {"part": "stream.Standard", "params": {}}
+        standardises, reduction = fields.pop("standardise"), fields.pop("reduction")
+        fields["scaling"] = reduction or (standard if standardises else None)
+        fields["scaler"] = fields.pop("standard")
+        fields["learned"] = {
+            "state": "Learned",
+            "fields": {"chain": fields.pop("parts"), "state": fields.pop("state")},
+        }
+        return {"state": "Stream", "fields": fields}
+    return {"state": states.get(name, name), "fields": fields}
+
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_version_1}

@@ -1,7 +1,9 @@
-"""What kernels, bases, trackers, schedules and pre-images have in common."""
+"""What kernels, bases, trackers, schedules and pre-images have in common; checks of arguments."""
 
 from __future__ import annotations
 
+import math
+import numbers
 from typing import Any, Self
 
 import numpy as np
@@ -34,3 +36,25 @@ def _copied(value: Any) -> Any:
     if isinstance(value, Part):
         return value.copied()
     return value.copy() if isinstance(value, np.ndarray | list) else value
+
+
+def check_number(
+    part: str, name: str, value: object, above: float = 0.0, below: float = math.inf
+) -> None:
+    """Raise unless ``value`` is a number strictly between ``above`` and ``below``."""
+    if (
+        not isinstance(value, numbers.Real)
+        or isinstance(value, bool)
+        or not above < float(value) < below
+    ):
+        limits = f"above {above:g}" if below == math.inf else f"between {above:g} and {below:g}"
+        raise ValueError(f"{part}: {name} must be a number {limits}, got {value!r}.")
+
+
+def check_count(part: str, name: str, value: object, none_allowed: bool = True) -> None:
+    """Raise unless ``value`` is an integer of at least 1, or None where that means no limit."""
+    if value is None and none_allowed:
+        return
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < 1:
+        limit = " or None" if none_allowed else ""
+        raise ValueError(f"{part}: {name} must be an integer of at least 1{limit}, got {value!r}.")

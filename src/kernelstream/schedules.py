@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.checks import check_count
-from kernelstream.part import Part
+from kernelstream.files import stored
+from kernelstream.part import Part, check_count
 
 __all__ = [
     "Automatic",
@@ -63,6 +63,7 @@ class Schedule(Part):
                 )
 
 
+@stored
 class Constant(Schedule):
     """The same step always: η.
 
@@ -84,6 +85,7 @@ class Constant(Schedule):
         return np.full(len(t), float(self.eta))
 
 
+@stored
 class InverseTime(Schedule):
     """η₀ / t: the classical choice, exact for a mean, slow once t is large.
 
@@ -108,6 +110,7 @@ class InverseTime(Schedule):
         return self.eta0 / t
 
 
+@stored
 class SearchThenConverge(Schedule):
     """η₀ / (1 + t/τ): nearly constant while t ≪ τ, then falling like τ/t (Honeine, section 5.1).
 
@@ -135,6 +138,7 @@ class SearchThenConverge(Schedule):
         return self.eta0 / (1.0 + t / self.tau)
 
 
+@stored
 class EigenvalueAnnealed(Schedule):
     """Search-then-converge with a step per component, ``η_t |λ| / λ_i``.
 
@@ -169,6 +173,7 @@ class EigenvalueAnnealed(Schedule):
         return self.eta0 * self.tau / (t + self.tau)
 
 
+@stored
 class Automatic(Schedule):
     """Steps that need no tuning: ``η_i = 3 / ((t + 2) λ_i)``, λ_i estimated along the stream.
 

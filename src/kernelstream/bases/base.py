@@ -23,6 +23,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 from kernelstream.part import Part
 
@@ -34,6 +35,7 @@ SAME = 1e-9  # differences of factors, relative to their largest entry, that are
 NEGATIVE_SHARE = 1e-5
 
 
+@stored
 @dataclass(frozen=True)
 class Span:
     """Points D and the factor F with ``Fᵀ K(D,D) F = I``: coordinates are ``z = Fᵀ k(D, x)``.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from kernelstream.bases.growing import Growing
-from kernelstream.checks import check_count, check_number
+from kernelstream.files import stored
+from kernelstream.part import check_count, check_number
 
 
+@stored
 class Distance(Growing):
     """Points that are far from the span of the others (Honeine 2012, eqs. 10–11).
 

@@ -7,10 +7,12 @@ import numpy as np
 from kernelstream.backends.arrays import Array, like, to_host
 from kernelstream.backends.draws import generator
 from kernelstream.bases.growing import Growing, GrowingState
-from kernelstream.checks import check_count
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
+from kernelstream.part import check_count
 
 
+@stored
 class Everything(Growing):
     """All rows, less those that lie in the span of the earlier ones.
 

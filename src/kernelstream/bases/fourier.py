@@ -9,9 +9,11 @@ import numpy as np
 from kernelstream.backends.arrays import Array, cast, like, namespace_of, product, to_host
 from kernelstream.backends.draws import generator
 from kernelstream.bases.base import Basis, Clock, Projection, finite
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 
 
+@stored
 @dataclass(frozen=True)
 class FourierState:
     """Frequencies drawn from the kernel's spectrum, one a row."""
@@ -19,6 +21,7 @@ class FourierState:
     frequencies: Array
 
 
+@stored
 class Fourier(Basis):
     """Random features for shift-invariant kernels (Rahimi and Recht 2007).
 

@@ -38,6 +38,7 @@ from kernelstream.bases.base import (
     same_points,
     transition,
 )
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 
 # A point is never admitted when its residual is below this share of its energy: the factor's
@@ -54,6 +55,7 @@ DISTINCT = 1e-4
 STRAINED = 1e6
 
 
+@stored
 @dataclass(frozen=True)
 class GrowingState:
     """The span and the energies k(d, d) of its points."""

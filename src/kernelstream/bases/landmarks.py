@@ -22,10 +22,12 @@ from kernelstream.bases.base import (
     residual_energy,
     same_points,
 )
-from kernelstream.checks import check_count
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
+from kernelstream.part import check_count
 
 
+@stored
 @dataclass(frozen=True)
 class FixedState:
     """A span that never changes."""
@@ -33,6 +35,7 @@ class FixedState:
     span: Span
 
 
+@stored
 class Landmarks(Basis):
     """A fixed set of points.
 

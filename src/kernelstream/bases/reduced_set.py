@@ -17,14 +17,16 @@ from kernelstream.backends.arrays import (
 from kernelstream.bases.base import Basis, Clock, Projection, Span, transition
 from kernelstream.bases.everything import Everything
 from kernelstream.bases.growing import GrowingState
-from kernelstream.checks import check_count
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
+from kernelstream.part import check_count
 
 STEPS = 3  # of the fixed-point iteration, at most; more gain nothing
 DISTINCT = 1e-6  # share of its energy by which an input must leave the span of the others
 CAPTURED = 1e-12  # share of the scatter that is not worth another input
 
 
+@stored
 @dataclass(frozen=True)
 class ReducedSetState:
     """Points with their factor, and what the rows weigh in these coordinates."""
@@ -38,6 +40,7 @@ class ReducedSetState:
         return self.grown.span
 
 
+@stored
 class ReducedSet(Basis):
     """A fixed number of pre-images that span the leading directions of all rows so far.
 

@@ -22,11 +22,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kernelstream.files import stored
+
 
 def _nothing() -> np.ndarray:
     return np.zeros(0)
 
 
+@stored
 @dataclass(frozen=True)
 class Ledger:
     """Energies of a stream, all weighted and in float64.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kernelstream import bases, trackers
-from kernelstream.checks import check_count
 from kernelstream.estimators.paper import PaperMethod
+from kernelstream.part import check_count
 
 
 class AdaptiveKernelPCA(PaperMethod):

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages
-from kernelstream.checks import check_count, check_number
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.estimators.validation import checked_choice, summable
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
+from kernelstream.part import check_count, check_number
 from kernelstream.regression.base import Regression, is_rough
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
 from kernelstream.stream.state import Model

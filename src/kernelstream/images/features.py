@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelstream import files as storage
 from kernelstream.backends.arrays import Array
 from kernelstream.backends.draws import generator
 from kernelstream.bases.base import Basis, Clock, Projection, finite
 from kernelstream.bases.centroids.kmeans import lloyd, seed_points
-from kernelstream.checks import check_count, check_number
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
+from kernelstream.part import check_count, check_number
 
 LLOYD_STEPS = 8
 FLAT_SHARE = 0.3  # of the first patches, those of least contrast: they show no direction
 
 
+@stored
 @dataclass(frozen=True)
 class PatchFeaturesState:
     """Directions D, one a row."""
@@ -25,6 +26,7 @@ class PatchFeaturesState:
     directions: np.ndarray
 
 
+@stored
 class PatchFeatures(Basis):
     """Kernel features of square patches whose mean was taken out, and the patches themselves.
 
@@ -152,4 +154,3 @@ class PatchFeatures(Basis):
         return contrast, X * window / contrast[:, None]
 
 
-storage.also_known(PatchFeatures, PatchFeaturesState)

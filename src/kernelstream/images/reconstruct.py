@@ -9,11 +9,11 @@ import numpy as np
 
 from kernelstream import bases, kernels, preimages
 from kernelstream.backends.draws import generator
-from kernelstream.checks import check_count
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.images.base import ImageModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.images.pixels import as_floats
+from kernelstream.part import check_count
 from kernelstream.stream.state import Model
 from kernelstream.stream.stream import advance, learn_all
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from kernelstream import kernels
 from kernelstream.backends.draws import generator
-from kernelstream.checks import check_count, check_number
 from kernelstream.images.base import ImageModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
 from kernelstream.images.patches import overlapped, turned, windows
 from kernelstream.images.pixels import WHITE, as_floats, as_integers
+from kernelstream.part import check_count, check_number
 from kernelstream.regression.base import Regression
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
 from kernelstream.stream.state import Model, Rows

@@ -12,10 +12,10 @@ from kernelstream import bases, schedules, trackers
 from kernelstream.backends.arrays import as_dense, is_sparse, namespace_of
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.certificate.ledger import Ledger
-from kernelstream.checks import check_count
 from kernelstream.estimators.paper import PaperMethod
 from kernelstream.estimators.validation import NO_WEIGHT, checked_choice
 from kernelstream.kernel_hebbian import epochs as dual
+from kernelstream.part import check_count
 from kernelstream.stream.chain import rebase
 from kernelstream.stream.state import Model, State
 from kernelstream.trackers import Moments

@@ -19,6 +19,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.files import stored
 from kernelstream.kernels.base import Kernel, is_positive, mirrored, require
 
 
@@ -60,6 +61,7 @@ class Pair(Kernel):
         return self.combine(self.left.diag(X), self.right.diag(X))
 
 
+@stored
 class Sum(Pair):
     """``left + right``: the features of both, side by side.
 
@@ -94,6 +96,7 @@ class Sum(Pair):
         return left
 
 
+@stored
 class Product(Pair):
     """``left * right``: all products of a feature of one and a feature of the other.
 
@@ -133,6 +136,7 @@ class Product(Pair):
         return left
 
 
+@stored
 class Constant(Kernel):
     """The same positive number for every pair of rows: what 2.0 is in ``2.0 * kernel``.
 
@@ -185,6 +189,7 @@ def as_kernel(value: Kernel | float) -> Kernel:
     return value if isinstance(value, Kernel) else Constant(value)
 
 
+@stored
 class FromCallable(Kernel):
     """Any symmetric function of two blocks of rows.
 

@@ -19,6 +19,7 @@ from kernelstream.backends.arrays import (
     product,
     row_norms_squared,
 )
+from kernelstream.files import stored
 from kernelstream.kernels.base import (
     Kernel,
     is_number,
@@ -45,6 +46,7 @@ class DotProduct(Kernel):
         return self.of_products(row_norms_squared(X))
 
 
+@stored
 class Linear(DotProduct):
     """The inner product ``x·y``: kernel PCA with it is PCA.
 
@@ -92,6 +94,7 @@ class Affine(DotProduct):
         return dot
 
 
+@stored
 class Polynomial(Affine):
     """The polynomial kernel ``(gamma x·y + coef0)^degree``.
 
@@ -144,6 +147,7 @@ class Polynomial(Affine):
         return _power(super().of_products(dot), self.degree)
 
 
+@stored
 class Sigmoid(Affine):
     """The sigmoid kernel ``tanh(gamma x·y + coef0)``. It is not positive semidefinite.
 
@@ -180,6 +184,7 @@ class Sigmoid(Affine):
         return overwrite("tanh", super().of_products(dot))
 
 
+@stored
 class Cosine(Kernel):
     """The cosine of the angle between two rows, ``x·y / (|x| |y|)``; 0 for a row of zeros.
 

@@ -29,6 +29,7 @@ from kernelstream.backends.arrays import (
     row_norms_squared,
     to_float64,
 )
+from kernelstream.files import stored
 from kernelstream.kernels.base import (
     Kernel,
     is_positive,
@@ -139,6 +140,7 @@ class Euclidean(Stationary):
         return cast(self.of_scaled_distances(self.scaled_distances(X, Y)), X.dtype)
 
 
+@stored
 class RBF(Euclidean):
     """The Gaussian kernel ``exp(−gamma |x − y|²)``.
 
@@ -196,6 +198,7 @@ class RBF(Euclidean):
         return math.sqrt(2 * self.gamma) * rng.standard_normal((n, d))
 
 
+@stored
 class Exponential(Euclidean):
     """The exponential kernel ``exp(−gamma |x − y|)`` of the Euclidean norm.
 
@@ -253,6 +256,7 @@ class Exponential(Euclidean):
         return self.gamma * _multivariate_t(rng, n, d, degrees=1.0)
 
 
+@stored
 class Laplacian(Stationary):
     """The Laplacian kernel ``exp(−gamma |x − y|₁)``, as in scikit-learn.
 
@@ -301,6 +305,7 @@ class Laplacian(Stationary):
         return self.gamma * rng.standard_cauchy((n, d))
 
 
+@stored
 class Matern(Euclidean):
     """The Matérn kernel, between the exponential kernel (nu = 1/2) and the RBF kernel (nu = ∞).
 

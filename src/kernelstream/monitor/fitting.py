@@ -10,7 +10,6 @@ import numpy as np
 
 from kernelstream.bases import Basis
 from kernelstream.bases import resolve as resolve_basis
-from kernelstream.checks import check_count, check_number
 from kernelstream.estimators.validation import checked_choice, checked_seed, summable
 from kernelstream.monitor.contributions import mean_curvature
 from kernelstream.monitor.drift import no_drift
@@ -21,6 +20,7 @@ from kernelstream.monitor.scaling import lagged
 from kernelstream.monitor.selection import RIDGES, WIDTHS, choose, saturates
 from kernelstream.monitor.sensors import Sensors, glitches
 from kernelstream.monitor.watch import Watch
+from kernelstream.part import check_count, check_number
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import measure
 

@@ -11,8 +11,7 @@ import array_api_compat
 import numpy as np
 
 from kernelstream.backends.arrays import Array, cast, namespace_of, take_rows, to_float64, to_host
-from kernelstream.checks import check_count
-from kernelstream.part import Part
+from kernelstream.part import Part, check_count
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,11 @@ import numbers
 from typing import Any
 
 from kernelstream.backends.arrays import Array, namespace_of, symmetric_eigen
+from kernelstream.files import stored
 from kernelstream.preimages.base import Preimage, Report, remaining
 
 
+@stored
 class Conformal(Preimage):
     """Inner products with the points, as a map learned on the points gives them, then an input.
 

@@ -16,11 +16,13 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_host,
 )
+from kernelstream.files import stored
 from kernelstream.preimages.base import Preimage, Report, check_search
 from kernelstream.preimages.derivatives import slope
 from kernelstream.preimages.gradient import Gradient
 
 
+@stored
 class FixedPoint(Preimage):
     """The input whose image is nearest to ``P = Σ_k γ_k φ(d_k)``, by fixed-point iteration.
 

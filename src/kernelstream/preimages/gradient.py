@@ -15,6 +15,7 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_host,
 )
+from kernelstream.files import stored
 from kernelstream.preimages.base import Preimage, Report, check_search, remaining
 from kernelstream.preimages.derivatives import (
     gradient_of_diagonal,
@@ -23,6 +24,7 @@ from kernelstream.preimages.derivatives import (
 )
 
 
+@stored
 class Gradient(Preimage):
     """The input whose image is nearest to ``P = Σ_k γ_k φ(d_k)``, by steepest descent.
 

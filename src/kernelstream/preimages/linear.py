@@ -6,9 +6,11 @@ from typing import Any
 
 from kernelstream import kernels
 from kernelstream.backends.arrays import Array, namespace_of
+from kernelstream.files import stored
 from kernelstream.preimages.base import Preimage, Report
 
 
+@stored
 class Linear(Preimage):
     """Exact pre-images for the linear kernel: ``φ(x) = x``, so ``x = Σ_k γ_k d_k``.
 

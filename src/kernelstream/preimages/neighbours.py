@@ -16,14 +16,16 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_host,
 )
-from kernelstream.checks import check_count
+from kernelstream.files import stored
 from kernelstream.kernels.stationary import Euclidean
+from kernelstream.part import check_count
 from kernelstream.preimages.base import Preimage, Report, remaining
 
 LARGEST_BLOCK = 4_000_000  # numbers of gathered neighbours that are held at once
 RANK_FLOOR = 1e-3  # of the largest variance: directions below say more about noise than about place
 
 
+@stored
 class Neighbours(Preimage):
     """Distances in input space to the nearest points, from those in feature space, then a place.
 

@@ -6,9 +6,11 @@ import numbers
 from typing import Any
 
 from kernelstream.backends.arrays import Array, namespace_of, symmetric_eigen
+from kernelstream.files import stored
 from kernelstream.preimages.base import Preimage, Report, remaining
 
 
+@stored
 class Ridge(Preimage):
     """Learn the map from feature space to input space by ridge regression.
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelstream.backends.arrays import Array, like
-from kernelstream.checks import check_count, check_number
-from kernelstream.part import Part
+from kernelstream.files import stored
+from kernelstream.part import Part, check_count, check_number
 
 PIECE = 4096  # rows that are worked on at a time
 
 
+@stored
 @dataclass(frozen=True)
 class LinearMap:
     """A map to fewer dimensions from the start of the stream, frozen: x ← (x − mean) P."""
@@ -27,6 +28,7 @@ class LinearMap:
         return (X - like(self.mean, X, X.dtype)) @ like(self.matrix, X, X.dtype)
 
 
+@stored
 class Wiener(Part):
     """Principal directions with the share of their variance that is not noise.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelstream.backends.arrays import Array
+from kernelstream.files import stored
 from kernelstream.trackers.base import Moments, Tracker, padded
 
 # One iterate in so many enters the average: neighbours hardly differ, and a block of the rule's
@@ -13,6 +14,7 @@ from kernelstream.trackers.base import Moments, Tracker, padded
 STRIDE = 64
 
 
+@stored
 @dataclass(frozen=True)
 class AveragedState:
     """The rule's own state, the average of its raw components, and the rows seen."""
@@ -27,6 +29,7 @@ class AveragedState:
         return int(getattr(self.rule, "tamed", 0))
 
 
+@stored
 class Averaged(Tracker):
     """A sequential rule whose components are averaged along the stream (Polyak and Ruppert).
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from kernelstream.backends.arrays import Array, like, namespace_of, to_host
+from kernelstream.files import stored
 from kernelstream.part import Part
 
 
+@stored
 @dataclass(frozen=True)
 class Moments:
     """Weight W and sum Σ w z of the rows: the running mean in coordinates."""

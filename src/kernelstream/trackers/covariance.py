@@ -14,13 +14,15 @@ from kernelstream.backends.arrays import (
     to_host,
     weighted_gram,
 )
-from kernelstream.checks import check_number
+from kernelstream.files import stored
+from kernelstream.part import check_number
 from kernelstream.trackers.base import Moments, Tracker, padded
 
 _WEAK = 1e-5  # a column with less than this of its own: squared, it is near the rounding of VᵀV
 SUBSPACE_STEPS = 3  # of `followed`: the start is near, and only signs are read off
 
 
+@stored
 @dataclass(frozen=True)
 class CovarianceState:
     """S = Σ w z zᵀ, float64."""
@@ -28,6 +30,7 @@ class CovarianceState:
     scatter: Array
 
 
+@stored
 class Covariance(Tracker):
     """Exact PCA of the coordinates: ``S ← S + ZᵀZ``, components from ``S/W − μμᵀ``.
 

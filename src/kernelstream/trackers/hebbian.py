@@ -26,7 +26,8 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.backends.jit import compiled
-from kernelstream.checks import check_number
+from kernelstream.files import stored
+from kernelstream.part import check_number
 from kernelstream.schedules import Schedule
 from kernelstream.trackers.base import Moments, Tracker, column_norms, padded, unit_columns
 
@@ -35,6 +36,7 @@ _PASS_ROWS = 64
 _DEAD = 1e-8  # a component of this norm, after a change of basis, has nothing left to grow from
 
 
+@stored
 @dataclass(frozen=True)
 class HebbianState:
     """Raw components as columns, the time, and running variances of the outputs."""
@@ -46,6 +48,7 @@ class HebbianState:
     reseeded: int = 0  # components that a change of basis killed, and that began anew
 
 
+@stored
 class Hebbian(Tracker):
     """Sanger's rule: principal components without any matrix of second moments.
 

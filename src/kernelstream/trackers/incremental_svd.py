@@ -16,12 +16,14 @@ from kernelstream.backends.arrays import (
     to_host,
     weighted_sum,
 )
-from kernelstream.checks import check_number
+from kernelstream.files import stored
+from kernelstream.part import check_number
 from kernelstream.trackers.base import Moments, Tracker, padded
 
 _ROUNDING = 1e-14  # a singular value of this share of the first is rounding
 
 
+@stored
 @dataclass(frozen=True)
 class IncrementalSVDState:
     """Â = U Σ Vᵀ of the centred rows without V, their weight and their mean, float64."""
@@ -44,6 +46,7 @@ class IncrementalSVDState:
         return root @ xp.matrix_transpose(root) + mean
 
 
+@stored
 class IncrementalSVD(Tracker):
     """The factorisation of all rows, updated block by block and cut to r components each time.
 

@@ -21,10 +21,12 @@ import numpy as np
 
 from kernelstream.backends.arrays import Array, like, to_float64, to_host
 from kernelstream.backends.jit import compiled
+from kernelstream.files import stored
 from kernelstream.schedules import Schedule
 from kernelstream.trackers.weighted import Weighted, WeightedState, one_step
 
 
+@stored
 @dataclass(frozen=True)
 class LMSState(WeightedState):
     """Components, and the points of the basis in their own coordinates while a block is learned."""
@@ -32,6 +34,7 @@ class LMSState(WeightedState):
     points: Array | None = None
 
 
+@stored
 class LMS(Weighted):
     """Stochastic gradient in the coefficients over the points (Tanaka et al., algorithm 1).
 

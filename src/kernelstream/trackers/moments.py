@@ -16,9 +16,11 @@ from kernelstream.backends.arrays import (
     to_float64,
     weighted_sum,
 )
+from kernelstream.files import stored
 from kernelstream.trackers.base import padded
 
 
+@stored
 @dataclass(frozen=True)
 class CrossMoments:
     """Σ w z (y − o)ᵀ, Σ w (y − o) and Σ w (y − o)², float64.

@@ -24,6 +24,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import Array, like, namespace_of, to_host
 from kernelstream.backends.jit import compiled
+from kernelstream.files import stored
 from kernelstream.trackers.base import column_norms
 from kernelstream.trackers.weighted import Weighted, WeightedState
 
@@ -37,6 +38,7 @@ _CEILING = 1e8  # growth of Q where nothing excites it
 _EXCITED = 1e10  # largest Q c² before an update: it loses so many digits
 
 
+@stored
 @dataclass(frozen=True)
 class RLSState(WeightedState):
     """Components, and Q, the inverse of the forgetful second moments of the outputs.
@@ -48,6 +50,7 @@ class RLSState(WeightedState):
     ceiling: float = 0.0
 
 
+@stored
 class RLS(Weighted):
     """Recursive least squares on the components (Tanaka, Washizawa and Kuh, algorithm 2).
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import Array, like, namespace_of, to_host
 from kernelstream.backends.jit import compiled
+from kernelstream.files import stored
 from kernelstream.schedules import Schedule
 from kernelstream.trackers.weighted import Weighted, WeightedState, one_step
 
@@ -25,6 +26,7 @@ from kernelstream.trackers.weighted import Weighted, WeightedState, one_step
 _PASS_ROWS = 64
 
 
+@stored
 class SubsetHebbian(Weighted):
     """SubKHA, the weighted subspace rule (Tanaka, Washizawa and Kuh, algorithm 3).
 

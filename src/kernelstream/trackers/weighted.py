@@ -25,7 +25,8 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.checks import check_number
+from kernelstream.files import stored
+from kernelstream.part import check_number
 from kernelstream.trackers.base import Moments, Tracker, column_norms, padded, unit_columns
 
 # A row starts a component when this share of its energy is outside the span of the others.
@@ -34,6 +35,7 @@ NEW_SHARE = 1e-10
 DEAD = 1e-8
 
 
+@stored
 @dataclass(frozen=True)
 class WeightedState:
     """Raw components as columns, a zero column for each that has not started yet."""

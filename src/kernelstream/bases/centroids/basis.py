@@ -54,8 +54,9 @@ from kernelstream.bases.centroids.state import CentroidsState
 from kernelstream.bases.centroids.tolerance import Growth, missed_most
 from kernelstream.bases.distance import Distance
 from kernelstream.bases.growing import GrowingState
-from kernelstream.checks import check_count, check_number
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
+from kernelstream.part import check_count, check_number
 
 # The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams; what each is
 # worth, beside smaller and larger values: docs/centroids.md.
@@ -70,6 +71,7 @@ JOINS = 1e-6  # share of its energy that is missed of a row that becomes a point
 QUERY_SHARE = 0.10  # a query refreshes a copy when this share of the rows came since the last
 
 
+@stored
 class Centroids(Basis):
     """k-means centroids that follow the stream.
 

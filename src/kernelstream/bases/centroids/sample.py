@@ -31,9 +31,11 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.backends.draws import uniforms
 from kernelstream.bases.base import Clock, Span, residual_energy
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 
 
+@stored
 @dataclass(frozen=True)
 class Reservoir:
     """Sampled rows as a log of accepted rows and a table of those that are still in.

@@ -12,6 +12,7 @@ from kernelstream.bases.base import Span
 from kernelstream.bases.centroids.cells import Cells
 from kernelstream.bases.centroids.sample import Reservoir
 from kernelstream.bases.centroids.tolerance import Growth
+from kernelstream.files import stored
 
 # Found on MNIST, Elec2, Frey faces and Adult streams; docs/centroids.md has other values.
 RISE = 1.25  # the stream has moved when the residual is this much above its reference …
@@ -20,6 +21,7 @@ WORK_SHARE = 0.05  # of the stream's work may go into refreshes …
 WORK_CREDIT = 16.0  # … beyond this many at the start
 
 
+@stored
 @dataclass(frozen=True)
 class CentroidsState:
     """Span, cells and what the policy watches. Residuals are in units of the mean energy."""

@@ -17,6 +17,7 @@ from kernelstream.backends.arrays import (
     weighted_sum,
 )
 from kernelstream.bases.base import Span
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 
 PAUSE = 500  # rows between two changes
@@ -24,6 +25,7 @@ SAFETY = 0.9  # the basis grows when more than this share of the tolerance is us
 LEAST = 8  # points added at a time, at least
 
 
+@stored
 @dataclass(frozen=True)
 class Growth:
     """The account that decides about growth: estimates over all rows, in the present basis.
