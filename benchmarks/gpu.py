@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from kernelstream import KernelHebbianPCA, StreamingKernelPCA, bases, schedules
 from kernelstream.backends.arrays import to_host
+from kernelstream.estimators.base import set_stream
 
 GAMMA = 1 / (2 * 8.5**2)
 ASKED = {
@@ -59,14 +60,14 @@ def fold(m: int, n: int, dtype: str) -> dict[str, Any]:
     model = StreamingKernelPCA(50, gamma=GAMMA, basis=bases.Landmarks(D))
     for _ in range(5):  # a stream that runs: past its first blocks, and between two doublings
         model.partial_fit(X)
-    start = model._model
+    start = model.stream_
 
     def learn() -> None:
-        model._model = start  # every repetition folds the same rows into the same state
+        set_stream(model, start)  # every repetition folds the same rows into the same state
         model.partial_fit(X)
 
-    F = model._model.state.basis.span.projector
-    size = model._model.batch_size
+    F = model.stream_.state.basis.span.projector
+    size = model.stream_.batch_size
 
     def products() -> None:
         for i in range(0, n, size):
@@ -88,7 +89,8 @@ def kernel_hebbian(l: int, r: int, epochs: int = 1) -> dict[str, Any]:
     """One epoch of KHA over l rows, and its kernel products, exponential and updates alone."""
     import torch
 
-    from kernelstream import dual, kernels
+    from kernelstream import kernels
+    from kernelstream.kernel_hebbian import epochs as dual
 
     X = torch.rand((l, 196), device="cuda", generator=torch.Generator("cuda").manual_seed(0))
     gamma = 0.02

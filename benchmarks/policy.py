@@ -32,7 +32,6 @@ from kernelstream.bases import Centroids
 from kernelstream.bases.centroids import basis as centroids
 from kernelstream.bases.centroids import cells
 from kernelstream.bases.centroids import state as centroids_state
-from kernelstream.stream.stream import caught_up
 
 POINTS, MNIST_ROWS, HELD_OUT, SEEDS = 100, 20_000, 2_000, 8
 COMPONENTS = (10, 50)
@@ -171,7 +170,7 @@ def measured(stream: Stream, judges: dict[int, Judge], seeds: int) -> Found:
         begin = time.process_time()
         model.partial_fit(rows)
         seconds.append(time.process_time() - begin)
-        state = caught_up(model._model).state
+        state = model.stream_.caught_up.state
         assert state is not None
         refreshing = state.basis.work_refreshing / state.basis.refresh_work(basis._window)
         changes.append(refreshing)

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, settings
 from sklearn.utils.fixes import parse_version
 
 from kernelstream import StreamingKernelPCA, bases, schedules, trackers
-from kernelstream.stream.stream import settled
 
 # Some examples fold thousands of rows: a time limit would only measure the load of the machine.
 _COMMON: dict[str, Any] = dict(
@@ -108,12 +107,12 @@ def wrongly_checked(estimator: Any) -> dict[str, str]:
 
 def state_of(model: StreamingKernelPCA) -> Any:
     """What the finished blocks have taught; None before the start."""
-    return model._model.state
+    return model.stream_.state
 
 
 def settled_state(model: StreamingKernelPCA) -> Any:
     """What a query looks at: the rows that wait are folded, the basis is up to date."""
-    return settled(model._model).state
+    return model.stream_.settled.state
 
 
 GIVEN = np.random.default_rng(99).normal(size=(6, 2)) * 2.0

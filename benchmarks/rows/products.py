@@ -29,7 +29,7 @@ def beside_bare_products(run: Run) -> list[Outcome]:
             name: partial(learned, X, problem, maker) for name, maker in makers.items()
         }
         # the blocks and the rank that the model really has, from the first rows
-        held = learned(X[:OUR_ROWS], problem, makers["fixed"])._model
+        held = learned(X[:OUR_ROWS], problem, makers["fixed"]).stream_
         assert held.state is not None
         block, rank = held.batch_size, int(held.state.moments.total.shape[0])
         works["products"] = partial(bare_products, X, points, block, rank)

@@ -16,7 +16,6 @@ from matplotlib.ticker import ScalarFormatter
 from scipy.sparse.linalg import eigsh
 
 from kernelstream import AdaptiveKernelPCA, StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.stream.stream import settled
 from reproductions import drawing
 from reproductions.frame import Data, claim
 
@@ -114,7 +113,7 @@ def columns(model: Any) -> np.ndarray:
     The estimator shows them ordered by their variance, which changes while they converge; the
     paper's curves follow the columns of A.
     """
-    state: Any = settled(model._model).state
+    state: Any = model.stream_.settled.state
     if not hasattr(state.tracker, "V"):
         return np.array(model.dual_coef_)
     V = np.asarray(state.tracker.V)

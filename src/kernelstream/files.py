@@ -132,6 +132,8 @@ def from_bytes(data: bytes) -> ModelFile:
         )
     try:
         tree, tensors = json.loads(header["content"]), load_tensors(data)
+        if not isinstance(tree, dict):
+            raise TypeError(f"a tree that is a {type(tree).__name__}")
         while version < VERSION:
             tree, version = MIGRATIONS[version](tree), version + 1
     except _MALFORMED as problem:
@@ -184,6 +186,7 @@ def _encode(value: Any, where: str, tensors: dict[str, np.ndarray]) -> Any:
         fields = {
             f.name: _encode(getattr(value, f.name), f"{where}.{f.name}", tensors)
             for f in dataclasses.fields(value)
+            if f.init
         }
         return {"state": type(value).__name__, "fields": fields}
     if isinstance(value, tuple | list):

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import math
 import numbers
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+
+class Value:
+    """A dataclass that is pickled as its fields: what was computed from them is no part of it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
 class Part(BaseEstimator):
@@ -58,3 +67,21 @@ def check_count(part: str, name: str, value: object, none_allowed: bool = True) 
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < 1:
         limit = " or None" if none_allowed else ""
         raise ValueError(f"{part}: {name} must be an integer of at least 1{limit}, got {value!r}.")
+
+
+def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    """Raise unless ``value`` is one of ``choices``."""
+    if not any(value is c or (isinstance(c, str) and value == c) for c in choices):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+
+
+def checked_seed(random_state: object) -> int:
+    """The seed of all draws: an integer as it is, anything else draws one."""
+    if isinstance(random_state, numbers.Integral):
+        if not 0 <= int(random_state) < 2**32:
+            raise ValueError(
+                f"random_state must be an integer from 0 to 2**32 - 1, a RandomState or None; got "
+                f"{int(random_state)}."
+            )
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

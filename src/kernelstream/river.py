@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.estimators.validation import checked_choice
+from kernelstream.part import check_choice
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 
 try:
@@ -59,7 +59,7 @@ class OnDictionaries:
         _check_model(model)
         if missing is not None and not _is_number(missing):
             raise ValueError(f"missing must be a finite number or None; got {missing!r}.")
-        checked_choice("extra", extra, ("raise", "ignore"))
+        check_choice("extra", extra, ("raise", "ignore"))
         if isinstance(refresh, bool) or not isinstance(refresh, int | np.integer) or refresh < 1:
             raise ValueError(f"refresh must be a positive integer; got {refresh!r}.")
         self.missing = missing

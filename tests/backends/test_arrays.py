@@ -112,7 +112,7 @@ def check_chain(namespace: str, method: str, tolerance: float = 1e-10, **paramet
     variances = to_host(ours.explained_variance_)
     np.testing.assert_allclose(variances, reference.explained_variance_, atol=tolerance)
     assert ours.n_components_ == reference.n_components_
-    if ours._model.parts.basis.has_points:
+    if ours.stream_.chain.basis.has_points:
         same_kind(ours.basis_points_, asked)
         same_kind(ours.dual_coef_, asked)
         back = ours.inverse_transform(scores)
@@ -257,10 +257,10 @@ def test_rows_are_copied(namespace: str) -> None:
 def test_bad_rows(namespace: str, change: Any, words: str) -> None:
     X = rows(60)
     stream = model(gamma=2.0).partial_fit(on(namespace, X))
-    value = stream._model
+    value = stream.stream_
     with pytest.raises(ValueError, match=words):
         stream.partial_fit(change(on(namespace, X)))
-    assert stream._model is value
+    assert stream.stream_ is value
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES[1:])
@@ -296,11 +296,11 @@ def test_a_stream_changes_its_namespace(namespace: str) -> None:
     ours = model(gamma=2.0).fit(on(namespace, X))
     there = model(gamma=2.0).fit(X)
     for stream, asked in ((ours, X), (there, on(namespace, X))):
-        value = stream._model
+        value = stream.stream_
         for call in (stream.transform, stream.partial_fit, stream.reconstruction_error):
             with pytest.raises(ValueError, match=r"learned .*rows.*convert"):
                 call(asked)
-        assert stream._model is value
+        assert stream.stream_ is value
 
 
 # --- the few operations that the standard lacks

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from kernelstream import StreamingKernelPCA, bases, trackers
 from kernelstream.certificate import bounds
 from kernelstream.certificate.certificate import Certificate, evidence
-from kernelstream.stream.stream import caught_up
 
 U = 2.0**-53
 Long = np.longdouble
@@ -317,9 +316,9 @@ def wrong(
     for i, (low, high) in enumerate(certificate.eigenvalue_intervals):
         check(f"eigenvalue {i + 1}", low, batch.value(i), high, batch.error)
 
-    state = caught_up(model._model).state
-    assert state is not None
-    known = evidence(model._model.parts, state)
+    held = model.stream_.chain.accumulated(model.stream_.caught_up.begun)
+    assert held.span is not None
+    known = evidence(held, held.span)
     check("weight", known.weight, W, known.weight, 1e-9 * W)
     leading = float(batch.values[:r].sum())
     low, high = bounds.leading_sum(known, r)
@@ -335,7 +334,7 @@ def wrong(
     lower = certificate.reconstruction_error_lower_bound
     check("best error", lower, best, np.inf, batch.error / W)
 
-    seen = model._view()
+    seen = model.stream_.components
     V = np.linalg.norm(seen.vectors, axis=0) > 0.5
     dual, points = np.asarray(seen.dual_coef)[:, V], np.asarray(seen.points)
     J, size = batch.error_of(points, dual, np.asarray(seen.mean_coef))

@@ -105,7 +105,7 @@ def test_what_the_ledger_bounds_is_true_when_the_points_move():
     state = state_of(model)
     assert state.n_rows == 512
     assert state.basis.refreshed_at == 500  # nothing has changed since the start
-    kernel = model._model.parts.kernel
+    kernel = model.stream_.chain.kernel
     first = state.basis.span.coordinates(kernel, X[:512])
     held = first
     changes, loosest = 0, np.inf

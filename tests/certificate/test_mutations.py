@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from kernelstream.certificate import bounds, certificate
-from kernelstream.certificate import entries as accounting
 from kernelstream.certificate.bounds import Evidence
+from kernelstream.certificate.entries import Accumulated
 from kernelstream.certificate.ledger import Ledger
 from tests.certificate.reference import random_case, violations
 from tests.certificate.test_never_wrong import (
@@ -91,7 +91,7 @@ MUTANTS = [
     ),
     Mutant(
         "block norms 10 % small",
-        accounting,
+        Accumulated,
         "spectrum",
         "return orders,",
         "return 0.9 * orders,",
@@ -139,7 +139,7 @@ MUTANTS = [
         "slack left out",
         certificate,
         "evidence",
-        "slack=slack * state.ledger.energy / W",
+        "slack=slack * held.ledger.energy / W",
         "slack=0.0",
         {**PLAIN, "basis": "everything"},
     ),
@@ -175,7 +175,7 @@ def test_components_that_are_not_the_held_ones_are_found(
 
 def test_a_block_spectrum_of_one_span_only_is_found(monkeypatch: pytest.MonkeyPatch):
     old = "early = bool(block.admitted) and rows.start < block.fresh_from"
-    Mutant("one span", accounting, "spectrum", old, "early = False").planted(monkeypatch)
+    Mutant("one span", Accumulated, "spectrum", old, "early = False").planted(monkeypatch)
     assert any(map(missed_too_little, range(300)))
 
 

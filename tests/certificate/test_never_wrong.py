@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.bases import Clock
 from kernelstream.certificate.certificate import certify as certified
-from kernelstream.certificate.entries import blank_ledger, enter
+from kernelstream.certificate.entries import blank_ledger
 from kernelstream.certificate.ledger import Ledger
-from kernelstream.stream.stream import caught_up
 from tests.certificate.reference import (
     BASES,
     KERNELS,
@@ -132,7 +131,7 @@ def test_everything_is_certified_to_be_exact():
     """The points of an ill-conditioned basis have coefficients of order one: nothing is lost."""
     X = np.random.default_rng(0).normal(size=(120, 3))
     model = StreamingKernelPCA(3, gamma=0.3, basis=bases.Everything()).partial_fit(X)
-    span = model._view().span
+    span = model.stream_.components.span
     assert span is not None
     assert np.linalg.norm(span.factor, 2) > 1e3
     low, high = model.certificate_.eigenvalue_intervals.T
@@ -155,19 +154,20 @@ def missed_too_little(seed: int) -> bool:
     X[29] = 4.0 * rng.normal(size=4)
     basis = bases.Distance(nu=rng.uniform(1.0, 6.0), max_points=4)
     options: dict[str, Any] = dict(kernel="linear", basis=basis, certify="tight", batch_size=64)
-    model = StreamingKernelPCA(3, **options).partial_fit(X[:1])._model
-    state, parts = caught_up(model).state, model.parts
-    assert state is not None
-    start = parts.basis.begin(parts.kernel, X, None, 0)
-    grown, block = parts.basis.project(parts.kernel, start, X, None, Clock(0, 0))
+    stream = StreamingKernelPCA(3, **options).partial_fit(X[:1]).stream_
+    state, chain = stream.caught_up.begun, stream.chain
+    start = chain.basis.begin(chain.kernel, X, None, 0)
+    grown, block = chain.basis.project(chain.kernel, start, X, None, Clock(0, 0))
     empty = replace(
         state,
         basis=grown,
-        ledger=blank_ledger(parts),
+        ledger=blank_ledger("tight", 3),
         moments=trackers.Moments(0.0, np.zeros(0)),
-        tracker=parts.tracker.begin(0, 3, X),
+        tracker=chain.tracker.begin(0, 3, X),
     )
-    ledger = enter(parts, empty, X, block, None)
+    ledger = chain.accumulated(empty).enter(
+        X, block, None, lambda x: chain.basis.coordinates(chain.kernel, grown, x)
+    )
     D = grown.span.points
     R = X - block.Z @ (grown.span.factor.T @ D)
     missed = np.cumsum(np.linalg.svd(R, compute_uv=False) ** 2)
@@ -224,22 +224,20 @@ def shown_is_wrong(seed: int) -> bool:
     variant, kernel = seed % 3, "wide" if seed % 3 == 2 else "narrow"
     case = Case(seed, n=30, kernel=kernel, basis="landmarks", m=3 + seed % 8, r=1, certify="tight")
     model, X, w = learned(case)
-    state, parts = caught_up(model._model).state, model._model.parts
-    assert state is not None
-    span = bases.base.factorise(parts.kernel, X)
+    state, chain = model.stream_.caught_up.begun, model.stream_.chain
+    span = bases.base.factorise(chain.kernel, X)
     batch = Batch(case, X, w)
     mapped = span.factor.T @ long_kernel(case, span.points, batch.X).astype(float)
     # The exact component and mean, with the part outside of the model's span turned round: what
     # the model knows looks as good as before. Or another component altogether.
-    T = bases.base.transition(parts.kernel, state.basis.span, span)
+    T = bases.base.transition(chain.kernel, state.basis.span, span)
     inside, turned = T @ T.T, 2 * T @ T.T - np.eye(span.rank)
     mean = (inside if variant else turned) @ mapped @ batch.share.astype(float)
     v = turned @ mapped @ batch.components(1).astype(float)
     if variant == 2:
         v += np.random.default_rng(seed).normal(size=v.shape)
     v /= np.linalg.norm(v)
-    view = replace(model._view(), span=span, vectors=v, mean=mean)
-    found = certified(parts, state, view)
+    found = certified(chain.accumulated(state), v, mean, span)
     J, _ = batch.error_of(span.points, span.factor @ v, span.factor @ mean)
     wrong_angle = False
     if found.angle_bound is not None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernelstream import StreamingKernelPCA, bases, kernels, preimages, schedules, trackers
-from kernelstream import files as storage
+from kernelstream import StreamingKernelPCA, bases, files, kernels, preimages, schedules, trackers
+from kernelstream.stream.chain import Chain
 
 SLOW_STEP = trackers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
 BASES: dict[str, Any] = {
@@ -39,15 +39,17 @@ def model(n_components: Any = 2, **parameters: Any) -> StreamingKernelPCA:
 def fingerprint(estimator: StreamingKernelPCA) -> Any:
     """Everything an estimator knows, the model as the bytes that ``save`` would write."""
     held = dict(vars(estimator))
-    held.pop("_model", None)
-    value = estimator._model if estimator.__sklearn_is_fitted__() else None
+    for name in ("_stream", "_single_rows"):
+        held.pop(name, None)
+    value = estimator.stream_ if estimator.__sklearn_is_fitted__() else None
     names = held.pop("feature_names_in_", None)
     attributes = {name: id(v) for name, v in held.items() if name in estimator.get_params()}
     plain = {name: v for name, v in held.items() if name not in attributes}
     if value is None:
         return attributes, plain, names, None
-    content = {"state": value.state, "waiting": value.waiting, "standard": value.standard}
-    return attributes, plain, None if names is None else tuple(names), storage.to_bytes(content)
+    packed = value.for_file()
+    content = {"state": packed.state, "waiting": packed.waiting, "scaler": packed.scaler}
+    return attributes, plain, None if names is None else tuple(names), files.to_bytes(content)
 
 
 @contextlib.contextmanager
@@ -287,7 +289,7 @@ def assert_sound(estimator: StreamingKernelPCA, X: np.ndarray) -> None:
     assert np.all(np.isfinite(estimator.reconstruction_error(X)))
     assert np.all(np.isfinite(estimator.explained_variance_))
     assert np.all(np.isfinite(estimator.explained_variance_ratio_))
-    if estimator._model.parts.basis.has_points:
+    if estimator.stream_.chain.basis.has_points:
         assert np.isfinite(estimator.score(X))
 
 
@@ -531,10 +533,8 @@ def test_a_kernel_function_that_fails_in_the_middle(fault: str, basis: str, trac
 
 
 def test_an_interrupt_between_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernelstream import blocks as module
-
     estimator = model(gamma=0.1, basis="everything", batch_size=10).partial_fit(rows(33))
-    fold, calls = module.fold, 0
+    fold, calls = Chain.fold, 0
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
         nonlocal calls
@@ -543,7 +543,7 @@ def test_an_interrupt_between_two_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
             raise KeyboardInterrupt
         return fold(*arguments, **named)
 
-    monkeypatch.setattr(module, "fold", interrupted)
+    monkeypatch.setattr(Chain, "fold", interrupted)
     for method in ("partial_fit", "fit"):
         calls = 0
         with unchanged(estimator), pytest.raises(KeyboardInterrupt):

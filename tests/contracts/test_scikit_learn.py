@@ -406,7 +406,7 @@ def test_float32_in_float32_out_float64_inside(
         assert fitted.dual_coef_.dtype == fitted.intercept_.dtype == np.float64
     assert fitted.explained_variance_.dtype == np.float64
     # Rows, points and per-row coordinates keep their type; whatever accumulates is float64.
-    held = arrays_in(fitted._model.state)
+    held = arrays_in(fitted.stream_.state)
     per_row = (".points", ".projector", ".frequencies", ".recent", ".rows", ".coordinates")
     for place, array in held:
         if array.dtype == np.float32:
@@ -540,7 +540,7 @@ def test_numpy_integers_and_shares_are_numbers() -> None:
 
 
 def unstandardised(fitted: StreamingKernelPCA, X: np.ndarray) -> np.ndarray:
-    standard = fitted._model.standard
+    standard = fitted.stream_.scaler
     return X if standard is None else standard.apply(X)
 
 
@@ -879,6 +879,6 @@ def test_n_tamed_steps() -> None:
     rule = trackers.Hebbian(schedules.Constant(0.5))
     with pytest.warns(RuntimeWarning, match="smaller step"):
         tamed = model(2, kernel="linear", tracker=rule, basis="everything").fit(X)
-    assert tamed.n_tamed_steps_ > 0
+    assert tamed.n_shortened_steps_ > 0
     assert np.all(np.isfinite(tamed.transform(X)))
-    assert model(2).fit(X).n_tamed_steps_ == 0
+    assert model(2).fit(X).n_shortened_steps_ == 0

@@ -28,13 +28,14 @@ from kernelstream import (
     StreamingKernelPCA,
     StreamingKernelRidge,
     bases,
+    files,
     metrics,
     schedules,
     trackers,
 )
-from kernelstream import files as storage
 from kernelstream import load as load_model
-from kernelstream.dask import worker as parallel
+from kernelstream.dask import worker
+from kernelstream.estimators.base import new_stream
 from kernelstream.images import Denoiser
 
 UNEQUAL = (700, 0, 1, 350, 49, 900)  # 2,000 rows
@@ -69,7 +70,7 @@ def assert_same(ours: StreamingKernelPCA, theirs: StreamingKernelPCA, tol: float
 
 def identical(a: StreamingKernelPCA, b: StreamingKernelPCA) -> bool:
     """Bit for bit, as files are."""
-    return storage.to_bytes({"": a._model}) == storage.to_bytes({"": b._model})
+    return files.to_bytes({"": a.stream_.for_file()}) == files.to_bytes({"": b.stream_.for_file()})
 
 
 @pytest.fixture
@@ -192,7 +193,7 @@ class TestOneProcess:
     def test_float32(self) -> None:
         single = X.astype(np.float32)
         model = kd.fit(estimator(), da.from_array(single, chunks=(UNEQUAL, 4)))
-        assert model._model.dtype == "float32"
+        assert model.stream_.dtype == "float32"
         assert model.basis_points_.dtype == np.float32
         assert_same(model, estimator().fit(single), 2e-4)
         scores = kd.transform(model, da.from_array(single, chunks=(UNEQUAL, 4)))
@@ -370,10 +371,10 @@ class TestOneProcess:
         with pytest.raises(ValueError, match=r"Chunk 2 \(X.partitions\[2\]\).*NaN"):
             kd.fit(estimator(), frame)
         fine = kd.fit(estimator(), da.from_array(X, chunks=(500, 4)))
-        before = pickle.dumps(fine._model)
+        before = pickle.dumps(fine.stream_)
         with pytest.raises(ValueError, match=r"Chunk 2 .*NaN"):
             kd.partial_fit(fine, chunked)
-        assert pickle.dumps(fine._model) == before
+        assert pickle.dumps(fine.stream_) == before
         with pytest.raises(ValueError, match=r"Chunk 2 .*NaN"):
             kd.transform(fine, chunked).compute()
 
@@ -445,23 +446,21 @@ class TestOneProcess:
         """Pickles of every task's result: a chunk four times as long weighs the same."""
         m, d = 40, 4  # the larger of the numbers of points
         bound = 8 * (12 * m * m + 40 * m * d) + 20_000
-        begun = estimator(basis=basis)._new_model(X)
-        fixed = parallel.decided(begun, parallel.sampled(begun, 0, "", X, None))
+        begun = new_stream(estimator(basis=basis), X)
+        fixed = worker.decide(begun, worker.sample(begun, 0, "", X, None))
         for n in (10_000, 40_000):
             chunk = rows(n)
-            results: list[Any] = [parallel.sampled(begun, 0, "", chunk, None)]
+            results: list[Any] = [worker.sample(begun, 0, "", chunk, None)]
             if fixed.state is None:
-                learned = parallel.learned(fixed, 0, "", chunk, None)
-                joint = parallel.merged_together(
-                    [learned, parallel.learned(fixed, 1, "", chunk + 1.0, None)]
-                )
-                root = parallel.with_final_basis(begun, joint, 2)
+                learned = worker.learn(fixed, 0, "", chunk, None)
+                joint = worker.merge_all([learned, worker.learn(fixed, 1, "", chunk + 1.0, None)])
+                root = worker.end_first_pass(begun, joint, 2)
                 results += [learned, joint, root]
             else:
                 root = fixed
-            reader = parallel.reader_of(root)
-            summed = parallel.summed(reader, 0, "", chunk, None)
-            results += [reader, summed, parallel.added_together(reader, [summed, summed])]
+            reader = worker.without_sums(root)
+            summed = worker.sum_chunk(reader, 0, "", chunk, None)
+            results += [reader, summed, worker.add_sums(reader, [summed, summed])]
             for result in results:
                 weight = len(pickle.dumps(result))
                 assert weight < bound < chunk.nbytes, (n, type(result))
@@ -527,7 +526,7 @@ class TestRegression:
         model = kd.fit(ridge(basis=basis), chunked, Y)
         single = ridge(basis=basis).fit(X, Y)
         assert model.score(X, Y) > single.score(X, Y) - 0.02
-        assert model._model.parts.basis.get_params() == single._model.parts.basis.get_params()
+        assert model.stream_.chain.basis.get_params() == single.stream_.chain.basis.get_params()
         # The sums are those of the rows in the basis that was found.
         again = ridge(basis=bases.Landmarks(model.basis_points_)).fit(X, Y)
         np.testing.assert_allclose(model.predict(X), again.predict(X), rtol=1e-6, atol=1e-6)
@@ -541,15 +540,15 @@ class TestRegression:
         """And stay from then on, as in fit on one machine."""
         follows = []
 
-        @functools.wraps(parallel.learned)
+        @functools.wraps(worker.learn)
         def learned(model: Any, *rest: Any, **options: Any) -> Any:
-            follows.append(model.parts.basis.follows)
-            return parallel.learned(model, *rest, **options)
+            follows.append(model.chain.basis.follows)
+            return worker.learn(model, *rest, **options)
 
-        monkeypatch.setattr(kd.learning, "learned", learned)
+        monkeypatch.setattr(kd.learning, "learn", learned)
         model = kd.fit(ridge(basis=10), da.from_array(X, chunks=(1000, 4)), Y)
         assert follows == [True, True]
-        assert model._model.parts.basis.follows is False
+        assert model.stream_.chain.basis.follows is False
 
     def test_weights(self) -> None:
         counts = np.random.default_rng(1).integers(0, 4, size=2000)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from sklearn.decomposition import KernelPCA
 
 from kernelstream import AdaptiveKernelPCA, StreamingKernelPCA, bases, kernels, schedules, trackers
-from kernelstream.stream.stream import settled
 from tests.naive import papers as naive_papers
 
 RULES = ("rls", "lms", "subkha")
@@ -35,7 +34,7 @@ def series(n: int, seed: int = 0, d: int = 6) -> np.ndarray:
 
 
 def state_of(model: StreamingKernelPCA) -> Any:
-    return settled(model._model).state
+    return model.stream_.settled.state
 
 
 def raw_coefficients(model: StreamingKernelPCA) -> np.ndarray:
@@ -55,7 +54,7 @@ def test_equals_the_dual_equations(method: str, r: int, kernel: kernels.Kernel) 
     model = AdaptiveKernelPCA(r, kernel=kernel, delta=0.9, method=method, eta=eta).fit(X)
     points, A = naive_papers.tanaka(kernel, X, r, method, delta=0.9, eta=eta)
     np.testing.assert_array_equal(model.basis_points_, points)
-    assert model.n_tamed_steps_ == 0
+    assert model.n_shortened_steps_ == 0
     H = kernel(X, points)
     np.testing.assert_allclose(H @ raw_coefficients(model), H @ A, rtol=0, atol=1e-10)
 
@@ -156,7 +155,7 @@ def test_a_step_too_long_is_shortened_and_reported(method: str) -> None:
     with pytest.warns(RuntimeWarning, match="shortened") as caught:
         model = AdaptiveKernelPCA(2, gamma=0.1, method=method, eta=50.0).fit(X)
     assert len(caught) == 1
-    assert model.n_tamed_steps_ > 100
+    assert model.n_shortened_steps_ > 100
     assert np.all(np.isfinite(model.transform(X)))
 
 

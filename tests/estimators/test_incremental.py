@@ -14,7 +14,6 @@ from sklearn.decomposition import KernelPCA
 from kernelstream import IncrementalKernelPCA, StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.bases.base import transition
 from kernelstream.bases.reduced_set import compressed
-from kernelstream.stream.stream import settled
 from tests.naive import papers as naive_papers
 
 
@@ -253,5 +252,5 @@ def test_the_old_state_is_left_alone() -> None:
 def test_scatter_of_the_basis_is_the_trackers() -> None:
     X = parabola(200)
     model = StreamingKernelPCA(2, gamma=2.0, basis=bases.ReducedSet(12), batch_size=25)
-    state: Any = settled(model.partial_fit(X)._model).state
+    state: Any = model.partial_fit(X).stream_.settled.state
     np.testing.assert_allclose(state.basis.scatter, state.tracker.scatter, atol=1e-9)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import OnlineKernelPCA, StreamingKernelPCA, bases, kernels, schedules, trackers
-from kernelstream.stream.stream import settled
 from tests.naive import papers as naive_papers
 
 
@@ -40,7 +39,7 @@ def test_equals_the_dual_equations(kernel: kernels.Kernel, r: int, center: bool)
     model = OnlineKernelPCA(r, kernel=kernel, center=center, **options).fit(X)
     twin = naive_papers.honeine(kernel, X, r, center=center, **options)
     np.testing.assert_array_equal(model.basis_points_, twin["points"])
-    state: Any = settled(model._model).state
+    state: Any = model.stream_.settled.state
     A = state.basis.span.factor @ state.tracker.V
     H = kernel(X, twin["points"])
     np.testing.assert_allclose(H @ A, H @ twin["A"], rtol=0, atol=1e-10)
@@ -73,11 +72,11 @@ def test_average_is_the_weighted_mean_of_the_iterates() -> None:
     shown: list[np.ndarray] = []
     for i in range(1, 6):
         model = OnlineKernelPCA(2, gamma=2.0, tau=50).fit(X[: 64 * i])
-        state: Any = settled(model._model).state
+        state: Any = model.stream_.settled.state
         shown.append(state.basis.span.factor @ state.tracker.V)
     averaged = OnlineKernelPCA(2, gamma=2.0, tau=50, average=True).fit(X)
-    state = settled(averaged._model).state
-    assert averaged._model.parts.tracker.get_params()["rule__schedule__tau"] == 50
+    state = averaged.stream_.settled.state
+    assert averaged.stream_.chain.tracker.get_params()["rule__schedule__tau"] == 50
     m = len(averaged.basis_points_)
     padded = [np.vstack([A, np.zeros((m - len(A), 2))]) for A in shown]
     expected = sum(i * A for i, A in enumerate(padded, 1)) / 15.0

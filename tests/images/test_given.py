@@ -54,12 +54,12 @@ def test_whole_numbers_that_do_not_say_what_white_is_are_refused(number):
 def test_clipped_pixels_are_between_black_and_white():
     noisy, _ = noisy_digits(clipped=True)
     model = Denoiser(0.09, True, basis=20, random_state=0).fit(noisy)
-    kept = pickle.dumps(model._model)
+    kept = pickle.dumps(model.stream_)
     for bad in (noisy * 255, noisy - 0.1):
         for call in (model.transform, model.partial_fit, clone(model).fit):
             with pytest.raises(ValueError, match=r"clipped=True .* in \[0, 1\]"):
                 call(bad)
-    assert pickle.dumps(model._model) == kept
+    assert pickle.dumps(model.stream_) == kept
 
 
 def test_what_clipping_needs_is_asked_for_before_learning():

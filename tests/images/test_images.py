@@ -14,10 +14,10 @@ from sklearn.datasets import load_digits, load_sample_image
 from sklearn.decomposition import PCA
 
 from kernelstream import StreamingKernelPCA, bases, images, load
+from kernelstream.estimators.base import set_stream
 from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver, files, noise, patches
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.superresolution import TO_YCBCR, counts, luma
-from kernelstream.stream.stream import settled
 from tests.naive import images as naive_images
 
 
@@ -67,7 +67,7 @@ def test_denoiser_is_the_formula(mode):
     rows = noisy.reshape(-1, 64)[:1024]
     model = Denoiser(0.09, basis=12, width=1.5, n_directions=20, alpha=1e-3, random_state=0)
     found = getattr(model, mode)(rows).transform(rows[:5])
-    whole: Any = settled(model._model)
+    whole: Any = model.stream_.settled
     standard, span = whole.standard, whole.state.basis.span
     expected = naive_images.stein_ridge(
         rows, rows[:5], span.points, standard.matrix, standard.mean, 0.09, 0.5 / 1.5**2, 1e-3
@@ -80,7 +80,7 @@ def test_moments_of_the_noise_are_those_of_the_noise():
     clean = np.tile(load_digits().images / 16.0, (8, 1, 1))
     noisy = clean + np.random.default_rng(0).normal(scale=0.3, size=clean.shape)
     model = Denoiser(0.09, basis=30, width=1.5, random_state=0).fit(noisy)
-    whole: Any = settled(model._model)
+    whole: Any = model.stream_.settled
     a = whole.standard.apply(noisy.reshape(-1, 64))
     Z = whole.parts.basis.coordinates(whole.parts.kernel, whole.state.basis, a)
     truth = Z.T @ (noisy - clean).reshape(-1, 64) / len(Z)
@@ -145,7 +145,7 @@ def test_denoiser_obeys_the_laws(method, tmp_path):
     assert isinstance(loaded, Denoiser)
     loaded.partial_fit(noisy[700:])
     np.testing.assert_array_equal(loaded.transform(noisy[:9]), whole.transform(noisy[:9]))
-    kept = pickle.dumps(whole._model)
+    kept = pickle.dumps(whole.stream_)
     for bad, words in [
         (noisy[:, :4], "images of 64 pixels, these have 32"),
         (noisy * np.nan, "NaN or infinity"),
@@ -154,7 +154,7 @@ def test_denoiser_obeys_the_laws(method, tmp_path):
     ]:
         with pytest.raises(ValueError, match=words):
             whole.partial_fit(bad)
-    assert pickle.dumps(whole._model) == kept
+    assert pickle.dumps(whole.stream_) == kept
 
 
 def test_shapes_and_types_of_denoised_images():
@@ -283,7 +283,7 @@ def test_super_resolution_is_the_naive_one():
 
     expected = naive_images.detail(low, 2, features, solution.prediction.coefficients)
     np.testing.assert_allclose(model._detail(low), expected, atol=2e-5)
-    X, Y = model._patches(model._model, picture(0), 0, None)
+    X, Y = model._patches(model.stream_, picture(0), 0, None)
     Z = np.array([features(x) for x in X[:50]])
     B = solution.prediction.coefficients
     assert np.mean((Z @ B - Y[:50]) ** 2) < np.mean(Y[:50] ** 2)
@@ -293,7 +293,7 @@ def test_every_patch_has_the_detail_that_belongs_to_it():
     model = SuperResolver(3, 10, patches_per_image=None, random_state=0)
     model.partial_fit(picture())
     image = picture(2, (60, 63))
-    X, Y = model._patches(model._model, image, 0, None)
+    X, Y = model._patches(model.stream_, image, 0, None)
     low = files.resized(image, (20, 21))
     missed = image - files.resized(low, image.shape)
     # the first patch is that around pixel [2, 2], in one of its eight positions
@@ -346,7 +346,7 @@ def test_super_resolver_obeys_the_laws(tmp_path):
     low = picture(8, (14, 11))
     np.testing.assert_array_equal(one.predict(low), two.predict(low))
     assert one.n_images_seen_ == two.n_images_seen_ == 4
-    kept = pickle.dumps(two._model)
+    kept = pickle.dumps(two.stream_)
     for bad, words in [
         (np.zeros((10, 40)), "too small to learn"),
         (np.zeros((40, 40, 4)), r"got an array of shape \(40, 40, 4\)"),
@@ -354,15 +354,15 @@ def test_super_resolver_obeys_the_laws(tmp_path):
     ]:
         with pytest.raises(ValueError, match=words):
             two.partial_fit(bad)
-    assert pickle.dumps(two._model) == kept and two.n_images_seen_ == 4
+    assert pickle.dumps(two.stream_) == kept and two.n_images_seen_ == 4
 
 
 def test_merging_super_resolvers():
     start = SuperResolver(2, 20, random_state=0).partial_fit(picture(0))
-    assert start._model.state is not None
+    assert start.stream_.state is not None
     one, two = copy.deepcopy(start), copy.deepcopy(start)
     both = one.partial_fit(picture(1)).merge(two.partial_fit(picture(2)))
-    assert both._model.n_rows == one._model.n_rows + two._model.n_rows
+    assert both.stream_.n_rows == one.stream_.n_rows + two.stream_.n_rows
     assert both.n_images_seen_ == 4
     assert both.predict(picture(3, (12, 12))).shape == (24, 24)
     other = SuperResolver(2, 20, random_state=1).partial_fit(picture(5))
@@ -410,7 +410,8 @@ def test_reconstruction_is_the_naive_one(kernel, keep_mean):
         6, 7, kernel=kernel, basis=30, step=4, keep_mean=keep_mean, random_state=0
     ).fit([picture(0), picture(1)])
     pca = StreamingKernelPCA(7)
-    pca._model, pca.n_features_in_ = model._model, 36
+    set_stream(pca, model.stream_)
+    pca.n_features_in_ = 36
 
     def project(row):
         mean = row.mean() if keep_mean else 0.0

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from kernelstream.images import Denoiser
-from kernelstream.stream.wiener import Wiener
+from kernelstream.images.wiener import Wiener
+from kernelstream.stream.state import Rows
 
 
 def noisy_rows(n: int = 3000, seed: int = 0) -> np.ndarray:
@@ -21,7 +22,7 @@ def test_map_is_that_of_the_definition(weighted):
     X = noisy_rows()
     w = np.random.default_rng(1).integers(1, 4, size=len(X)) if weighted else None
     repeated = X if w is None else np.repeat(X, w, axis=0)
-    found = Wiener(5, 0.04).measure(X, None if w is None else w.astype(float))
+    found = Wiener(5, 0.04).measure(Rows(X, None if w is None else w.astype(float)))
     omega, V = np.linalg.eigh(np.cov(repeated.T, ddof=0))
     for i in range(5):
         share = max(omega[-1 - i] - 0.04, 0.0) / omega[-1 - i]
@@ -34,7 +35,7 @@ def test_map_is_that_of_the_definition(weighted):
 
 
 def test_noise_is_the_level_of_the_lower_half():
-    assert Wiener(3).measure(noisy_rows(), None).noise_variance == pytest.approx(0.04, rel=0.05)
+    assert Wiener(3).measure(Rows(noisy_rows())).noise_variance == pytest.approx(0.04, rel=0.05)
 
 
 def rows_with_noise(n: int, d: int, n_directions: int, deviation: float = 0.2) -> np.ndarray:
@@ -49,23 +50,23 @@ def rows_with_noise(n: int, d: int, n_directions: int, deviation: float = 0.2) -
 def test_noise_is_measured_right_from_few_and_many_rows(n, n_directions):
     # The lower half of sampled eigenvalues is below the noise: 0.58 of it with four rows a feature,
     # nothing with half a row.
-    found = Wiener(5).measure(rows_with_noise(n, 300, n_directions), None).noise_variance
+    found = Wiener(5).measure(Rows(rows_with_noise(n, 300, n_directions))).noise_variance
     assert found == pytest.approx(0.04, rel=0.03)
 
 
 def test_entries_that_never_change_carry_no_noise():
     X = rows_with_noise(1000, 100, 3)
     framed = np.hstack([np.full((1000, 150), 0.1), X])
-    alone, inside = (Wiener(5).measure(rows, None).noise_variance for rows in (X, framed))
+    alone, inside = (Wiener(5).measure(Rows(rows)).noise_variance for rows in (X, framed))
     assert inside == pytest.approx(alone, rel=1e-9)
-    assert Wiener(5).measure(np.full((50, 9), 0.1), None).noise_variance == 0.0
+    assert Wiener(5).measure(Rows(np.full((50, 9), 0.1))).noise_variance == 0.0
 
 
 def test_weights_count_rows_that_say_the_same():
     X = rows_with_noise(800, 100, 3)
     w = np.r_[np.ones(400), np.full(400, 1e-9)]
     heavy, some = (
-        Wiener(5).measure(rows, weights).noise_variance
+        Wiener(5).measure(Rows(rows, weights)).noise_variance
         for rows, weights in ((X, w), (X[:400], None))
     )
     assert heavy == pytest.approx(some, rel=0.02)
@@ -73,12 +74,12 @@ def test_weights_count_rows_that_say_the_same():
 
 def test_one_row_shows_no_noise():
     with pytest.raises(ValueError, match="from one row: give noise_variance"):
-        Wiener(5).measure(noisy_rows(1), None)
-    assert Wiener(5, 0.04).measure(noisy_rows(1), None).noise_variance == 0.04
+        Wiener(5).measure(Rows(noisy_rows(1)))
+    assert Wiener(5, 0.04).measure(Rows(noisy_rows(1))).noise_variance == 0.04
 
 
 def test_more_directions_than_pixels_are_all_of_them():
-    assert Wiener(80).measure(noisy_rows(), None).matrix.shape == (12, 12)
+    assert Wiener(80).measure(Rows(noisy_rows())).matrix.shape == (12, 12)
 
 
 def test_streams_with_other_maps_are_not_merged():
@@ -91,6 +92,6 @@ def test_streams_with_other_maps_are_not_merged():
     same = first.merge(
         Denoiser(0.04, basis=10, width=4.0, random_state=0).partial_fit(noisy_rows())
     )
-    assert same._model.n_rows == 6000
+    assert same.stream_.n_rows == 6000
     rows = noisy_rows(20)
     np.testing.assert_allclose(same.transform(rows), first.transform(rows), atol=1e-9)

@@ -15,15 +15,15 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelstream import StreamingKernelPCA, bases, kernels, schedules, trackers
-from kernelstream import files as storage
+from kernelstream import StreamingKernelPCA, bases, files, kernels, schedules, trackers
+from kernelstream.estimators.base import set_stream
 from tests.conftest import BASES, CHAINS, TRACKERS, Chain, settled_state, state_of
 from tests.naive import chain as naive
 
 
 def to_bytes(model):
     """The model file, less the parameters as the user wrote them."""
-    return storage.to_bytes({"model": model._model})
+    return files.to_bytes({"model": model.stream_.for_file()})
 
 
 # -- cutting
@@ -67,7 +67,7 @@ def bring(model, X: Any, weights: Any, pieces):
             model.transform(probe)
             assert len(model.explained_variance_ratio_) == model.n_components_
         elif then == "reload":
-            model._model = storage.from_bytes(to_bytes(model))["model"]
+            set_stream(model, files.from_bytes(to_bytes(model)).values()["model"])
     return model
 
 
@@ -273,7 +273,7 @@ def test_the_stream_of_the_laws_takes_the_centroids_through_all_their_paths():
     assert refreshed[0] == 500
     assert len(moved) == 1
     assert chain.jump < moved[0]
-    assert model._model.waiting  # the last block is not complete
+    assert model.stream_.waiting  # the last block is not complete
     assert by_queries > 5
 
 
@@ -384,7 +384,7 @@ def test_growing_bases_with_hebbian_equal_the_naive_algorithm(
         np.testing.assert_allclose(model.transform(new), expected.scores(k, new), atol=1e-10)
         order = np.sort(expected.variances)[::-1]
         np.testing.assert_allclose(model.explained_variance_, order, rtol=1e-9, atol=1e-12)
-        assert model.n_tamed_steps_ == expected.tamed
+        assert model.n_shortened_steps_ == expected.tamed
     if steps == "tamed":
         assert expected.tamed > 0
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import pytest
 
 import kernelstream
-from kernelstream import files as storage
+from kernelstream import files
 
 
 def in_a_new_process(code: str) -> str:
@@ -58,4 +58,4 @@ def test_a_file_brings_the_estimator_it_names(estimator: str, tmp_path: object) 
     )
     loaded = in_a_new_process(f"import kernelstream; print(type(kernelstream.load({path!r})))")
     assert loaded.endswith(f".{estimator}'>")
-    assert storage.load(path)["estimator"] == estimator
+    assert files.read(path).tree["estimator"] == estimator

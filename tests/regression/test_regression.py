@@ -34,7 +34,6 @@ from kernelstream.regression.normal_equations import (
     strongest_of_the_best,
     this_side_of_the_hill,
 )
-from kernelstream.stream.stream import settled
 from tests.conftest import wrongly_checked
 from tests.naive import regression as naive_regression
 
@@ -62,11 +61,11 @@ def data(n: int = 300, d: int = 2, t: int = 2, seed: int = 0) -> tuple[np.ndarra
 
 def learned(model: Any) -> Any:
     """What a query looks at."""
-    return settled(model._model).state
+    return model.stream_.settled.state
 
 
 def coordinates(model: Any, X: np.ndarray) -> np.ndarray:
-    whole: Any = settled(model._model)
+    whole: Any = model.stream_.settled
     return whole.parts.basis.coordinates(whole.parts.kernel, whole.state.basis, X)
 
 
@@ -425,7 +424,7 @@ def moving(n: int = 1500) -> tuple[np.ndarray, np.ndarray]:
 
 
 def same(a: Any, b: Any) -> bool:
-    return pickle.dumps(a._model.state) == pickle.dumps(b._model.state)
+    return pickle.dumps(a.stream_.state) == pickle.dumps(b.stream_.state)
 
 
 @pytest.mark.parametrize("basis", BASES, ids=str)
@@ -478,10 +477,10 @@ def test_centroids_stay_unless_rows_are_forgotten():
     X, Y = moving()
     for forgetting, follows in ((1.0, False), (0.995, True)):
         model = StreamingKernelRidge(basis=8, forgetting=forgetting, random_state=0)
-        assert clone(model).partial_fit(X, Y)._model.parts.basis.follows is follows
-        assert clone(model).fit(X, Y)._model.parts.basis.follows is follows
+        assert clone(model).partial_fit(X, Y).stream_.chain.basis.follows is follows
+        assert clone(model).fit(X, Y).stream_.chain.basis.follows is follows
     given = StreamingKernelRidge(basis=bases.Centroids(8), random_state=0).partial_fit(X, Y)
-    assert given._model.parts.basis.follows is True
+    assert given.stream_.chain.basis.follows is True
 
 
 @pytest.mark.parametrize("basis", ["landmarks", "centroids"])
@@ -507,7 +506,7 @@ def test_merged_models_are_the_model_of_all_rows(basis):
 def test_a_rejected_block_changes_nothing():
     X, Y = data(700)
     model = StreamingKernelRidge(0.1, gamma=0.4, basis=10, random_state=0).partial_fit(X, Y)
-    before, kept = dict(model.__dict__), pickle.dumps(model._model)
+    before, kept = dict(model.__dict__), pickle.dumps(model.stream_)
     bad = Y[:5].copy()
     bad[2, 0] = np.nan
     for rows, targets, words in [
@@ -522,7 +521,7 @@ def test_a_rejected_block_changes_nothing():
         with pytest.raises(ValueError, match=words):
             model.partial_fit(rows, targets)
         assert model.__dict__ == before
-        assert pickle.dumps(model._model) == kept
+        assert pickle.dumps(model.stream_) == kept
 
 
 def test_files_go_on_bit_for_bit(tmp_path):

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, bases, kernels
-from kernelstream import files as storage
-from kernelstream.stream import buffer as inbox
+from kernelstream import StreamingKernelPCA, bases, files, kernels
+from kernelstream.stream.buffer import MOST_SINGLE_ROWS
 
 D = 3
 
@@ -28,7 +27,7 @@ def model(batch_size: int = 50, kernel: Any = None, **options: Any) -> Streaming
 
 
 def to_bytes(estimator: StreamingKernelPCA) -> bytes:
-    return storage.to_bytes({"model": estimator._model})
+    return files.to_bytes({"model": estimator.stream_.for_file()})
 
 
 def one_by_one(estimator: StreamingKernelPCA, X: np.ndarray) -> StreamingKernelPCA:
@@ -38,9 +37,9 @@ def one_by_one(estimator: StreamingKernelPCA, X: np.ndarray) -> StreamingKernelP
 
 
 @pytest.mark.parametrize("tracker", ["covariance", "hebbian", "rls"])
-@pytest.mark.parametrize("batch_size", [1, 2, 50, 3 * inbox.MOST_ROWS])
+@pytest.mark.parametrize("batch_size", [1, 2, 50, 3 * MOST_SINGLE_ROWS])
 def test_any_number_of_single_rows_is_partial_fit(tracker: str, batch_size: int) -> None:
-    X = rows(2 * inbox.MOST_ROWS + 60)
+    X = rows(2 * MOST_SINGLE_ROWS + 60)
     n = 260 if batch_size < 50 else len(X)
     single = model(batch_size, tracker=tracker)
     for seen in (1, 2, 49, 50, 51, 120, n):
@@ -55,10 +54,10 @@ def test_rows_gather_where_they_can() -> None:
     """The path that makes single rows cheap is the one that is taken."""
     X = rows(60)
     plain = one_by_one(model().partial_fit(X[:5]), X[5:10])
-    assert plain._inbox is not None
-    value = plain._inbox
+    assert plain._single_rows is not None
+    value = plain._single_rows
     one_by_one(plain, X[10:40])
-    assert plain._inbox is value
+    assert plain._single_rows is value
     unknown = kernels.FromCallable(lambda X, Y: X @ Y.T)
     for kernel, found in (
         (kernels.Linear(), True),
@@ -67,18 +66,18 @@ def test_rows_gather_where_they_can() -> None:
         (unknown * kernels.RBF(0.1), False),
     ):
         stream = one_by_one(model(kernel=kernel).partial_fit(X[:5]), X[5:10])
-        assert (stream._inbox is not None) == found
-    assert plain.partial_fit(X[40:41])._inbox is None
+        assert (stream._single_rows is not None) == found
+    assert plain.partial_fit(X[40:41])._single_rows is None
 
 
 def test_a_model_that_was_handed_out_stays_as_it_is() -> None:
     X = rows(120)
     stream = one_by_one(model().partial_fit(X[:60]), X[60:75])
-    value, content = stream._model, to_bytes(stream)
-    assert stream._model is value
+    value, content = stream.stream_, to_bytes(stream)
+    assert stream.stream_ is value
     scores = stream.transform(X)
     one_by_one(stream, X[75:110])  # beyond the end of the block
-    assert storage.to_bytes({"model": value}) == content
+    assert files.to_bytes({"model": value}) == content
     assert value.n_rows == 75 and stream.n_samples_seen_ == 110
     assert np.abs(stream.transform(X) - scores).max() > 0
 
@@ -154,7 +153,7 @@ def test_a_single_precision_row_whose_square_overflows() -> None:
 def test_a_block_that_fails_leaves_the_rows_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows(110)
     stream = one_by_one(model().partial_fit(X[:60]), X[60:99])
-    before, waiting = to_bytes(stream), stream._inbox
+    before, waiting = to_bytes(stream), stream._single_rows
 
     def refuse(kernel: Any, X: Any, Y: Any) -> Any:
         raise ValueError("not now")
@@ -164,7 +163,7 @@ def test_a_block_that_fails_leaves_the_rows_that_wait(monkeypatch: pytest.Monkey
         for _ in range(2):
             with pytest.raises(ValueError, match="not now"):
                 stream.learn_one(X[99])
-            assert stream._inbox is waiting and to_bytes(stream) == before
+            assert stream._single_rows is waiting and to_bytes(stream) == before
     one_by_one(stream, X[99:])
     assert to_bytes(stream) == to_bytes(model().partial_fit(X))
 
@@ -190,6 +189,6 @@ def test_the_start_of_a_stream() -> None:
     X = rows(620)
     options: dict[str, Any] = dict(kernel=kernels.RBF(), basis=12, scale="standard")
     single = one_by_one(model(**options), X[:499])
-    assert single._inbox is not None and single._model.state is None
+    assert single._single_rows is not None and single.stream_.state is None
     one_by_one(single, X[499:])
     assert to_bytes(single) == to_bytes(model(**options).partial_fit(X))

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
 
-from kernelstream import StreamingKernelPCA, bases, kernels, load, trackers
-from kernelstream import files as storage
+from kernelstream import StreamingKernelPCA, bases, files, kernels, load, trackers
 from kernelstream.bases.base import refactorise
-from kernelstream.stream.stream import caught_up
 from tests.certificate.reference import Batch, Case, kernel_object, wrong
 
 POINTS = np.random.default_rng(5).normal(size=(12, 3))
@@ -36,7 +34,7 @@ def fitted(X: np.ndarray, weights: np.ndarray | None = None, **options: Any) -> 
 
 
 def to_bytes(model: StreamingKernelPCA) -> bytes:
-    return storage.to_bytes({"model": model._model})
+    return files.to_bytes({"model": model.stream_.for_file()})
 
 
 def assert_same(a: StreamingKernelPCA, b: StreamingKernelPCA) -> None:
@@ -95,7 +93,7 @@ def test_counts_weights_means_and_energies_add_up():
     v, w = rng.gamma(2.0, size=70), rng.gamma(2.0, size=45)
     a, b = fitted(X, v), fitted(Y, w)
     merged = a.merge(b)
-    states = [caught_up(model._model).state for model in (a, b, merged)]
+    states = [model.stream_.caught_up.state for model in (a, b, merged)]
     one, two, both = states
     assert one is not None and two is not None and both is not None
     assert merged.n_samples_seen_ == 115
@@ -148,8 +146,8 @@ def test_a_basis_that_gains_nothing_makes_nothing_stale():
     basis = bases.Distance(nu=0.05, max_points=30)
     fixed = fitted(X, basis=basis).fit(X)  # second pass: nothing stale
     b = fitted(np.asarray(fixed.basis_points_)[:5], basis=basis)
-    before = caught_up(fixed._model).state
-    after = caught_up(fixed.merge(b)._model).state
+    before = fixed.stream_.caught_up.state
+    after = fixed.merge(b).stream_.caught_up.state
     assert before is not None and after is not None
     assert before.ledger.stale == 0.0
     assert after.ledger.stale_weight <= 5.0
@@ -201,7 +199,7 @@ def test_the_same_points_with_another_factor(basis: str, monkeypatch: pytest.Mon
     module = {"landmarks": "landmarks", "centroids": "centroids.basis"}[basis]
     monkeypatch.setattr(f"kernelstream.bases.{module}.factorise", refactorise)
     theirs = StreamingKernelPCA(4, **settings).partial_fit(X)
-    states = [caught_up(model._model).state for model in (ours, theirs)]
+    states = [model.stream_.caught_up.state for model in (ours, theirs)]
     factors = [state.basis.span.factor for state in states if state is not None]
     assert not np.allclose(*factors)
     both = ours.merge(theirs)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, is_foreign, is_sparse, on_accelerator
+from kernelstream.backends.arrays import Array, is_foreign, is_sparse, on_accelerator, to_host
 
 # Share of a device's memory that one block of rows may take, with all that is computed from it.
 _BLOCK_SHARE = 1 / 16
@@ -51,6 +52,28 @@ def placed(x: Array, device: str | None) -> Array:
     if device.startswith("cuda"):
         return rows.pin_memory().to(device, non_blocking=True)
     return rows.to(device, copy=True)
+
+
+def moved(value: Any, device: str | None) -> Any:
+    """A value with its arrays on a device of PyTorch, or (None) on the host.
+
+    Fields that a dataclass names in ``ON_HOST`` stay there.
+    """
+    if isinstance(value, tuple):
+        return tuple(moved(item, device) for item in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        stay = getattr(value, "ON_HOST", ())
+        return dataclasses.replace(
+            value,
+            **{
+                field.name: moved(getattr(value, field.name), device)
+                for field in dataclasses.fields(value)
+                if field.init and field.name not in stay
+            },
+        )
+    if isinstance(value, np.ndarray) or is_foreign(value):
+        return to_host(value) if device is None else placed(to_host(value), device)
+    return value
 
 
 def ahead(

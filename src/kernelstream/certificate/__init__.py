@@ -1,1 +1,8 @@
-"""Statements about what a basis missed, and the account they are drawn from: numbers, no stream."""
+"""What is certain about a model: an account of what its basis missed, and statements drawn from it.
+
+Statements about numbers: nothing here knows a stream.
+"""
+
+from kernelstream.certificate.certificate import Certificate
+
+__all__ = ["Certificate"]

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelstream.backends.arrays import to_host
+from kernelstream.backends.arrays import Array, to_host
 from kernelstream.bases.base import Span, transition
 from kernelstream.certificate import bounds, rounding
 from kernelstream.certificate.bounds import Evidence, Shown
-from kernelstream.stream.components import View
-from kernelstream.stream.state import Parts, State
+from kernelstream.certificate.entries import Accumulated
 
 UNDERFLOW = 1e6 * float(np.finfo(np.float32).tiny), 1e6 * float(np.finfo(np.float64).tiny)
 
@@ -122,18 +121,19 @@ class Certificate:
         return f"<table>{cells}</table>"
 
 
-def certify(parts: Parts, state: State, shown: View) -> Certificate:
-    """The certificate of a state, for the components that a query is shown.
+def certify(held: Accumulated, vectors: Array, mean: Array, shown_in: Span | None) -> Certificate:
+    """The certificate of what was accumulated, for the components that a query is shown.
 
-    ``state`` is the plain accumulated state; ``shown`` may stand in a refreshed basis with
-    corrected moments, and the known difference between the two is added.
+    Their vectors and mean may stand in a refreshed basis, ``shown_in``, with corrected moments; the
+    known difference between the two is added.
     """
-    r = int(shown.variances.shape[0])
-    problem = obstacle(parts, state)
+    r = int(vectors.shape[1])
+    problem = obstacle(held)
     if problem is not None:
         return no_certificate(r, problem)
-    known, seen = evidence(parts, state), as_shown(parts, state, shown)
-    single = rounding.in_float32(span_of(parts, state).projector)
+    assert held.span is not None and shown_in is not None
+    known, seen = evidence(held, held.span), as_shown(held, held.span, vectors, mean, shown_in)
+    single = rounding.in_float32(held.span.projector)
     if not known.slack + seen.error * known.energy < known.energy:
         return no_certificate(r, "rounding errors are as large as the data; see the documentation")
     intervals = bounds.eigenvalues(known, r)
@@ -152,7 +152,7 @@ def certify(parts: Parts, state: State, shown: View) -> Certificate:
         angle_bound=bounds.angle(known, seen, r),
         component_bounds=bounds.outside(known, seen, intervals),
         slack=known.slack / known.energy,
-        proved=state.ledger.deviation == 0 and not single,
+        proved=held.ledger.deviation == 0 and not single,
         probability=1.0,
         reason=weakness(known, intervals),
     )
@@ -162,63 +162,53 @@ def certify(parts: Parts, state: State, shown: View) -> Certificate:
     return certificate
 
 
-def evidence(parts: Parts, state: State) -> Evidence:
-    """What a state knows, as the statements want it."""
-    W, span = state.moments.weight, span_of(parts, state)
-    S = to_host(state.tracker.scatter)
-    mean = to_host(state.moments.mean) if parts.center else np.zeros(span.rank)
+def evidence(held: Accumulated, span: Span) -> Evidence:
+    """What was accumulated, as the statements want it."""
+    W, S = held.moments.weight, to_host(held.scatter)
+    mean = to_host(held.moments.mean) if held.center else np.zeros(span.rank)
     moment = S / W
     values, vectors = np.linalg.eigh(moment - np.outer(mean, mean))
-    slack = rounding.slack(parts.kernel, state.ledger, span, S)
+    slack = rounding.slack(held.kernel, held.ledger, span, S)
     return Evidence(
-        ledger=state.ledger,
+        ledger=held.ledger,
         weight=W,
-        center=parts.center,
+        center=held.center,
         moment=moment,
         mean=mean,
         values=np.maximum(values[::-1], 0.0),
         vectors=vectors[:, ::-1],
-        slack=slack * state.ledger.energy / W,
+        slack=slack * held.ledger.energy / W,
     )
 
 
-def as_shown(parts: Parts, state: State, shown: View) -> Shown:
-    """The shown components and mean, beside the basis of the state."""
-    span, new = span_of(parts, state), shown.span
-    assert new is not None
-    V, mu = to_host(shown.vectors), to_host(shown.mean)
+def as_shown(held: Accumulated, span: Span, vectors: Array, mean: Array, new: Span) -> Shown:
+    """The shown components and mean, beside the basis of what was accumulated."""
+    V, mu = to_host(vectors), to_host(mean)
     V = V[:, np.linalg.norm(V, axis=0) > 0.5]  # zero columns fill up missing rank
     if new is span:
         return Shown(V, mu, np.eye(span.rank), 0.0, True)
-    T = to_host(transition(parts.kernel, span, new))
-    S = to_host(state.tracker.scatter)
-    carried, lost, _ = rounding.change(parts.kernel, state.ledger, span, new, T, S, T @ S @ T.T)
+    T = to_host(transition(held.kernel, span, new))
+    S = to_host(held.scatter)
+    carried, lost, _ = rounding.change(held.kernel, held.ledger, span, new, T, S, T @ S @ T.T)
     return Shown(V, mu, T, 2 * carried + lost, False)
 
 
-def span_of(parts: Parts, state: State) -> Span:
-    """Points and factor; a state without them has no certificate."""
-    span = parts.basis.span(state.basis)
-    assert span is not None
-    return span
-
-
-def obstacle(parts: Parts, state: State) -> str | None:
+def obstacle(held: Accumulated) -> str | None:
     """Why there can be no certificate, if so."""
-    if not parts.certify:
+    if not held.certify:
         return "certify=False was given"
-    if not parts.kernel.psd:
-        return f"the kernel {parts.kernel} is not known to be positive semidefinite"
-    span = parts.basis.span(state.basis)
+    if not held.kernel.psd:
+        return f"the kernel {held.kernel} is not known to be positive semidefinite"
+    span = held.span
     if span is None:
-        return f"{parts.basis} has no points"
-    if not math.isfinite(rounding.value_error(parts.kernel, state.ledger, span)):
-        return f"the rounding errors of the kernel {parts.kernel} are not known"
-    if not hasattr(state.tracker, "scatter"):
-        return f"the tracker {parts.tracker} keeps no moments; use trackers.Covariance"
-    if not state.ledger.complete or state.moments.weight <= 0:
+        return f"{held.basis} has no points"
+    if not math.isfinite(rounding.value_error(held.kernel, held.ledger, span)):
+        return f"the rounding errors of the kernel {held.kernel} are not known"
+    if held.scatter is None:
+        return f"the tracker {held.tracker} keeps no moments; use trackers.Covariance"
+    if not held.ledger.complete or held.moments.weight <= 0:
         return "the account of missed energy is not complete"
-    mean_energy = state.ledger.energy / state.moments.weight
+    mean_energy = held.ledger.energy / held.moments.weight
     if not mean_energy > UNDERFLOW[0 if rounding.in_float32(span.projector) else 1]:
         return "the kernel's values are so small that they underflow; scale the data"
     return None

@@ -7,8 +7,8 @@ which is far less than all of it. Statements 2 to 4 of docs/proofs.md say why th
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,11 +23,12 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.bases import Projection, Span
+from kernelstream.bases import Basis, Projection, Span
 from kernelstream.certificate import rounding
 from kernelstream.certificate.ledger import Ledger
 from kernelstream.certificate.rounding import in_float32
-from kernelstream.stream.state import Parts, State
+from kernelstream.kernels import Kernel
+from kernelstream.trackers import Moments, Tracker
 from kernelstream.trackers.base import padded
 
 # Rows whose missed parts are looked at together: more is tighter and dearer. As many as there are
@@ -37,56 +38,191 @@ FEWEST_ROWS, MOST_ROWS = 128, 512
 FIRST_MEASURED, MEASURED_EVERY = 4, 16
 
 
-def blank_ledger(parts: Parts) -> Ledger:
+def blank_ledger(certify: str | bool, n_components: int | None) -> Ledger:
     """A ledger with as many orders as the certificate will ask for: r components and the mean."""
-    if parts.certify != "tight":
+    if certify != "tight":
         return Ledger()
-    r = parts.n_components if isinstance(parts.n_components, int) else 20
+    r = 20 if n_components is None else n_components
     return Ledger(fresh_orders=np.zeros(r + 1), stale_orders=np.zeros(r + 1))
 
 
-def enter(
-    parts: Parts, state: State, X: Array, block: Projection, weights: np.ndarray | None
-) -> Ledger:
-    """Enter the energies of a block; rows before the last admitted point become stale with it."""
-    n = int(block.Z.shape[0])
-    n_orders = len(state.ledger.fresh_orders)
-    w = weights
-    if w is None:  # wanted row by row, or not at all
-        w = np.ones(n if n_orders or block.admitted else 0)
-    # added up where the rows are: a device hands over sums, not rows
-    on_device = None if weights is None else like(weights, block.residual)
-    ledger = replace(
-        state.ledger,
-        blocks=state.ledger.blocks + 1,
-        longest=max(state.ledger.longest, n),
-    )
-    if parts.certify:
-        span = parts.basis.span(state.basis)
-        extent = 0.0 if span is None else span.extent(parts.kernel, shifted=not is_sparse(X))
-        deviation = measured_deviation(parts, state, X, block) if in_float32(block.Z) else 0.0
+@dataclass(frozen=True)
+class Accumulated:
+    """What a stream has accumulated, as plain values: all that the certificate reads of it."""
+
+    kernel: Kernel
+    basis: Basis
+    tracker: Tracker
+    center: bool
+    certify: str | bool
+    span: Span | None
+    ledger: Ledger
+    moments: Moments
+    scatter: Array | None  # Σ w z zᵀ, where the tracker keeps it
+
+    @property
+    def trace(self) -> float:
+        """Σ w |z|² of all rows, where the tracker keeps it."""
+        return np.inf if self.scatter is None else float(np.trace(to_host(self.scatter)))
+
+    def enter(
+        self,
+        X: Array,
+        block: Projection,
+        weights: np.ndarray | None,
+        coordinates: Callable[[Array], Array],
+    ) -> Ledger:
+        """Enter the energies of a block; rows before the last admitted point become stale with it.
+
+        ``coordinates`` expresses rows in the present basis.
+        """
+        n = int(block.Z.shape[0])
+        n_orders = len(self.ledger.fresh_orders)
+        w = weights
+        if w is None:  # wanted row by row, or not at all
+            w = np.ones(n if n_orders or block.admitted else 0)
+        # added up where the rows are: a device hands over sums, not rows
+        on_device = None if weights is None else like(weights, block.residual)
         ledger = replace(
-            ledger,
-            extent=max(ledger.extent, extent),
-            deviation=max(ledger.deviation, deviation),
+            self.ledger,
+            blocks=self.ledger.blocks + 1,
+            longest=max(self.ledger.longest, n),
         )
-    for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
-        if rows.stop > rows.start:
-            orders, total = None, 0.0
-            if n_orders:
-                orders, total = spectrum(parts, state, X[rows, :], block, rows, w, n_orders)
-            points = [i for i in block.admitted if rows.start <= i < rows.stop]
-            ledger = ledger.fold(
-                weighted_total(block.energy[rows], on_device, rows),
-                max(weighted_total(block.residual[rows], on_device, rows), total),
-                orders,
-                exact=float((w[points] * to_host(take_rows(block.energy, points))).sum())
-                if points
-                else 0.0,
+        if self.certify:
+            extent = 0.0
+            if self.span is not None:
+                extent = self.span.extent(self.kernel, shifted=not is_sparse(X))
+            deviation = self.measured_deviation(X, block) if in_float32(block.Z) else 0.0
+            ledger = replace(
+                ledger,
+                extent=max(ledger.extent, extent),
+                deviation=max(ledger.deviation, deviation),
             )
-        if block.admitted and rows.start == 0:
-            ledger = grown(ledger, state, block, w)
-    return ledger
+        for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
+            if rows.stop > rows.start:
+                orders, total = None, 0.0
+                if n_orders:
+                    orders, total = self.spectrum(X[rows, :], block, rows, w, n_orders, coordinates)
+                points = [i for i in block.admitted if rows.start <= i < rows.stop]
+                ledger = ledger.fold(
+                    weighted_total(block.energy[rows], on_device, rows),
+                    max(weighted_total(block.residual[rows], on_device, rows), total),
+                    orders,
+                    exact=float((w[points] * to_host(take_rows(block.energy, points))).sum())
+                    if points
+                    else 0.0,
+                )
+            if block.admitted and rows.start == 0:
+                ledger = self.grow(ledger, block, w)
+        return ledger
+
+    def grow(self, ledger: Ledger, block: Projection, w: np.ndarray) -> Ledger:
+        """Everything up to the last admitted row is stale, and this is what is held of it.
+
+        Statement 3 of docs/proofs.md.
+        """
+        early = slice(0, block.fresh_from)
+        z = to_host(block.Z[early, :]).astype(float)
+        v = w[early]
+        trace = self.trace + float(v @ row_norms_squared(z))
+        rank = int(block.Z.shape[1])
+        total = to_host(padded(self.moments.total, (rank,))) + v @ z
+        scatter = None
+        if len(ledger.fresh_orders) and self.scatter is not None:
+            scatter = to_host(padded(self.scatter, (rank, rank))) + z.T @ (z * v[:, None])
+        return ledger.grow(self.moments.weight + float(v.sum()), trace, total, scatter)
+
+    def spectrum(
+        self,
+        X: Array,
+        block: Projection,
+        rows: slice,
+        weights: np.ndarray,
+        n_orders: int,
+        coordinates: Callable[[Array], Array],
+    ) -> tuple[np.ndarray, float]:
+        """κ_1 … κ_K of the missed parts of some rows, added over pieces of them, and their trace.
+
+        κ_k is subadditive, so the sum over pieces bounds κ_k of the whole. The missed part of a row
+        that was expressed before the last point was admitted also has a part inside the span, h − z
+        with h the coordinates it would have now: the Gram matrix is k(X,X) − HHᵀ + (H−Z)(H−Z)ᵀ.
+        (Statement 2 of docs/proofs.md.)
+        """
+        orders, total = np.zeros(n_orders), 0.0
+        Z, w = to_float64(block.Z[rows, :]), weights[rows]
+        early = bool(block.admitted) and rows.start < block.fresh_from
+        length = min(max(int(Z.shape[1]), FEWEST_ROWS), MOST_ROWS)
+        for start in range(0, int(X.shape[0]), length):
+            piece = slice(start, min(start + length, int(X.shape[0])))
+            x, z = to_float64(as_dense(X[piece, :])), Z[piece, :]
+            root = np.sqrt(w[piece])
+            h = to_float64(coordinates(x)) if early else z
+            transposed = namespace_of(z).matrix_transpose
+            gram = self.kernel.gram(x) - h @ transposed(h)
+            if early:
+                gram += (h - z) @ transposed(h - z)
+            values = np.linalg.eigvalsh(to_host(gram) * root[:, None] * root[None, :])[::-1]
+            sums = np.cumsum(np.maximum(values, 0.0))
+            orders += sums[np.minimum(np.arange(n_orders), len(sums) - 1)]
+            total += float(sums[-1])
+        return orders, total
+
+    def measured_deviation(self, X: Array, block: Projection) -> float:
+        """Error of float32 coordinates and energies, measured: not a proof, and labelled so.
+
+        On the first row of a block and on the one with the largest numbers.
+        """
+        span, seen = self.span, self.ledger.blocks
+        if span is None or block.admitted or (seen >= FIRST_MEASURED and seen % MEASURED_EVERY):
+            return 0.0
+        norms = row_norms_squared(X)
+        largest = int(namespace_of(norms).argmax(norms))
+        chosen = np.array([0, largest])
+        rows = to_float64(as_dense(take_rows(X, chosen)))
+        exact = to_host(self.kernel.block(rows, to_float64(span.points)) @ span.factor)
+        energy = to_host(self.kernel.diag(rows))
+        error = np.linalg.norm(exact - to_host(take_rows(block.Z, chosen)), axis=1)
+        off = np.abs(energy - to_host(take_rows(block.energy, chosen)))
+        some = energy > 0
+        error, off, energy = error[some], off[some], energy[some]
+        return float(np.maximum(error / np.sqrt(energy), off / energy).max(initial=0.0))
+
+    def change(
+        self,
+        new: Span | None,
+        new_scatter: Array | None,
+        T: Array,
+        loss: float | None,
+        lost_orders: Callable[[int], np.ndarray | None],
+    ) -> Ledger:
+        """The ledger after a change of basis by T that lost the energy ``loss``.
+
+        These are the values before it; ``new`` and ``new_scatter`` are those afterwards, and
+        ``lost_orders`` gives κ_1 … κ_K of what was lost. (Statements 4 and 14 of docs/proofs.md.)
+        """
+        old, ledger, moments = self.span, self.ledger, self.moments
+        if loss is None or not self.certify or old is None or new is None:
+            return ledger.rebase(moments.weight, loss)
+        total = to_host(T @ moments.total)
+        if is_padding(T) and is_extension(old, new):
+            if new.rank == old.rank:
+                return ledger
+            scatter = to_host(new_scatter) if len(ledger.fresh_orders) else None
+            return ledger.grow(moments.weight, self.trace, total, scatter)
+        orders = lost_orders(len(ledger.fresh_orders))
+        S, S_new = to_host(self.scatter), to_host(new_scatter)
+        carried, lost, off = rounding.change(self.kernel, ledger, old, new, T, S, S_new)
+        hidden = rounding.slack(self.kernel, ledger, old, S, off) * (ledger.energy - ledger.exact)
+        lost *= ledger.energy
+        return ledger.widen(hidden).rebase(
+            moments.weight,
+            loss + lost,
+            None if orders is None else orders + lost,
+            trace=self.trace,
+            total=total,
+            scatter=None if orders is None else S_new,
+            rounding=carried,
+        )
 
 
 def weighted_total(values: Array, weights: Array | None, rows: slice) -> float:
@@ -95,121 +231,6 @@ def weighted_total(values: Array, weights: Array | None, rows: slice) -> float:
     if weights is None:
         return float(xp.sum(values, dtype=xp.float64))
     return float(xp.sum(to_float64(values) * weights[rows]))
-
-
-def grown(ledger: Ledger, state: State, block: Projection, w: np.ndarray) -> Ledger:
-    """Everything up to the last admitted row is stale, and this is what is held of it.
-
-    Statement 3 of docs/proofs.md.
-    """
-    early = slice(0, block.fresh_from)
-    z = to_host(block.Z[early, :]).astype(float)
-    v = w[early]
-    trace = scatter_trace(state) + float(v @ row_norms_squared(z))
-    rank = int(block.Z.shape[1])
-    total = to_host(padded(state.moments.total, (rank,))) + v @ z
-    scatter = None
-    if len(ledger.fresh_orders) and hasattr(state.tracker, "scatter"):
-        scatter = to_host(padded(state.tracker.scatter, (rank, rank))) + z.T @ (z * v[:, None])
-    return ledger.grow(state.moments.weight + float(v.sum()), trace, total, scatter)
-
-
-def scatter_trace(state: State) -> float:
-    """Σ w |z|² of all rows, where the tracker keeps it."""
-    scatter = getattr(state.tracker, "scatter", None)
-    return np.inf if scatter is None else float(np.trace(to_host(scatter)))
-
-
-def spectrum(
-    parts: Parts,
-    state: State,
-    X: Array,
-    block: Projection,
-    rows: slice,
-    weights: np.ndarray,
-    n_orders: int,
-) -> tuple[np.ndarray, float]:
-    """κ_1 … κ_K of the missed parts of some rows, added over pieces of them, and their trace.
-
-    κ_k is subadditive, so the sum over pieces bounds κ_k of the whole. The missed part of a row
-    that was expressed before the last point was admitted also has a part inside the span, h − z
-    with h the coordinates it would have now: the Gram matrix is k(X,X) − HHᵀ + (H−Z)(H−Z)ᵀ.
-    (Statement 2 of docs/proofs.md.)
-    """
-    orders, total = np.zeros(n_orders), 0.0
-    Z, w = to_float64(block.Z[rows, :]), weights[rows]
-    early = bool(block.admitted) and rows.start < block.fresh_from
-    length = min(max(int(Z.shape[1]), FEWEST_ROWS), MOST_ROWS)
-    for start in range(0, int(X.shape[0]), length):
-        piece = slice(start, min(start + length, int(X.shape[0])))
-        x, z = to_float64(as_dense(X[piece, :])), Z[piece, :]
-        root = np.sqrt(w[piece])
-        h = to_float64(parts.basis.coordinates(parts.kernel, state.basis, x)) if early else z
-        transposed = namespace_of(z).matrix_transpose
-        gram = parts.kernel.gram(x) - h @ transposed(h)
-        if early:
-            gram += (h - z) @ transposed(h - z)
-        values = np.linalg.eigvalsh(to_host(gram) * root[:, None] * root[None, :])[::-1]
-        sums = np.cumsum(np.maximum(values, 0.0))
-        orders += sums[np.minimum(np.arange(n_orders), len(sums) - 1)]
-        total += float(sums[-1])
-    return orders, total
-
-
-def measured_deviation(parts: Parts, state: State, X: Array, block: Projection) -> float:
-    """Error of float32 coordinates and energies, measured: not a proof, and labelled so.
-
-    On the first row of a block and on the one with the largest numbers.
-    """
-    span = parts.basis.span(state.basis)
-    seen = state.ledger.blocks
-    if span is None or block.admitted or (seen >= FIRST_MEASURED and seen % MEASURED_EVERY):
-        return 0.0
-    norms = row_norms_squared(X)
-    largest = int(namespace_of(norms).argmax(norms))
-    chosen = np.array([0, largest])
-    rows = to_float64(as_dense(take_rows(X, chosen)))
-    exact = to_host(parts.kernel.block(rows, to_float64(span.points)) @ span.factor)
-    energy = to_host(parts.kernel.diag(rows))
-    error = np.linalg.norm(exact - to_host(take_rows(block.Z, chosen)), axis=1)
-    off = np.abs(energy - to_host(take_rows(block.energy, chosen)))
-    some = energy > 0
-    error, off, energy = error[some], off[some], energy[some]
-    return float(np.maximum(error / np.sqrt(energy), off / energy).max(initial=0.0))
-
-
-def after_change(
-    parts: Parts, state: State, new: Span | None, learned: Any, T: Array, loss: float | None
-) -> Ledger:
-    """The ledger after a change of basis by T that lost the energy ``loss``.
-
-    ``state`` is the one before, ``learned`` what the tracker knows afterwards. (Statements 4 and 14
-    of docs/proofs.md.)
-    """
-    old = parts.basis.span(state.basis)
-    ledger, moments = state.ledger, state.moments
-    if loss is None or not parts.certify or old is None or new is None:
-        return ledger.rebase(moments.weight, loss)
-    total = to_host(T @ moments.total)
-    if is_padding(T) and is_extension(old, new):
-        if new.rank == old.rank:
-            return ledger
-        scatter = to_host(learned.scatter) if len(ledger.fresh_orders) else None
-        return ledger.grow(moments.weight, scatter_trace(state), total, scatter)
-    orders = parts.tracker.lost_orders(state.tracker, T, len(ledger.fresh_orders))
-    S, S_new = to_host(state.tracker.scatter), to_host(learned.scatter)
-    carried, lost, off = rounding.change(parts.kernel, ledger, old, new, T, S, S_new)
-    hidden = rounding.slack(parts.kernel, ledger, old, S, off) * (ledger.energy - ledger.exact)
-    lost *= ledger.energy
-    return ledger.widen(hidden).rebase(
-        moments.weight,
-        loss + lost,
-        None if orders is None else orders + lost,
-        trace=scatter_trace(state),
-        total=total,
-        scatter=None if orders is None else S_new,
-        rounding=carried,
-    )
 
 
 def is_padding(T: Array) -> bool:

@@ -16,7 +16,8 @@ from kernelstream.dask.graph import computed, tree
 from kernelstream.dask.worker import naming
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
-from kernelstream.regression.base import OnePassRidge, checked_alpha
+from kernelstream.regression.base import OnePassRidge, checked_alpha, targets_of
+from kernelstream.regression.ridge import note_shape
 
 WORDS = {"weights": "sample_weight", "y": "y"}  # what the user calls what comes with the rows
 
@@ -135,7 +136,7 @@ def _targets(
     if targets.ndim not in (1, 2) or (isinstance(model, StreamingKernelClassifier) and not is_flat):
         raise ValueError(f"y has {targets.ndim} dimensions, which {name} does not take.")
     if isinstance(model, StreamingKernelRidge):
-        model._flat = is_flat and (not model._is_fitted() or model._flat)
+        note_shape(model, is_flat)
     return (targets[:, None] if is_flat else targets.rechunk({1: -1})), model
 
 
@@ -198,7 +199,7 @@ def _encoder(learner: OnePassRidge | None) -> OnePassRidge | None:
 def _numbers(encoder: OnePassRidge, y: np.ndarray) -> np.ndarray:
     """The targets of a chunk as a regression takes them."""
     is_column = isinstance(encoder, StreamingKernelClassifier)
-    return encoder._columns(y[:, 0] if is_column else y)
+    return targets_of(encoder, y[:, 0] if is_column else y)
 
 
 def chunk_name(word: str, block_info: Any) -> str:

@@ -13,7 +13,8 @@ from dask.sizeof import sizeof
 from distributed import Client, futures_of
 
 from kernelstream.dask.worker import Sample
-from kernelstream.stream.state import Model, State
+from kernelstream.stream.state import State
+from kernelstream.stream.stream import Stream
 
 FAN_IN = 8  # results that one task of a tree takes together
 
@@ -55,7 +56,7 @@ def quiet() -> Iterator[None]:
         yield
 
 
-@sizeof.register((Model, State, Sample))
+@sizeof.register((Stream, State, Sample))
 def _n_bytes(value: Any) -> int:
     """What a result weighs: Dask places, moves and spills by it, and would take 56 bytes."""
     if is_dataclass(value):

@@ -15,27 +15,38 @@ from kernelstream.bases import Landmarks
 from kernelstream.dask.chunks import Chunks, chunks_of
 from kernelstream.dask.graph import computed, held, quiet, sent_once, tree
 from kernelstream.dask.worker import (
-    added_together,
-    decided,
-    finished,
+    add_sums,
+    decide,
+    end_first_pass,
+    end_second_pass,
     is_chosen_once,
-    learned,
-    merged_together,
-    reader_of,
+    join_samples,
+    learn,
+    merge_all,
     require_parallel,
-    sampled,
-    sampled_together,
+    sample,
     something,
     stays,
-    summed,
-    with_final_basis,
+    sum_chunk,
+    without_sums,
+)
+from kernelstream.estimators.base import (
+    all_or_nothing,
+    new_stream,
+    report_progress,
+    set_stream,
 )
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier
-from kernelstream.regression.base import OnePassRidge, with_basis
-from kernelstream.stream.merge import added
-from kernelstream.stream.state import Model
-from kernelstream.stream.stream import caught_up, start_rows
+from kernelstream.regression.base import (
+    OnePassRidge,
+    free_points,
+    replace_stream,
+    require_same_columns,
+)
+from kernelstream.regression.classifier import announce_classes, set_classes
+from kernelstream.stream.merge import add_states
+from kernelstream.stream.stream import Stream
 
 Fitted = TypeVar("Fitted", bound=StreamingKernelPCA)
 
@@ -87,12 +98,12 @@ def fit(
     if passes not in (1, 2):
         raise ValueError(f"passes must be 1 or 2, got {passes!r}.")
     _require_known(model)
-    with model._all_or_nothing(), quiet():
+    with all_or_nothing(model), quiet():
         chunks = chunks_of(model, X, y, sample_weight)
         if isinstance(model, StreamingKernelClassifier):
-            model._learned_classes(chunks.labels(client))
+            set_classes(model, chunks.labels(client))
         _fit(model, chunks, client, passes)
-    model._report()
+    report_progress(model)
     return model
 
 
@@ -145,15 +156,15 @@ def partial_fit(
     """
     _require_known(model)
     regression = isinstance(model, OnePassRidge)
-    with model._all_or_nothing(), quiet():
+    with all_or_nothing(model), quiet():
         chunks = chunks_of(model, X, y, sample_weight)
         if isinstance(model, StreamingKernelClassifier):
-            model._announced_classes(classes)
-        if not model._is_fitted():
+            announce_classes(model, classes)
+        if not model.__sklearn_is_fitted__():
             _fit(model, chunks, client, 2 if regression else 1)
         else:
             _go_on(model, chunks, client)
-    model._report()
+    report_progress(model)
     return model
 
 
@@ -168,9 +179,9 @@ def _require_known(model: Any) -> None:
 
 def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passes: int) -> None:
     validate_data(model, chunks.meta, reset=True, skip_check_array=True)
-    begun = looking = model._new_model(np.empty((0, model.n_features_in_), chunks.dtype))
+    begun = looking = new_stream(model, np.empty((0, model.n_features_in_), chunks.dtype))
     require_parallel(begun)
-    refinements = begun.parts.basis.refinements
+    refinements = begun.chain.basis.refinements
     if refinements:
         warnings.warn(
             f"refinements={refinements} of the points are left out on a cluster: they need rows in "
@@ -178,53 +189,57 @@ def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passe
             stacklevel=3,
         )
     if isinstance(model, OnePassRidge):
-        looking, model._left_out = model._looking(begun), None
+        looking = free_points(model, begun)
     # `shared` is held to the end: should the basis be lost, Dask makes it again from this.
     root = shared = _decided(looking, chunks, client)
-    chosen = is_chosen_once(begun.parts.basis)
+    chosen = is_chosen_once(begun.chain.basis)
     if not chosen:
-        models = tree(merged_together, chunks.each(learned, shared, targets=passes == 1))
-        root = delayed(with_final_basis)(sent_once(begun), models, passes)
+        models = tree(merge_all, chunks.each(learn, shared, targets=passes == 1))
+        root = delayed(end_first_pass)(sent_once(begun), models, passes)
     if passes == 2 or chosen:
         root = held(root, client)  # the chunks of one pass are gone before the next begins
-        root = delayed(finished)(sent_once(begun), root, _statistics(root, chunks))
-    found = computed(root, client)
-    model._model = with_basis(found, begun.parts.basis) if looking is not begun else found
+        root = delayed(end_second_pass)(sent_once(begun), root, _statistics(root, chunks))
+    learned = computed(root, client)
+    hold(model, learned.with_chain(basis=begun.chain.basis))
+
+
+def hold(model: StreamingKernelPCA, stream: Stream) -> None:
+    """Let an estimator go on from a stream."""
+    (replace_stream if isinstance(model, OnePassRidge) else set_stream)(model, stream)
 
 
 def _go_on(model: StreamingKernelPCA, chunks: Chunks, client: Client | None) -> None:
     validate_data(model, chunks.meta, reset=False, skip_check_array=True)
-    require_parallel(model._model)
-    if isinstance(model, OnePassRidge) and chunks.n_targets is not None:
-        model._same_columns(chunks.n_targets)
-        model._left_out = None
-    before = caught_up(model._model)
-    assert before.state is not None
-    has_begun = model._model.state is not None or is_chosen_once(before.parts.basis)
-    if has_begun and stays(before.parts.basis):
+    given = model.stream_
+    require_parallel(given)
+    if chunks.n_targets is not None:
+        require_same_columns(given, chunks.n_targets)
+    before = given.caught_up
+    chain, state = before.chain, before.begun
+    has_begun = given.state is not None or is_chosen_once(chain.basis)
+    if has_begun and stays(chain.basis):
         new = computed(_statistics(sent_once(before), chunks), client)
         if new is not None:
-            both = added(before.parts, before.state, new, before.state.basis)
-            model._model = replace(before, state=both)
+            hold(model, before.with_state(add_states(chain, state, new, state.basis)))
     else:
-        empty = replace(before, state=None, standardise=False)
-        more = chunks.each(learned, sent_once(empty), targets=True, n_before=before.n_rows)
-        merged = merged_together([before, computed(tree(merged_together, more), client)])
-        model._model = something(merged)
+        empty = replace(before.with_state(None), scaling=None)
+        more = chunks.each(learn, sent_once(empty), targets=True, n_before=before.n_rows)
+        both = merge_all([before, computed(tree(merge_all, more), client)])
+        hold(model, something(both))
 
 
-def _decided(begun: Model, chunks: Chunks, client: Client | None) -> Delayed:
+def _decided(begun: Stream, chunks: Chunks, client: Client | None) -> Delayed:
     """The model with all that the data decide for every chunk alike, as one task."""
-    basis, kernel = begun.parts.basis, begun.parts.kernel
+    basis, kernel = begun.chain.basis, begun.chain.kernel
     shared = sent_once(begun)
     draws = isinstance(basis, Landmarks) and np.ndim(basis.points) == 0
-    if kernel.fixed and not begun.standardise and not draws:
-        return delayed(decided)(shared, None)
-    sample = tree(sampled_together, chunks.each(sampled, shared), start_rows(begun))
-    return held(delayed(decided)(shared, sample), client)
+    if kernel.fixed and begun.scaling is None and not draws:
+        return delayed(decide)(shared, None)
+    joint = tree(join_samples, chunks.each(sample, shared), begun.start_rows)
+    return held(delayed(decide)(shared, joint), client)
 
 
 def _statistics(root: Delayed, chunks: Chunks) -> Delayed:
     """The sums of all chunks in the basis of the model ``root``, as one task."""
-    reader = delayed(reader_of)(root)
-    return tree(added_together, chunks.each(summed, reader, targets=True), reader)
+    reader = delayed(without_sums)(root)
+    return tree(add_sums, chunks.each(sum_chunk, reader, targets=True), reader)

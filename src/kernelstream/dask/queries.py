@@ -15,12 +15,13 @@ from kernelstream.bases.landmarks import FixedState
 from kernelstream.dask.chunks import as_array, chunk_name, float_type
 from kernelstream.dask.graph import sent_once
 from kernelstream.dask.worker import aligned, naming
-from kernelstream.estimators.pca import QUERY_ROWS, StreamingKernelPCA
+from kernelstream.estimators.inputs import checked_rows
+from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier
-from kernelstream.regression.base import OnePassRidge, Regression
-from kernelstream.stream.components import View
-from kernelstream.stream.state import Standard
-from kernelstream.stream.stream import view
+from kernelstream.regression.base import OnePassRidge, Regression, solution_of
+from kernelstream.regression.ridge import in_shape
+from kernelstream.stream import queries
+from kernelstream.stream.components import Components
 
 
 def transform(model: StreamingKernelPCA, X: Any) -> da.Array:
@@ -83,13 +84,12 @@ def predict(model: OnePassRidge, X: Any) -> da.Array:
             f"{type(model).__name__} predicts nothing: use StreamingKernelRidge or "
             "StreamingKernelClassifier."
         )
-    model._view_exists()
-    n_columns = int(model._solution().prediction.intercept.shape[0])
+    n_columns = int(solution_of(model).prediction.intercept.shape[0])
     found = _query(model, X, "predict", n_columns)
     if isinstance(model, StreamingKernelClassifier):
         classes = model.classes_
         return da.map_blocks(_labels, found, classes=classes, drop_axis=1, dtype=classes.dtype)
-    return found[:, 0] if model._flat else found
+    return in_shape(model, found)
 
 
 def reconstruction_error(model: StreamingKernelPCA, X: Any) -> da.Array:
@@ -125,14 +125,14 @@ def _labels(found: np.ndarray, classes: np.ndarray) -> np.ndarray:
 def _query(model: StreamingKernelPCA, X: Any, what: str, n_columns: int | None) -> da.Array:
     """``what`` of every chunk, as a Dask array with or without columns."""
     rows, meta, word = as_array(X)
-    model._view_exists()
+    stream = model.stream_
     validate_data(model, meta, reset=False, skip_check_array=True)
     dtype = float_type(rows)
     columns = () if n_columns is None else (n_columns,)
     return da.map_blocks(
         _answer,
         rows,
-        sent_once(_Reading(_seen(model, what), model._standard(), model.n_features_in_)),
+        sent_once(_Reading(_answers(model, what), queries.scaler_of(stream), stream.n_features)),
         what=what,
         word=word,
         empty=np.empty((0, *columns), dtype),
@@ -145,31 +145,29 @@ def _query(model: StreamingKernelPCA, X: Any, what: str, n_columns: int | None) 
 
 @dataclass(frozen=True)
 class _Reading:
-    """What a query needs of a model, and how rows are standardised."""
+    """What a query needs of a model, and how rows are scaled."""
 
-    view: View | Regression
-    standard: Standard | None
+    answers: Components | Regression
+    scaler: Any
     n_features: int
 
     def ask(self, what: str, X: Array) -> Array:
         """``what`` of rows, checked and worked on in pieces."""
-        checker = StreamingKernelPCA()
-        checker.n_features_in_ = self.n_features
-        X = checker._validated(X, reset=False)
-        X = X if self.standard is None else self.standard.apply(X)
-        question, starts = getattr(self.view, what), range(0, X.shape[0], QUERY_ROWS)
-        pieces = [question(X[start : start + QUERY_ROWS]) for start in starts]
-        return finite(cast(concatenate_rows(pieces), X.dtype), self.view.kernel)
+        X = checked_rows(X, self.n_features)
+        X = X if self.scaler is None else self.scaler.apply(X)
+        question, starts = getattr(self.answers, what), range(0, X.shape[0], queries.QUERY_ROWS)
+        pieces = [question(X[start : start + queries.QUERY_ROWS]) for start in starts]
+        return finite(cast(concatenate_rows(pieces), X.dtype), self.answers.kernel)
 
 
-def _seen(model: StreamingKernelPCA, what: str) -> View | Regression:
+def _answers(model: StreamingKernelPCA, what: str) -> Components | Regression:
     """What answers: components or a regression, with the points of the basis and nothing more."""
     if isinstance(model, OnePassRidge) and what == "predict":
-        found = model._solution()
-        span = found.basis.span(found.basis_state)
-        return found if span is None else replace(found, basis_state=FixedState(span))
-    seen = view(model._model)
-    return seen if seen.span is None else replace(seen, basis_state=FixedState(seen.span))
+        solution = solution_of(model)
+        span = solution.basis.span(solution.basis_state)
+        return solution if span is None else replace(solution, basis_state=FixedState(span))
+    shown = model.stream_.components
+    return shown if shown.span is None else replace(shown, basis_state=FixedState(shown.span))
 
 
 def _answer(

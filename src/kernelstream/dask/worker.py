@@ -8,7 +8,6 @@ without rows, or without weight, gives None, and None adds nothing.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import reduce, wraps
@@ -16,32 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import to_host
 from kernelstream.backends.draws import generator
 from kernelstream.bases import Basis, Centroids, Fourier, Landmarks
 from kernelstream.bases.landmarks import FixedState
-from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.inputs import plain_next_rows
 from kernelstream.part import Part
 from kernelstream.regression.base import require_summable
-from kernelstream.stream.chain import blank
-from kernelstream.stream.merge import added, merged
-from kernelstream.stream.state import Model, Rows, Standard, State, Waiting
-from kernelstream.stream.stream import (
-    advance,
-    begun,
-    caught_up,
-    folded,
-    picked,
-    settled,
-    signed_anew,
-    start_rows,
-)
+from kernelstream.stream.buffer import Buffer
+from kernelstream.stream.merge import add_states, merge
+from kernelstream.stream.passes import defer_signs, take_signs
+from kernelstream.stream.scaling import ColumnMoments
+from kernelstream.stream.state import Rows, State
+from kernelstream.stream.stream import Stream
 from kernelstream.trackers import Tracker
 
 
-def require_parallel(model: Model) -> None:
+def require_parallel(stream: Stream) -> None:
     """Raise in words, before any work, where the parts cannot work on chunks apart."""
-    basis, tracker = model.parts.basis, model.parts.tracker
+    basis, tracker = stream.chain.basis, stream.chain.tracker
     if tracker.sequential or type(tracker).merge is Tracker.merge:
         raise ValueError(
             f"The tracker {tracker} learns rows one after another and cannot be merged: it cannot "
@@ -108,24 +99,22 @@ def naming(chunk: str) -> Iterator[None]:
         raise ValueError(f"{chunk}: {problem}") from problem
 
 
-def rows_of(model: Model, block: Any, weights: Any, targets: Any = None) -> Rows | None:
+def rows_of(stream: Stream, block: Any, weights: Any, targets: Any = None) -> Rows | None:
     """A chunk as checked rows; None where there is nothing to learn from."""
     if block.shape[0] == 0 or (weights is not None and not np.any(weights)):
         return None
-    checker = StreamingKernelPCA()
-    checker._model, checker.n_features_in_ = model, model.n_features
-    X, heavy = checker._learnable(block, weights, reset=False)
+    rows = plain_next_rows(stream, block, weights)
     if targets is not None:
-        if heavy is not None:  # rows of weight zero were dropped
+        if rows.weights is not None:  # rows of weight zero were dropped
             targets = targets[np.flatnonzero(weights)]
-        require_summable(targets, heavy)
-    rows = Rows(X, heavy, targets)
+        require_summable(targets, rows.weights)
+        rows = replace(rows, targets=targets)
     return rows if len(rows) else None
 
 
-def seed_of(model: Model, index: int, n_before: int = 0) -> int:
+def seed_of(stream: Stream, index: int, n_before: int = 0) -> int:
     """A seed of its own for every chunk: draws depend on the row's index in its chunk."""
-    return int(generator(model.parts.seed, f"chunk after {n_before}", index).integers(2**31 - 1))
+    return int(generator(stream.chain.seed, f"chunk after {n_before}", index).integers(2**31 - 1))
 
 
 @dataclass(frozen=True)
@@ -134,39 +123,38 @@ class Sample:
 
     priority: np.ndarray
     rows: Rows
-    moments: tuple[float, np.ndarray, np.ndarray] | None  # W, mean, Σ w (x − mean)²
+    moments: ColumnMoments | None
 
 
 @on_worker
-def sampled(model: Model, index: int, chunk: str, block: Any, weights: Any) -> Sample | None:
+def sample(stream: Stream, index: int, chunk: str, block: Any, weights: Any) -> Sample | None:
     """At most ``start_rows`` rows of a chunk, all rows alike."""
     with naming(chunk):
-        rows = rows_of(model, block, weights)
+        rows = rows_of(stream, block, weights)
         if rows is None:
             return None
-        priority = generator(seed_of(model, index), "sample").random(len(rows))
-        kept = highest(priority, start_rows(model))
-        size = model.batch_size
-        pieces = (rows[start : start + size] for start in range(0, len(rows), size))
-        moments = reduce(pooled, map(moments_of, pieces)) if model.standardise else None
-        return Sample(priority[kept], picked(rows, kept), moments)
+        priority = generator(seed_of(stream, index), "sample").random(len(rows))
+        kept = highest(priority, stream.start_rows)
+        moments = None
+        if stream.scaling is not None:
+            size = stream.batch_size
+            pieces = (rows[start : start + size] for start in range(0, len(rows), size))
+            moments = reduce(ColumnMoments.pool, map(ColumnMoments.of, pieces))
+        return Sample(priority[kept], rows.take(kept), moments)
 
 
 @on_worker
-def sampled_together(size: int, samples: list[Sample | None]) -> Sample | None:
+def join_samples(size: int, samples: list[Sample | None]) -> Sample | None:
     """The sample of several chunks: the highest priorities of all, and their moments pooled."""
     present = [sample for sample in samples if sample is not None]
     if not present:
         return None
     priority = np.concatenate([sample.priority for sample in present])
     kept = highest(priority, size)
-    waiting = Waiting(
-        tuple(sample.rows.X for sample in present), tuple(s.rows.weights for s in present)
-    )
+    rows = Buffer(tuple(sample.rows for sample in present)).join()
     moments = [sample.moments for sample in present if sample.moments is not None]
-    return Sample(
-        priority[kept], picked(waiting.join(), kept), reduce(pooled, moments) if moments else None
-    )
+    pooled = reduce(ColumnMoments.pool, moments) if moments else None
+    return Sample(priority[kept], rows.take(kept), pooled)
 
 
 def highest(priority: np.ndarray, size: int) -> np.ndarray:
@@ -174,144 +162,115 @@ def highest(priority: np.ndarray, size: int) -> np.ndarray:
     return np.sort(np.argsort(-priority, kind="stable")[:size])
 
 
-def moments_of(rows: Rows) -> tuple[float, np.ndarray, np.ndarray]:
-    """Weight, mean and Σ w (x − mean)² of rows."""
-    X = to_host(rows.X).astype(float)
-    w = np.ones(len(X)) if rows.weights is None else rows.weights
-    first = X[0].copy()  # taken out, so that a constant column has exactly no variance
-    X -= first
-    mean = w @ X / w.sum()
-    return float(w.sum()), first + mean, w @ (X - mean) ** 2
-
-
-def pooled(a: tuple, b: tuple) -> tuple[float, np.ndarray, np.ndarray]:
-    """Moments of both (Chan, Golub and LeVeque 1983)."""
-    total, step = a[0] + b[0], b[1] - a[1]
-    return total, a[1] + step * (b[0] / total), a[2] + b[2] + step**2 * (a[0] * b[0] / total)
-
-
 @on_worker
-def decided(model: Model, sample: Sample | None) -> Model:
+def decide(stream: Stream, sample: Sample | None) -> Stream:
     """Decide what the data decide; bases that are chosen once are chosen here."""
     if sample is None:  # nothing to decide: only width and type of the rows matter
-        rows = Rows(np.zeros((1, model.n_features), dtype=model.dtype), None)
+        rows = Rows(np.zeros((1, stream.n_features), dtype=stream.dtype))
     else:
         rows = sample.rows.canonical()
         if sample.moments is not None:
-            weight, mean, squares = sample.moments
-            deviation = np.sqrt(squares / weight)
-            standard = Standard(mean, np.where(deviation > 0, deviation, 1.0))
-            model = replace(model, standard=standard)
-        kernel = model.parts.kernel.fix(model.prepared(rows.X), rows.weights)
-        model = replace(model, parts=replace(model.parts, kernel=kernel))
-    model = replace(model, standardise=False)  # it is done: chunks don't measure for themselves
-    if is_chosen_once(model.parts.basis):
-        model = begun(model, rows)
-    return model
+            stream = replace(stream, scaler=sample.moments.standardisation())
+        kernel = stream.chain.kernel.fix(stream.prepared(rows.X), rows.weights)
+        stream = stream.with_chain(kernel=kernel)
+    stream = replace(stream, scaling=None)  # it is done: chunks don't measure for themselves
+    return stream.begin(rows) if is_chosen_once(stream.chain.basis) else stream
 
 
 @on_worker
-def learned(
-    model: Model,
+def learn(
+    stream: Stream,
     index: int,
     chunk: str,
     block: Any,
     weights: Any,
     targets: Any = None,
     n_before: int = 0,
-) -> Model | None:
+) -> Stream | None:
     """First pass: a chunk as a stream of its own."""
     with naming(chunk):
-        rows = rows_of(model, block, weights, targets)
+        rows = rows_of(stream, block, weights, targets)
         if rows is None:
             return None
-        seed = seed_of(model, index, n_before)
-        model = replace(model, parts=replace(model.parts, seed=seed))
+        seed = seed_of(stream, index, n_before)
+        stream = stream.with_chain(seed=seed)
         order = np.arange(len(rows))
-        if model.parts.basis.order_free:
+        if stream.chain.basis.order_free:
             order = generator(seed, "order").permutation(len(rows))
-        for start in range(0, len(rows), model.batch_size):
-            piece = picked(rows, order[start : start + model.batch_size])
-            model = advance(model, piece.X, piece.weights, piece.targets)
-        return without_waiting(model)
+        for start in range(0, len(rows), stream.batch_size):
+            stream = stream.learn(rows.take(order[start : start + stream.batch_size]))
+        return fold_waiting(stream)
 
 
 @on_worker
-def merged_together(models: list[Model | None]) -> Model | None:
-    """One model of several; those with too few rows to begin hand their rows on."""
+def merge_all(streams: list[Stream | None]) -> Stream | None:
+    """One stream of several; those with too few rows to begin hand their rows on."""
 
-    def joined(a: Model, b: Model) -> Model:
+    def join(a: Stream, b: Stream) -> Stream:
         few, other = (a, b) if a.state is None else (b, a)
         if few.state is not None:
-            return merged(a, b)
-        rows = few.waiting.join()
-        return without_waiting(advance(other, rows.X, rows.weights, rows.targets))
+            return merge(a, b)
+        return fold_waiting(other.learn(few.waiting.join()))
 
-    present = [model for model in models if model is not None]
-    return reduce(joined, present) if present else None
+    present = [stream for stream in streams if stream is not None]
+    return reduce(join, present) if present else None
 
 
-def without_waiting(model: Model) -> Model:
-    """Fold the last rows of a chunk, unless the model has still to begin."""
-    return model if model.state is None else caught_up(model)
+def fold_waiting(stream: Stream) -> Stream:
+    """Fold the last rows of a chunk, unless the stream has still to begin."""
+    return stream if stream.state is None else stream.caught_up
 
 
 @on_worker
-def with_final_basis(begun: Model, model: Model | None, passes: int) -> Model:
-    """The end of the first pass: the model as it stands, or with its basis made up."""
-    model = something(model)
-    parts = replace(model.parts, seed=begun.parts.seed)
-    model = replace(model, parts=parts, standardise=begun.standardise)
+def end_first_pass(begun: Stream, stream: Stream | None, passes: int) -> Stream:
+    """The stream as it stands, or with its basis made up for a second pass."""
+    stream = replace(something(stream).with_chain(seed=begun.chain.seed), scaling=begun.scaling)
     if passes == 1:
-        return signed_anew(caught_up(model))
-    model = settled(model)
-    assert model.state is not None
-    basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
-    return replace(model, state=replace(model.state, basis=basis))
+        return take_signs(stream.caught_up)
+    stream = stream.settled
+    chain, state = stream.chain, stream.begun
+    basis = chain.basis.refreshed(chain.kernel, state.basis)
+    return stream.with_state(replace(state, basis=basis))
 
 
 @on_worker
-def reader_of(model: Model) -> Model:
-    """An empty model that only reads its basis: points and factor, nothing else travels."""
-    parts, state = model.parts, model.state
-    assert state is not None
-    span = parts.basis.span(state.basis)
+def without_sums(stream: Stream) -> Stream:
+    """An empty stream that only reads its basis: points and factor, nothing else travels."""
+    chain, state = stream.chain, stream.begun
+    span = chain.basis.span(state.basis)
     basis = state.basis if span is None else FixedState(span)
-    empty = replace(blank(parts, basis, state.moments.total), next_signs=sys.maxsize)
-    return replace(model, state=empty, waiting=Waiting())
+    empty = stream.with_state(chain.blank(basis, state.moments.total))
+    return replace(defer_signs(empty), waiting=Buffer())
 
 
 @on_worker
-def summed(
-    reader: Model, index: int, chunk: str, block: Any, weights: Any, targets: Any = None
+def sum_chunk(
+    reader: Stream, index: int, chunk: str, block: Any, weights: Any, targets: Any = None
 ) -> State | None:
     """Second pass: the sums of a chunk, without the basis that everybody has."""
     with naming(chunk):
         rows = rows_of(reader, block, weights, targets)
-        if rows is None:
-            return None
-        state = folded(reader, rows, frozen=True).state
-        assert state is not None
-        return replace(state, basis=None)
+        return None if rows is None else replace(reader.fold(rows, frozen=True).begun, basis=None)
 
 
 @on_worker
-def added_together(reader: Model, states: list[State | None]) -> State | None:
+def add_sums(reader: Stream, states: list[State | None]) -> State | None:
     """The sums of several chunks, all in the basis of the reader."""
     present = [state for state in states if state is not None]
-    return reduce(lambda a, b: added(reader.parts, a, b, None), present) if present else None
+    if not present:
+        return None
+    return reduce(lambda a, b: add_states(reader.chain, a, b, None), present)
 
 
 @on_worker
-def finished(begun: Model, root: Model, sums: State | None) -> Model:
-    """The finished model: the basis of the first pass, the sums of the second."""
-    assert root.state is not None
-    state = replace(something(sums), basis=root.state.basis)
-    return signed_anew(replace(root, state=state, standardise=begun.standardise))
+def end_second_pass(begun: Stream, first: Stream, sums: State | None) -> Stream:
+    """The finished stream: the basis of the first pass, the sums of the second."""
+    state = replace(something(sums), basis=first.begun.basis)
+    return take_signs(replace(first.with_state(state), scaling=begun.scaling))
 
 
-def something(found: Any) -> Any:
-    """Return what was found, or raise: no chunk had a row."""
-    if found is None:
+def something(result: Any) -> Any:
+    """Return a result, or raise: no chunk had a row."""
+    if result is None:
         raise ValueError("No chunk has a row of positive weight: there is nothing to learn from.")
-    return found
+    return result

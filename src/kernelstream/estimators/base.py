@@ -1,53 +1,31 @@
-"""Estimators that hold a stream: fitted or not, changed wholly or not at all, saved and loaded."""
+"""What estimators share: changed wholly or not at all, written to a file, read back from one."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import numbers
 import os
+from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
-from kernelstream import files as storage
+import kernelstream
+from kernelstream import files
+from kernelstream.backends.arrays import Array
 from kernelstream.backends.devices import checked_device
-from kernelstream.stream.buffer import Inbox
-from kernelstream.stream.state import Model
+from kernelstream.stream.buffer import SingleRows
+from kernelstream.stream.stream import Stream
+
+logger = logging.getLogger("kernelstream")
 
 
-class OnStream(BaseEstimator):
-    """An estimator that holds a stream: fitted or not, changed wholly or not at all, a file."""
-
-    #: Fitted attributes that are not in the model, but belong into its file.
-    _also_saved: tuple[str, ...] = ()
-
-    #: Rows that came one by one since the model was last set, if any did.
-    _inbox: Inbox | None = None
-
-    @property
-    def _model(self) -> Model:
-        """The stream with all its rows."""
-        if self._inbox is not None:
-            return self._inbox.model
-        try:
-            return self.__dict__["_model"]
-        except KeyError:
-            raise AttributeError("_model") from None
-
-    @_model.setter
-    def _model(self, model: Model) -> None:
-        self.__dict__["_model"] = model
-        self.__dict__.pop("_inbox", None)  # its rows joined another model
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if state.pop("_inbox", None) is not None:
-            state["_model"] = self._model
-        return state
+class StoredEstimator(BaseEstimator):
+    """An estimator that can be saved: parameters, what was learned, names of the features."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file: data only, checksummed, wholly or not at all.
@@ -59,24 +37,7 @@ class OnStream(BaseEstimator):
         path : path-like
             The file; one that is there stays until the new one is whole.
         """
-        storage.save(path, self._content())
-
-    def _content(self) -> dict[str, Any]:
-        """What a model file holds."""
-        self._view_exists()
-        params = self.get_params(deep=False)
-        if not isinstance(params["random_state"], numbers.Integral):
-            params["random_state"] = None  # the seed that was drawn is part of the model
-        if "device" in params:
-            params["device"] = None  # the machine that reads the file may have others
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            "estimator": type(self).__name__,
-            "parameters": tuple(params.items()),
-            "feature_names": None if names is None else tuple(map(str, names)),
-            "model": replace(self._model, device=None),
-            "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
-        }
+        files.save(path, content_of(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
@@ -94,41 +55,121 @@ class OnStream(BaseEstimator):
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
         return model
 
+    @abstractmethod
+    def _learned_content(self) -> dict[str, Any]:
+        """What a file holds beside parameters and names."""
+
+    @abstractmethod
+    def _restore(self, content: dict[str, Any], device: Any) -> None:
+        """Take over what a file holds."""
+
+
+class StreamEstimator(StoredEstimator):
+    """An estimator that holds a stream."""
+
+    #: Fitted attributes that are not in the stream, but belong into its file.
+    _also_saved: tuple[str, ...] = ()
+
+    #: The stream, but for rows that came one by one since it was last set.
+    _stream: Stream | None = None
+
+    #: Those rows, if any came.
+    _single_rows: SingleRows | None = None
+
+    @property
+    def stream_(self) -> Stream:
+        """All that was learned, with the rows that wait, as a read-only value."""
+        require_fitted(self)
+        if self._single_rows is not None:
+            return self._single_rows.stream
+        assert self._stream is not None
+        return self._stream
+
     def __sklearn_is_fitted__(self) -> bool:
-        return self._is_fitted()
+        return self._stream is not None
 
-    def _is_fitted(self) -> bool:
-        return self.__dict__.get("_model") is not None
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if state.pop("_single_rows", None) is not None:
+            state["_stream"] = self.stream_
+        return state
 
-    def _view_exists(self) -> None:
-        if not self._is_fitted():
-            raise NotFittedError(
-                f"This {type(self).__name__} has not seen any rows yet: call fit, partial_fit or "
-                "learn_one first."
-            )
+    @abstractmethod
+    def _new_stream(self, X: Array) -> Stream:
+        """Check the parameters and put the chain together."""
 
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo everything when an error is raised.
+    def _learned_content(self) -> dict[str, Any]:
+        return {
+            "model": self.stream_.for_file(),
+            "attributes": tuple((name, getattr(self, name, None)) for name in self._also_saved),
+        }
 
-        Overflow is no warning here: values that are not finite are found and become an error.
-        """
-        before = dict(self.__dict__)
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+    def _restore(self, content: dict[str, Any], device: Any) -> None:
+        stream, attributes = content["model"], dict(content["attributes"])
+        self.n_features_in_ = stream.n_features
+        if "device" in self.get_params(deep=False):
+            self.device = device
+        set_stream(self, stream.on(checked_device(device)))
+        for name in self._also_saved:
+            if attributes.get(name) is not None:
+                setattr(self, name, attributes[name])
 
 
-def descendants(cls: type[OnStream]) -> list[type[OnStream]]:
-    """All estimators that are built on this one."""
-    found: list[type[OnStream]] = []
-    for child in cls.__subclasses__():
-        found += [child, *descendants(child)]
-    return found
+def require_fitted(estimator: BaseEstimator) -> None:
+    """Raise ``NotFittedError`` in words unless rows were learned."""
+    check_is_fitted(
+        estimator,
+        msg="This %(name)s has not seen any rows yet: call fit, partial_fit or learn_one first.",
+    )
+
+
+def set_stream(estimator: StreamEstimator, stream: Stream) -> None:
+    """Let an estimator go on from another stream."""
+    estimator._stream, estimator._single_rows = stream, None
+
+
+def report_progress(estimator: Any) -> None:
+    """Tell the logger how many rows were seen, where that was asked for."""
+    if estimator.verbose:
+        logger.info("%s: %d rows seen", type(estimator).__name__, estimator.stream_.n_rows)
+
+
+def new_stream(estimator: StreamEstimator, X: Array) -> Stream:
+    """A stream for rows like X with the parameters of an estimator, which are checked."""
+    return estimator._new_stream(X)
+
+
+@contextlib.contextmanager
+def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
+    """Undo everything that happened to an estimator when an error is raised.
+
+    Overflow is no warning here: values that are not finite are found and become an error.
+    """
+    before = dict(vars(estimator))
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def content_of(estimator: StoredEstimator) -> dict[str, Any]:
+    """What the file of an estimator holds."""
+    require_fitted(estimator)
+    params = estimator.get_params(deep=False)
+    if not isinstance(params["random_state"], numbers.Integral):
+        params["random_state"] = None  # the seed that was drawn is part of the stream
+    if "device" in params:
+        params["device"] = None  # the machine that reads the file may have others
+    names = getattr(estimator, "feature_names_in_", None)
+    return {
+        "estimator": type(estimator).__name__,
+        "parameters": tuple(params.items()),
+        "feature_names": None if names is None else tuple(map(str, names)),
+        **estimator._learned_content(),
+    }
 
 
 def load(path: str | os.PathLike[str], device: Any = None) -> Any:
@@ -157,29 +198,40 @@ def load(path: str | os.PathLike[str], device: Any = None) -> Any:
     >>> load(path).transform(X).shape
     (100, 2)
     """
-    return from_content(storage.load(path), path, device)
+    return build(files.read(path), path, device)[0]
 
 
-def from_content(content: dict[str, Any], path: str | os.PathLike[str], device: Any = None) -> Any:
-    """The estimator in the content of a model file; ``path`` is for the error message."""
-    try:
-        name = content["estimator"]
-        storage.import_estimator(name)
-        if name in storage.READERS:
-            return storage.READERS[name](content)
-        family: dict[str, Any] = {c.__name__: c for c in descendants(OnStream)}
-        estimator = family[name](**dict(content["parameters"]))
-        model, names = content["model"], content["feature_names"]
-        attributes = dict(content["attributes"])
-        estimator.n_features_in_ = model.n_features
-    except (AttributeError, KeyError, TypeError, ValueError) as problem:
-        raise ValueError(f"Cannot load {path}: it holds no estimator ({problem!r}).") from problem
-    if "device" in estimator.get_params(deep=False):
-        estimator.device = device
-    estimator._model = model.on(checked_device(device))
-    for name in estimator._also_saved:
-        if attributes.get(name) is not None:
-            setattr(estimator, name, attributes[name])
+def build(
+    file: files.ModelFile, path: str | os.PathLike[str], device: Any = None
+) -> tuple[Any, dict[str, Any]]:
+    """The estimator in a model file, and all that the file holds."""
+    checked_device(device)
+    with holding_an_estimator(path):
+        kind = class_named(file.tree["estimator"])
+    with files.naming(path):
+        content = file.values()
+    with holding_an_estimator(path):
+        estimator = kind(**dict(content["parameters"]))
+        estimator._restore(content, device)
+        names = content["feature_names"]
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
-    return estimator
+    return estimator, content
+
+
+@contextlib.contextmanager
+def holding_an_estimator(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say that a file holds none where its content is not that of one."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        raise ValueError(f"Cannot load {path}: it holds no estimator ({problem!r}).") from problem
+
+
+def class_named(name: str) -> type[StoredEstimator]:
+    """The estimator of that name among the public ones, which are imported as they are used."""
+    home = kernelstream if name in kernelstream.__all__ else kernelstream.images
+    kind = getattr(home, name)
+    if not (isinstance(kind, type) and issubclass(kind, StoredEstimator)):
+        raise KeyError(name)
+    return kind

@@ -10,7 +10,6 @@ import numpy as np
 from kernelstream import bases, schedules, trackers
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimators.paper import PaperMethod
-from kernelstream.stream.stream import settled
 
 MOST_POINTS = 2000  # of the dictionary: Lemma 2 says that it is finite, not that it is small
 
@@ -158,9 +157,7 @@ class OnlineKernelPCA(PaperMethod):
         -------
         ReducedOrderBounds
         """
-        seen = self._view()
-        state = settled(self._model).state
-        assert state is not None
+        seen, state = self.stream_.components, self.stream_.settled.begun
         K = to_host(seen.kernel.gram(seen.points))
         if len(K) == 0:
             raise ValueError(

@@ -1,15 +1,16 @@
-"""StreamingKernelPCA: its parameters, its verbs, scikit-learn's manners. No maths: see stream.py.
+"""StreamingKernelPCA: its parameters, its verbs, scikit-learn's manners. No maths: see stream/.
 
-What it is given is checked in ``intake.py``, and what it has learned is shown by ``fitted.py``.
+Rows are checked in ``inputs.py``; what happens to them is in ``stream/stream.py``, and
+``stream/chain.py`` is the page with the method itself.
 """
 
-# Nearly half of this file is docstring: parameters and verbs stay together, where users look.
+# Half of this file is docstring: parameters and verbs stay together, where users look.
 
 from __future__ import annotations
 
-import logging
+import numbers
 import sys
-from collections.abc import Iterator
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -18,42 +19,37 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from kernelstream import bases, kernels, preimages, trackers
 from kernelstream.backends.arrays import (
     Array,
-    all_finite,
     as_dense,
-    cast,
-    concatenate_rows,
     dtype_name,
     is_foreign,
     is_sparse,
     namespace_of,
     to_float64,
-    to_host,
 )
-from kernelstream.backends.devices import checked_device, placed, preferred_rows
-from kernelstream.estimators.fitted import FittedAttributes
-from kernelstream.estimators.inputs import Intake
-from kernelstream.estimators.validation import (
-    NO_WEIGHT,
-    checked_batch_size,
-    checked_choice,
-    checked_n_components,
-    checked_seed,
-    explained,
+from kernelstream.backends.devices import checked_device, preferred_rows
+from kernelstream.certificate.certificate import Certificate, certify
+from kernelstream.estimators import inputs
+from kernelstream.estimators.base import (
+    StreamEstimator,
+    all_or_nothing,
+    report_progress,
+    require_fitted,
+    set_stream,
 )
-from kernelstream.stream.buffer import opened
-from kernelstream.stream.merge import merged
-from kernelstream.stream.state import Model, Parts, moved
-from kernelstream.stream.stream import advance, learn_all, view, view_of_blocks
-from kernelstream.stream.way_back import WayBack
+from kernelstream.kernels import Kernel
+from kernelstream.part import check_choice, checked_seed
+from kernelstream.stream import queries
+from kernelstream.stream.buffer import SingleRows
+from kernelstream.stream.chain import Chain
+from kernelstream.stream.components import Components, Learned
+from kernelstream.stream.merge import merge
+from kernelstream.stream.passes import learn_all
+from kernelstream.stream.scaling import Standard
+from kernelstream.stream.state import Rows
+from kernelstream.stream.stream import Stream
 
-QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
 
-logger = logging.getLogger("kernelstream")
-
-
-class StreamingKernelPCA(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Intake, FittedAttributes
-):
+class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamEstimator):
     """Kernel PCA in one pass and bounded memory.
 
     ``fit`` passes twice over rows that are at hand; ``partial_fit`` and ``learn_one`` learn from a
@@ -127,9 +123,11 @@ class StreamingKernelPCA(
         Coefficients of the mean over the points.
     kernel_ : Kernel
         The kernel with its numbers.
+    stream_ : Stream
+        All that was learned, with the rows that wait, as a read-only value.
     certificate_ : Certificate
         What is certain about batch kernel PCA of all rows seen.
-    n_tamed_steps_ : int
+    n_shortened_steps_ : int
         Steps of a Hebbian rule or LMS that were too long and shortened.
 
     Examples
@@ -192,13 +190,13 @@ class StreamingKernelPCA(
         -------
         self
         """
-        with self._all_or_nothing():
-            X, weights = self._learnable(X, sample_weight, reset=True)
-            if X.shape[0] == 0:
-                raise ValueError(NO_WEIGHT)
-            with explained(X):
-                self._model = learn_all(self._new_model(X), X, weights)
-        self._report()
+        with all_or_nothing(self):
+            rows = inputs.first_rows(self, X, sample_weight)
+            if len(rows) == 0:
+                raise ValueError(inputs.NO_WEIGHT)
+            with inputs.explain_rows(rows.X):
+                set_stream(self, learn_all(self._new_stream(rows.X), rows))
+        report_progress(self)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -218,15 +216,14 @@ class StreamingKernelPCA(
         -------
         self
         """
-        with self._all_or_nothing():
-            first = not self._is_fitted()
-            X, weights = self._learnable(X, sample_weight, reset=first)
-            if X.shape[0]:
-                with explained(X):
-                    self._model = advance(self._new_model(X) if first else self._model, X, weights)
-            elif first:
-                raise ValueError(NO_WEIGHT)
-        self._report()
+        with all_or_nothing(self):
+            rows, stream = self._rows_to_learn(X, sample_weight)
+            if len(rows):
+                with inputs.explain_rows(rows.X):
+                    set_stream(self, (stream or self._new_stream(rows.X)).learn(rows))
+            elif stream is None:
+                raise ValueError(inputs.NO_WEIGHT)
+        report_progress(self)
         return self
 
     def learn_one(self, x: Any) -> Self:
@@ -241,22 +238,23 @@ class StreamingKernelPCA(
         -------
         self
         """
-        inbox = self._inbox
-        if inbox is None or not inbox.put(x):
+        single = self._single_rows
+        if single is None or not single.put(x):
             self._learn_unusual(x)
         return self
 
     def _learn_unusual(self, x: Any) -> None:
         """Learn a row that begins a stream, ends a block, or is not a plain array of its type."""
-        if not self._is_fitted():
+        if self._stream is None:
             row = x if is_foreign(x) or is_sparse(x) else np.asarray(x)
             self.partial_fit(row[None, :] if row.ndim == 1 else row)
             return
-        with self._all_or_nothing():
-            row, inbox = self._one(x, learning=True), self._inbox
-            if inbox is None or not isinstance(row, np.ndarray) or not inbox.put(row[0]):
-                self._model = advance(self._model, row, None)
-                self._inbox = opened(self._model, self.n_features_in_)
+        with all_or_nothing(self):
+            stream, single = self.stream_, self._single_rows
+            row = inputs.one_row(stream, x, learning=True)
+            if single is None or not isinstance(row, np.ndarray) or not single.put(row[0]):
+                set_stream(self, stream.learn(Rows(row)))
+                self._single_rows = SingleRows.beside(self.stream_)
 
     # -- queries
 
@@ -272,8 +270,7 @@ class StreamingKernelPCA(
         array of shape (n, r)
             In the type of X.
         """
-        seen = self._view()
-        return self._in_pieces(seen.scores, self._queryable(X))
+        return self._query(self._components().scores, X)
 
     def transform_one(self, x: Any) -> Array:
         """Scores of one row, shape (r,).
@@ -286,14 +283,12 @@ class StreamingKernelPCA(
         x : array of shape (d,)
             The row.
         """
-        self._view_exists()
-        row = self._one(x)
-        model = self._model
-        current = model.parts.tracker.sequential or model.state is None or not model.state.n_rows
-        seen = view(model) if current else view_of_blocks(model)
-        standard = self._standard()
-        row = row if standard is None else standard.apply(row)
-        return self._in_pieces(seen.scores, row)[0, :]
+        stream = self.stream_
+        row = inputs.one_row(stream, x)
+        state = stream.state
+        current = stream.chain.tracker.sequential or state is None or not state.n_rows
+        shown = stream.components if current else stream.learned.components
+        return queries.in_pieces(stream, shown.scores, queries.in_units(stream, row))[0, :]
 
     def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
         """Inputs whose images are near the given scores.
@@ -311,20 +306,10 @@ class StreamingKernelPCA(
             The report has the inputs ``X``, the squared ``distance`` that remains in feature
             space, and for each row whether the search ``converged`` and its number of steps.
         """
-        seen = self._view()
-        method = preimages.resolve(self.preimage, seen.kernel)
-        scores = self._scores(X, seen)
-        if seen.span is None:
-            raise ValueError(
-                f"{seen.basis} has explicit features instead of points, and inverse_transform "
-                "needs points; use a basis of points, for example bases.Centroids."
-            )
-        back = WayBack(seen, method, self._standard())
-        pieces = self._pieces(scores, QUERY_ROWS)
-        found = preimages.Report.joined([back.report(piece) for piece in pieces])
-        if self._was_sent(scores):
-            found = moved(found, None)
-        return found if return_report else found.X
+        method = preimages.resolve(self.preimage, self._components().kernel)
+        scores = inputs.given_scores(self.stream_, X)
+        report = queries.inputs_of(self.stream_, scores, method)
+        return report if return_report else report.X
 
     def reconstruction_error(self, X: Any) -> Array:
         """Squared distance in feature space between each row and its projection on the model.
@@ -337,8 +322,7 @@ class StreamingKernelPCA(
         -------
         array of shape (n,)
         """
-        seen = self._view()
-        return self._in_pieces(seen.reconstruction_error, self._queryable(X))
+        return self._query(self._components().reconstruction_error, X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared error of ``inverse_transform(transform(X))`` in input space.
@@ -352,11 +336,93 @@ class StreamingKernelPCA(
             The rows.
         y : ignored
         """
-        seen, standard = self._view(), self._standard()
-        rows = as_dense(self._queryable(X, prepared=False))
-        scores = self._in_pieces(seen.scores, rows if standard is None else standard.apply(rows))
+        shown, stream = self._components(), self.stream_
+        rows = as_dense(inputs.query_rows(self, stream, X))
+        scores = queries.in_pieces(stream, shown.scores, queries.in_units(stream, rows))
         difference = to_float64(self.inverse_transform(scores)) - to_float64(rows)
         return -float(namespace_of(difference).mean(difference**2))
+
+    # -- what was learned; rows that wait are in it
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows learned; rows of weight zero are not counted."""
+        return self.stream_.n_rows
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components shown, r."""
+        return int(self._components().variances.shape[0])
+
+    @property
+    def explained_variance_(self) -> Array:
+        """Variance of each output, (r,)."""
+        return self._components().variances
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """Share of each output in the total variance in feature space, (r,)."""
+        shown = self._components()
+        total = shown.total_variance
+        return shown.variances / total if total > 0 else 0.0 * shown.variances
+
+    @property
+    def eigenvalues_(self) -> Array:
+        """Explained variance times total weight, as in scikit-learn's ``KernelPCA``, (r,)."""
+        shown = self._components()
+        return shown.variances * shown.weight
+
+    @property
+    def basis_points_(self) -> Array:
+        """The points that span the model, (m, d).
+
+        ``transform(X) == kernel_(X, basis_points_) @ dual_coef_ - intercept_``; with
+        ``scale="standard"`` they are points of the standardised X, as is X in that equation.
+        """
+        return self._components().points
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Coefficients of the components over the points, (m, r)."""
+        return self._components().dual_coef
+
+    @property
+    def mean_coef_(self) -> Array:
+        """Coefficients of the mean over the points, (m,)."""
+        return self._components().mean_coef
+
+    @property
+    def intercept_(self) -> Array:
+        """Score of the mean, (r,)."""
+        return self._components().intercept
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What is certain about batch kernel PCA of all rows seen; computed when asked for."""
+        shown, plain = self._components(), self.stream_.caught_up
+        held = plain.chain.accumulated(plain.begun)
+        return certify(held, shown.vectors, shown.mean, shown.span)
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel with its numbers, those that the first rows decided among them."""
+        return self._components().kernel
+
+    @property
+    def n_shortened_steps_(self) -> int:
+        """Steps of a Hebbian rule or LMS that were too long and shortened; 0 for other trackers."""
+        return int(getattr(self.stream_.settled.begun.tracker, "tamed", 0))
+
+    @property
+    def n_tamed_steps_(self) -> int:
+        """The old name of ``n_shortened_steps_``."""
+        warnings.warn(
+            "n_tamed_steps_ is called n_shortened_steps_ now, and its old name will go with the "
+            "next release.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.n_shortened_steps_
 
     # -- files and neighbours
 
@@ -385,12 +451,11 @@ class StreamingKernelPCA(
         >>> first.merge(second).n_samples_seen_
         900
         """
-        self._view_exists()
+        require_fitted(self)
         if not isinstance(other, StreamingKernelPCA):
             raise TypeError(f"Only models of this library merge; got {type(other).__name__}.")
-        other._view_exists()
         model = clone(self)
-        model._model = merged(self._model, other._model)
+        set_stream(model, merge(self.stream_, other.stream_))
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
@@ -401,7 +466,7 @@ class StreamingKernelPCA(
         # Imported here: KernelPCA brings a tenth of a second of modules that few will need.
         from kernelstream.estimators.to_sklearn import to_sklearn
 
-        return to_sklearn(self._view(), self._standard(), self.n_features_in_)
+        return to_sklearn(self._components(), queries.scaler_of(self.stream_), self.n_features_in_)
 
     # -- inside
 
@@ -415,18 +480,29 @@ class StreamingKernelPCA(
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _queryable(self, X: Any, prepared: bool = True) -> Array:
-        self._view_exists()
-        X = self._validated(X, reset=False)
-        standard = self._standard() if prepared else None
-        return X if standard is None else standard.apply(X)
+    def _components(self) -> Components:
+        """The components of all rows."""
+        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
+            return self.stream_.components
+
+    def _query(self, function: Any, X: Any) -> Array:
+        """Apply a function of rows, as the kernel sees them, to the rows of a query."""
+        stream = self.stream_
+        rows = queries.in_units(stream, inputs.query_rows(self, stream, X))
+        return queries.in_pieces(stream, function, rows)
+
+    def _rows_to_learn(self, X: Any, sample_weight: Any) -> tuple[Rows, Stream | None]:
+        """The next rows, checked, and the stream that they go on; None where they begin one."""
+        if self._stream is None:
+            return inputs.first_rows(self, X, sample_weight), None
+        stream = self.stream_
+        return inputs.next_rows(self, stream, X, sample_weight), stream
 
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
         """The two parts that make a method; the papers' estimators choose their own."""
         return bases.resolve(self.basis), trackers.resolve(self.tracker)
 
-    def _new_model(self, X: Array) -> Model:
-        """Check the parameters and put the chain together."""
+    def _new_stream(self, X: Array) -> Stream:
         kernel = kernels.resolve(self.kernel, self.gamma)
         basis, tracker = self._basis_and_tracker()
         method = preimages.resolve(self.preimage, kernel)
@@ -435,13 +511,13 @@ class StreamingKernelPCA(
         basis.suits(kernel, int(X.shape[1]))
         if not isinstance(self.center, bool | np.bool_):
             raise ValueError(f"center must be True or False; got {self.center!r}.")
-        checked_choice("scale", self.scale, (None, "standard"))
-        checked_choice("certify", self.certify, ("auto", "tight", False))
+        check_choice("scale", self.scale, (None, "standard"))
+        check_choice("certify", self.certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(self.device)
         batch_size = checked_batch_size(self.batch_size)
         if batch_size is None:
             batch_size = suitable_batch_size(basis, tracker, X, device)
-        parts = Parts(
+        chain = Chain(
             kernel=kernel.copied(),
             basis=basis.copied(),
             tracker=tracker.copied(),
@@ -453,43 +529,14 @@ class StreamingKernelPCA(
                 preimages.learns_from_rows(method) and isinstance(tracker, trackers.Covariance)
             ),
         )
-        return Model(
-            parts=parts,
+        return Stream(
+            learned=Learned(chain),
             batch_size=batch_size,
             n_features=int(X.shape[1]),
             dtype=dtype_name(X),
-            standardise=self.scale == "standard",
+            scaling=Standard() if self.scale == "standard" else None,
             device=device,
         )
-
-    def _in_pieces(self, function: Any, X: Array) -> Array:
-        """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
-        size = preferred_rows(X, self._model.device, 1, QUERY_ROWS)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = [function(piece) for piece in self._pieces(X, size)]
-            if self._was_sent(X):
-                found = [to_host(piece) for piece in found]
-        result = cast(concatenate_rows(found), X.dtype)
-        if not all_finite(result):
-            raise ValueError(
-                f"The kernel {self.kernel_} gave values that are not finite on these rows. "
-                "Scale the data or choose other kernel parameters."
-            )
-        return result
-
-    def _pieces(self, X: Array, size: int) -> Iterator[Array]:
-        """Rows in pieces, each on the device of the model when its turn comes."""
-        n = int(X.shape[0])
-        for start in range(0, n, size):
-            yield placed(X[start : min(start + size, n), :], self._model.device)
-
-    def _was_sent(self, X: Array) -> bool:
-        """Whether rows of the host went to a device: the answer then comes back."""
-        return self._model.device is not None and not is_foreign(X)
-
-    def _report(self) -> None:
-        if self.verbose:
-            logger.info("%s: %d rows seen", type(self).__name__, self._model.n_rows)
 
 
 def suitable_batch_size(
@@ -504,3 +551,33 @@ def suitable_batch_size(
         preferred_rows(X, device, basis.size, on_host),
         sys.maxsize if most is None else max(most, on_host),
     )
+
+
+def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:
+    """The number of components as an int, a share as a float, or None; else an error in words."""
+    if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
+        if int(n_components) >= 1:
+            return int(n_components)
+    elif tracker.sequential:
+        raise ValueError(
+            f"The tracker {tracker} learns a fixed number of components from the first row on: "
+            f"give n_components as an integer, got {n_components!r}."
+        )
+    elif n_components is None:
+        return None
+    elif isinstance(n_components, numbers.Real) and 0 < float(n_components) < 1:
+        return float(n_components)
+    raise ValueError(
+        "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "
+        f"or None for all components; got {n_components!r}."
+    )
+
+
+def checked_batch_size(batch_size: Any) -> int | None:
+    """The number of rows in a block, None for "auto", or an error in words."""
+    if isinstance(batch_size, str) and batch_size == "auto":
+        return None
+    is_whole = isinstance(batch_size, numbers.Integral) and not isinstance(batch_size, bool)
+    if is_whole and int(batch_size) >= 1:
+        return int(batch_size)
+    raise ValueError(f"batch_size must be a positive integer or 'auto', got {batch_size!r}.")

@@ -11,8 +11,7 @@ from sklearn.preprocessing import KernelCenterer
 from kernelstream import kernels
 from kernelstream.backends.arrays import to_host
 from kernelstream.kernels import Kernel
-from kernelstream.stream.components import View
-from kernelstream.stream.state import Standard
+from kernelstream.stream.components import Components
 
 # A coordinate so far away that a Gaussian of any width has vanished there, yet whose square is
 # still a finite number.
@@ -20,7 +19,7 @@ FAR_AWAY = 1e150
 VANISHED = 1e4  # exponent at which it has, with room for rows that are far away themselves
 
 
-def to_sklearn(view: View, standard: Standard | None, n_features: int) -> KernelPCA:
+def to_sklearn(shown: Components, scaler: Any, n_features: int) -> KernelPCA:
     """A fitted ``KernelPCA`` whose ``transform`` gives our scores ``k(X, D) A − b``.
 
     scikit-learn centres the kernel between X and its training points, which for coefficient
@@ -28,26 +27,26 @@ def to_sklearn(view: View, standard: Standard | None, n_features: int) -> Kernel
     point at which the kernel is constant, far away or zero, give it the coefficient that makes
     the sum zero, and choose c so that ``c·A`` is our intercept.
     """
-    if standard is not None:
+    if scaler is not None:
         raise ValueError(
             "KernelPCA cannot standardise its input: fit with scale=None and put a StandardScaler "
             "before it in a Pipeline."
         )
-    if view.span is None:
-        raise ValueError(f"{view.basis} has explicit features instead of points: no KernelPCA.")
-    points = to_host(view.span.points).astype(float)
-    dual, intercept = to_host(view.dual_coef), to_host(view.intercept)
-    parameters, constant_at = _same_kernel(view.kernel)
+    if shown.span is None:
+        raise ValueError(f"{shown.basis} has explicit features instead of points: no KernelPCA.")
+    points = to_host(shown.span.points).astype(float)
+    dual, intercept = to_host(shown.dual_coef), to_host(shown.intercept)
+    parameters, constant_at = _same_kernel(shown.kernel)
     extra = np.zeros((1, n_features))
     extra[0, 0] = constant_at
     A = np.vstack([dual, -dual.sum(axis=0)])
-    constant = float(to_host(view.kernel(np.zeros((1, n_features)), extra))[0, 0])
+    constant = float(to_host(shown.kernel(np.zeros((1, n_features)), extra))[0, 0])
     # k(x, D) A_D + constant·A_extra − c·A must be k(x, D) A_D − b for all components at once.
     target = constant * A[-1] + intercept
     c = np.linalg.lstsq(A.T, target, rcond=None)[0]
 
-    variances = to_host(view.variances)
-    eigenvalues = variances * view.weight
+    variances = to_host(shown.variances)
+    eigenvalues = variances * shown.weight
     model = KernelPCA(n_components=len(eigenvalues), **parameters)
     model.n_features_in_ = n_features
     model.X_fit_ = np.vstack([points, extra])

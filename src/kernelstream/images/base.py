@@ -8,19 +8,22 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream.bases import Basis
-from kernelstream.estimators.base import OnStream
-from kernelstream.estimators.validation import checked_seed, real_numbers
+from kernelstream.estimators.base import StreamEstimator, require_fitted, set_stream
+from kernelstream.estimators.inputs import real_numbers
 from kernelstream.images.pixels import as_floats, require_pixels
 from kernelstream.kernels import Kernel
-from kernelstream.stream.merge import merged
-from kernelstream.stream.state import Model, Parts
-from kernelstream.stream.wiener import Wiener
+from kernelstream.part import checked_seed
+from kernelstream.stream.chain import Chain
+from kernelstream.stream.components import Learned
+from kernelstream.stream.merge import merge
+from kernelstream.stream.scaling import Scaling
+from kernelstream.stream.stream import Stream
 from kernelstream.trackers import Covariance
 
 ROUNDING = 1e-6  # of pixels that were scaled in single precision
 
 
-class ImageModel(OnStream):
+class ImageModel(StreamEstimator):
     """An estimator that turns images into rows of a stream, and what it learned into images.
 
     Rows are folded with the exact covariance, as in
@@ -40,8 +43,9 @@ class ImageModel(OnStream):
         """Note at the start of a stream what must not change under it."""
         self._learned_with = tuple((name, getattr(self, name)) for name in names)
 
-    def _view_exists(self) -> None:
-        super()._view_exists()
+    def _require_same_parameters(self) -> None:
+        """Raise in words unless the model is fitted, and means what it was fitted for."""
+        require_fitted(self)
         for name, value in self._learned_with:
             now = getattr(self, name)
             if now != value:
@@ -50,34 +54,35 @@ class ImageModel(OnStream):
                     f"{now!r} now: call fit again, or set it back."
                 )
 
-    def _stream(
+    def _blank_stream(
         self,
         kernel: Kernel,
         basis: Basis,
         n_features: int,
         dtype: str,
         n_components: int | None = None,
-        reduction: Wiener | None = None,
+        scaling: Scaling | None = None,
         regress_inputs: bool = False,
-    ) -> Model:
+    ) -> Stream:
         """A stream that has seen no rows."""
         basis.check()
         kernel.check()
-        return Model(
-            parts=Parts(
-                kernel=kernel,
-                basis=basis,
-                tracker=Covariance(),
-                center=True,
-                n_components=n_components,
-                seed=checked_seed(self.random_state),
-                certify=False,
-                regress_inputs=regress_inputs,
-            ),
+        chain = Chain(
+            kernel=kernel,
+            basis=basis,
+            tracker=Covariance(),
+            center=True,
+            n_components=n_components,
+            seed=checked_seed(self.random_state),
+            certify=False,
+            regress_inputs=regress_inputs,
+        )
+        return Stream(
+            learned=Learned(chain),
             batch_size=1024,
             n_features=n_features,
             dtype=dtype,
-            reduction=reduction,
+            scaling=scaling,
         )
 
     def merge(self, other: ImageModel) -> Self:
@@ -91,8 +96,8 @@ class ImageModel(OnStream):
         other : the same kind of estimator
             Neither of the two is changed.
         """
-        self._view_exists()
-        other._view_exists()
+        self._require_same_parameters()
+        other._require_same_parameters()
         for (name, ours), (_, theirs) in zip(self._learned_with, other._learned_with, strict=False):
             if ours != theirs:
                 raise ValueError(
@@ -101,7 +106,7 @@ class ImageModel(OnStream):
                 )
         model = type(self)(**self.get_params(deep=False))
         model.__dict__.update(self.__dict__)
-        model._model = merged(self._model, other._model)
+        set_stream(model, merge(self.stream_, other.stream_))
         if hasattr(self, "n_images_seen_"):
             model.n_images_seen_ = self.n_images_seen_ + other.n_images_seen_
         return model

@@ -9,16 +9,18 @@ import numpy as np
 from sklearn.base import TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages
-from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.estimators.validation import checked_choice, summable
+from kernelstream.estimators.base import all_or_nothing, set_stream
+from kernelstream.estimators.inputs import require_summable
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
-from kernelstream.part import check_count, check_number
+from kernelstream.images.wiener import LinearMap, Wiener
+from kernelstream.part import check_choice, check_count, check_number
 from kernelstream.regression.base import Regression, is_rough
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
-from kernelstream.stream.state import Model
-from kernelstream.stream.stream import advance, learn_all, settled
-from kernelstream.stream.wiener import LinearMap, Wiener
+from kernelstream.stream import queries
+from kernelstream.stream.passes import learn_all
+from kernelstream.stream.state import Rows
+from kernelstream.stream.stream import Stream
 
 NOT_MEASURED = "Denoiser(method='project') does not measure the noise: give noise_variance."
 
@@ -132,10 +134,10 @@ class Denoiser(TransformerMixin, ImageModel):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             self._check()
             rows, _ = as_rows(X, clipped=self.clipped)
-            self._model = learn_all(self._new(rows), summable(rows), None)
+            set_stream(self, learn_all(self._new_stream(rows), Rows(require_summable(rows))))
             self.n_features_in_ = rows.shape[1]
         return self
 
@@ -152,23 +154,23 @@ class Denoiser(TransformerMixin, ImageModel):
         -------
         self
         """
-        with self._all_or_nothing():
-            first = not self._is_fitted()
+        with all_or_nothing(self):
+            first = self._stream is None
             if first:
                 self._check()
             else:
-                self._view_exists()
+                self._require_same_parameters()
             rows, _ = as_rows(X, None if first else self.n_features_in_, self.clipped)
-            model = self._new(rows) if first else self._model
-            self._require_points_that_stay(model.parts.basis)
-            rows = summable(rows.astype(model.dtype, copy=False))
-            self._model = advance(model, rows, None)
+            stream = self._new_stream(rows) if first else self.stream_
+            self._require_points_that_stay(stream.chain.basis)
+            rows = require_summable(rows.astype(stream.dtype, copy=False))
+            set_stream(self, stream.learn(Rows(rows)))
             self.n_features_in_ = rows.shape[1]
         return self
 
     def _check(self) -> None:
         """Raise in words where a parameter makes no sense."""
-        checked_choice("method", self.method, ("stein", "project"))
+        check_choice("method", self.method, ("stein", "project"))
         check_number("Denoiser", "alpha", self.alpha)
         check_count("Denoiser", "n_components", self.n_components, none_allowed=False)
         for name in ("noise_variance", "width"):
@@ -177,14 +179,14 @@ class Denoiser(TransformerMixin, ImageModel):
         if self.method == "project" and self.clipped and self.noise_variance is None:
             raise ValueError(NOT_MEASURED)
 
-    def _new(self, rows: np.ndarray) -> Model:
+    def _new_stream(self, rows: np.ndarray) -> Stream:
         self._remember("method", *(("noise_variance",) if self.method == "stein" else ()))
         gamma = "median" if self.width is None else 0.5 / float(self.width) ** 2
         kernel, basis = kernels.RBF(gamma=gamma), self._points()
         size, dtype = rows.shape[1], str(rows.dtype)
         if self.method == "project":
             method = preimages.resolve(self.preimage, kernel)
-            return self._stream(
+            return self._blank_stream(
                 kernel,
                 basis,
                 size,
@@ -196,9 +198,9 @@ class Denoiser(TransformerMixin, ImageModel):
             raise ValueError(f"Denoiser needs a basis of points, and {basis} has none.")
         given = self.noise_variance
         left = None if given is None else given * (LEFT_ON_BLACK if self.clipped else 1.0)
-        reduction = Wiener(self.n_directions, left)
-        reduction.check()
-        return self._stream(kernel, basis, size, dtype, reduction=reduction, regress_inputs=True)
+        scaling = Wiener(self.n_directions, left)
+        scaling.check()
+        return self._blank_stream(kernel, basis, size, dtype, scaling=scaling, regress_inputs=True)
 
     def _points(self) -> bases.Basis:
         """The basis; by number or name, centroids stay: the ridge is weak (see Centroids)."""
@@ -231,7 +233,7 @@ class Denoiser(TransformerMixin, ImageModel):
         -------
         array of the shape of X
         """
-        self._view_exists()
+        self._require_same_parameters()
         rows, shape = as_rows(X, self.n_features_in_, self.clipped)
         found = self._projected(rows) if self.method == "project" else self._regressed(rows)
         if self.clipped:
@@ -243,17 +245,16 @@ class Denoiser(TransformerMixin, ImageModel):
         """Variance of the noise before clipping, as it was given or measured."""
         if self.noise_variance is not None:
             return float(self.noise_variance)
-        self._view_exists()
-        known = settled(self._model).standard
+        self._require_same_parameters()
+        known = self.stream_.settled.scaler
         if not isinstance(known, LinearMap):
             raise ValueError(NOT_MEASURED)
         return known.noise_variance / (LEFT_ON_BLACK if self.clipped else 1.0)
 
     def _projected(self, rows: np.ndarray) -> np.ndarray:
-        """The classical way: scores and back, by the estimator that does both."""
-        model = StreamingKernelPCA(int(self.n_components), preimage=self.preimage)
-        model._model, model.n_features_in_ = self._model, self.n_features_in_
-        return model.inverse_transform(model.transform(rows))
+        """The classical way: scores and back."""
+        method = preimages.resolve(self.preimage, self.stream_.components.kernel)
+        return queries.project(self.stream_, rows, method)
 
     def _regressed(self, rows: np.ndarray) -> np.ndarray:
         regression, standard = self._solution()
@@ -266,38 +267,38 @@ class Denoiser(TransformerMixin, ImageModel):
     def _solution(self) -> tuple[Regression, LinearMap]:
         """Ridge regression with the cross moments that clean images would have had."""
         check_number("Denoiser", "alpha", self.alpha)
-        kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
-        if kept.get("solution", (None,))[0] != self.alpha:
-            whole = settled(self._model)
-            state, standard = whole.state, whole.standard
-            assert state is not None and state.targets is not None
-            assert isinstance(standard, LinearMap)
-            equations = NormalEquations.of(
-                state.moments, state.tracker.scatter, state.targets, center=True
-            )
-            due = equations.vectors.T @ noise_moments(whole, standard)
-            equations = replace(equations, moments=equations.moments - due)
-            second_moments = np.linalg.eigvalsh(state.tracker.scatter)
-            strength = self.alpha * float(second_moments[-1])
-            prediction = Prediction.of(equations, strength)
-            kernel, basis = whole.parts.kernel, whole.parts.basis
-            regression = Regression(kernel, basis, state.basis, prediction, double=True)
-            regression = replace(regression, double=is_rough(regression, equations))
-            kept["solution"] = (self.alpha, (regression, standard))
-        return kept["solution"][1]
+        stream = self.stream_
+        if self.alpha not in stream.solutions:
+            stream.solutions.clear()
+            stream.solutions[self.alpha] = solve(stream.settled, self.alpha)
+        return stream.solutions[self.alpha]
 
 
-def noise_moments(model: Model, standard: LinearMap) -> np.ndarray:
+def solve(stream: Stream, alpha: float) -> tuple[Regression, LinearMap]:
+    """Ridge regression with what Stein's identity says of clean images, and the map of its rows."""
+    chain, state, linear_map = stream.chain, stream.begun, stream.scaler
+    assert state.targets is not None and isinstance(linear_map, LinearMap)
+    scatter = state.tracker.scatter
+    equations = NormalEquations.of(state.moments, scatter, state.targets, center=True)
+    due = equations.vectors.T @ noise_moments(stream, linear_map)
+    equations = replace(equations, moments=equations.moments - due)
+    strength = alpha * float(np.linalg.eigvalsh(scatter)[-1])
+    prediction = Prediction.of(equations, strength)
+    regression = Regression(chain.kernel, chain.basis, state.basis, prediction, double=True)
+    return replace(regression, double=is_rough(regression, equations)), linear_map
+
+
+def noise_moments(stream: Stream, standard: LinearMap) -> np.ndarray:
     """E[z nᵀ] (q, d), the part of the cross moments that the noise n made, by Stein's identity.
 
     For normal noise ``E[n g(x)] = v E[∇g(x)]``. With ``k_j = exp(−γ|a − d_j|²)``, a = P(x − mean),
     ``E[k_j nᵀ] = 2γv (E[k_j] d_jᵀ − E[k_j aᵀ]) Pᵀ``; and z = Fᵀk with FᵀKF = I, so that
     ``E k = K F E z`` and ``Fᵀ E[k aᵀ] = E[z aᵀ]``.
     """
-    state = model.state
-    assert state is not None and state.targets is not None
-    kernel: Any = model.parts.kernel
-    span: Any = model.parts.basis.span(state.basis)
+    chain, state = stream.chain, stream.begun
+    assert state.targets is not None
+    kernel: Any = chain.kernel
+    span: Any = chain.basis.span(state.basis)
     moments, targets = state.moments, state.targets
     about_mean = targets.about(standard.mean, moments.weight, moments.total)
     with_a = about_mean.cross / moments.weight @ standard.matrix

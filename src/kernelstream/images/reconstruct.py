@@ -9,13 +9,15 @@ import numpy as np
 
 from kernelstream import bases, kernels, preimages
 from kernelstream.backends.draws import generator
-from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.base import all_or_nothing, set_stream
 from kernelstream.images.base import ImageModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.images.pixels import as_floats
 from kernelstream.part import check_count
-from kernelstream.stream.state import Model
-from kernelstream.stream.stream import advance, learn_all
+from kernelstream.stream import queries
+from kernelstream.stream.passes import learn_all
+from kernelstream.stream.state import Rows
+from kernelstream.stream.stream import Stream
 
 STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 
@@ -115,11 +117,11 @@ class PatchReconstructor(ImageModel):
         self
         """
         images = as_list(X)
-        with self._all_or_nothing():
-            model = self._new()
-            rows = [self._patches(model, image, i) for i, image in enumerate(images)]
-            self._model = learn_all(model, np.concatenate(rows), None)
-            self.n_images_seen_, self.n_features_in_ = len(images), model.n_features
+        with all_or_nothing(self):
+            stream = self._new_stream()
+            rows = [self._patches(stream, image, i) for i, image in enumerate(images)]
+            set_stream(self, learn_all(stream, Rows(np.concatenate(rows))))
+            self.n_images_seen_, self.n_features_in_ = len(images), stream.n_features
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -135,14 +137,14 @@ class PatchReconstructor(ImageModel):
         -------
         self
         """
-        with self._all_or_nothing():
-            first = not self._is_fitted()
+        with all_or_nothing(self):
+            first = self._stream is None
             if not first:
-                self._view_exists()
+                self._require_same_parameters()
             number = 0 if first else self.n_images_seen_
-            model = self._new() if first else self._model
-            self._model = advance(model, self._patches(model, X, number), None)
-            self.n_images_seen_, self.n_features_in_ = number + 1, model.n_features
+            stream = self._new_stream() if first else self.stream_
+            set_stream(self, stream.learn(Rows(self._patches(stream, X, number))))
+            self.n_images_seen_, self.n_features_in_ = number + 1, stream.n_features
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -158,7 +160,7 @@ class PatchReconstructor(ImageModel):
         array of shape (height, width)
             Floats.
         """
-        self._view_exists()
+        self._require_same_parameters()
         self._check_step()
         image = as_floats(checked_image(X, colour=False)).astype(np.float64)
         side = int(self.side)
@@ -175,13 +177,12 @@ class PatchReconstructor(ImageModel):
         return canvas.image()
 
     def _projected(self, rows: np.ndarray) -> np.ndarray:
-        """Windows after projection and pre-image, by the estimator that does both."""
+        """Windows after projection and pre-image."""
         mean = rows.mean(axis=1, keepdims=True) if self.keep_mean else 0.0
-        model = StreamingKernelPCA(int(self.n_components), preimage=self.preimage)
-        model._model, model.n_features_in_ = self._model, self.n_features_in_
-        return model.inverse_transform(model.transform(rows - mean)) + mean
+        method = preimages.resolve(self.preimage, self.stream_.components.kernel)
+        return queries.project(self.stream_, rows - mean, method) + mean
 
-    def _new(self) -> Model:
+    def _new_stream(self, X: Any = None) -> Stream:
         for name in ("side", "n_components"):
             check_count("PatchReconstructor", name, getattr(self, name), none_allowed=False)
         check_count("PatchReconstructor", "patches_per_image", self.patches_per_image)
@@ -189,7 +190,7 @@ class PatchReconstructor(ImageModel):
         self._remember("side", "keep_mean")
         kernel = kernels.resolve(self.kernel, self.gamma)
         method = preimages.resolve(self.preimage, kernel)
-        return self._stream(
+        return self._blank_stream(
             kernel,
             bases.resolve(self.basis),
             int(self.side) ** 2,
@@ -207,12 +208,12 @@ class PatchReconstructor(ImageModel):
                 f"side {self.side}; it is at most that."
             )
 
-    def _patches(self, model: Model, image: Any, number: int) -> np.ndarray:
+    def _patches(self, stream: Stream, image: Any, number: int) -> np.ndarray:
         """Windows at random places of an image, as rows."""
         pixels = as_floats(checked_image(image, colour=False)).astype(np.float64)
         every = windows(pixels, int(self.side))
         n, count = every.shape[0] * every.shape[1], self.patches_per_image
-        rng = generator(model.parts.seed, "patches", number)
+        rng = generator(stream.chain.seed, "patches", number)
         chosen = np.arange(n) if count is None or count >= n else rng.choice(n, count, False)
         i, j = np.unravel_index(chosen, every.shape[:2])
         rows = every[i, j].reshape(len(chosen), -1)

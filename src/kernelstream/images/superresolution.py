@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelstream import kernels
 from kernelstream.backends.draws import generator
+from kernelstream.estimators.base import all_or_nothing, set_stream
 from kernelstream.images.base import ImageModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
@@ -19,8 +20,8 @@ from kernelstream.images.pixels import WHITE, as_floats, as_integers
 from kernelstream.part import check_count, check_number
 from kernelstream.regression.base import Regression
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
-from kernelstream.stream.state import Model, Rows
-from kernelstream.stream.stream import advance, settled, start_rows, started
+from kernelstream.stream.state import Rows
+from kernelstream.stream.stream import Stream
 
 SIDE = 5  # pixels of a low-resolution patch
 MARGIN = SIDE // 2
@@ -110,15 +111,15 @@ class SuperResolver(ImageModel):
         self
         """
         images = as_list(X, colour=True)
-        with self._all_or_nothing():
-            model = self._new()
-            share = -(-start_rows(model) // len(images))
-            first = [self._patches(model, image, i, share)[0] for i, image in enumerate(images)]
-            model = started(model, Rows(np.concatenate(first), None))
+        with all_or_nothing(self):
+            stream = self._new_stream()
+            share = -(-stream.start_rows // len(images))
+            first = [self._patches(stream, image, i, share)[0] for i, image in enumerate(images)]
+            stream = stream.start(Rows(np.concatenate(first)))
             for number, image in enumerate(images):
-                model = self._with_image(model, image, number)
-            self._model, self.n_images_seen_ = model, len(images)
-            self.n_features_in_ = model.n_features
+                stream = self._learn_image(stream, image, number)
+            set_stream(self, stream)
+            self.n_images_seen_, self.n_features_in_ = len(images), stream.n_features
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -134,17 +135,17 @@ class SuperResolver(ImageModel):
         -------
         self
         """
-        with self._all_or_nothing():
-            first = not self._is_fitted()
+        with all_or_nothing(self):
+            first = self._stream is None
             if not first:
-                self._view_exists()
+                self._require_same_parameters()
             number = 0 if first else self.n_images_seen_
-            self._model = self._with_image(self._new() if first else self._model, X, number)
-            self.n_images_seen_ = number + 1
-            self.n_features_in_ = self._model.n_features
+            stream = self._learn_image(self._new_stream() if first else self.stream_, X, number)
+            set_stream(self, stream)
+            self.n_images_seen_, self.n_features_in_ = number + 1, stream.n_features
         return self
 
-    def _new(self) -> Model:
+    def _new_stream(self, X: Any = None) -> Stream:
         check_count("SuperResolver", "patches_per_image", self.patches_per_image)
         check_number("SuperResolver", "alpha", self.alpha)
         check_count("SuperResolver", "scale", self.scale, none_allowed=False)
@@ -153,14 +154,14 @@ class SuperResolver(ImageModel):
         check_refinements(self.refinements)
         self._remember("scale")
         # Features have their own kernel inside; the stream's is not asked.
-        return self._stream(kernels.Linear(), PatchFeatures(self.basis), SIDE**2, "float64")
+        return self._blank_stream(kernels.Linear(), PatchFeatures(self.basis), SIDE**2, "float64")
 
-    def _with_image(self, model: Model, image: Any, number: int) -> Model:
-        X, Y = self._patches(model, image, number, self.patches_per_image)
-        return advance(model, X, None, Y)
+    def _learn_image(self, stream: Stream, image: Any, number: int) -> Stream:
+        X, Y = self._patches(stream, image, number, self.patches_per_image)
+        return stream.learn(Rows(X, None, Y))
 
     def _patches(
-        self, model: Model, image: Any, number: int, count: int | None
+        self, stream: Stream, image: Any, number: int, count: int | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Patches of the shrunk image less their means, and what bicubic misses around them."""
         s = int(self.scale)
@@ -177,7 +178,7 @@ class SuperResolver(ImageModel):
         small = windows(low, SIDE)  # the pixel in the middle of [i, j] is [i + 2, j + 2]
         large = windows(detail[s:-s, s:-s], 3 * s, s)
         n = small.shape[0] * small.shape[1]
-        rng = generator(model.parts.seed, "patches", number)
+        rng = generator(stream.chain.seed, "patches", number)
         chosen = np.arange(n) if count is None or count >= n else rng.choice(n, count, False)
         i, j = np.unravel_index(chosen, small.shape[:2])
         turn = rng.integers(8, size=len(chosen))
@@ -203,7 +204,7 @@ class SuperResolver(ImageModel):
         array of shape (scale·height, scale·width) or (scale·height, scale·width, 3)
             In the type of X.
         """
-        self._view_exists()
+        self._require_same_parameters()
         check_refinements(self.refinements)
         given = checked_image(X)
         image = as_floats(given)
@@ -253,19 +254,22 @@ class SuperResolver(ImageModel):
 
     def _solution(self) -> Regression:
         check_number("SuperResolver", "alpha", self.alpha)
-        kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
-        if kept.get("solution", (None,))[0] != self.alpha:
-            whole = settled(self._model)
-            state = whole.state
-            assert state is not None and state.targets is not None
-            scatter = state.tracker.scatter
-            equations = NormalEquations.of(state.moments, scatter, state.targets, center=False)
-            strength = self.alpha * float(np.trace(scatter)) / len(scatter)
-            prediction = Prediction.of(equations, strength)
-            kernel, basis = whole.parts.kernel, whole.parts.basis
-            found = Regression(kernel, basis, state.basis, prediction, double=True)
-            kept["solution"] = (self.alpha, found)
-        return kept["solution"][1]
+        stream = self.stream_
+        if self.alpha not in stream.solutions:
+            stream.solutions.clear()
+            stream.solutions[self.alpha] = solve(stream.settled, self.alpha)
+        return stream.solutions[self.alpha]
+
+
+def solve(stream: Stream, alpha: float) -> Regression:
+    """Ridge regression from features of patches to what bicubic interpolation misses."""
+    chain, state = stream.chain, stream.begun
+    assert state.targets is not None
+    scatter = state.tracker.scatter
+    equations = NormalEquations.of(state.moments, scatter, state.targets, center=False)
+    strength = alpha * float(np.trace(scatter)) / len(scatter)
+    prediction = Prediction.of(equations, strength)
+    return Regression(chain.kernel, chain.basis, state.basis, prediction, double=True)
 
 
 def check_refinements(refinements: Any) -> None:

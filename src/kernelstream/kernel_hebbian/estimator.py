@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +11,13 @@ from kernelstream import bases, schedules, trackers
 from kernelstream.backends.arrays import as_dense, is_sparse, namespace_of
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.certificate.ledger import Ledger
+from kernelstream.estimators.base import all_or_nothing, report_progress, set_stream
+from kernelstream.estimators.inputs import NO_WEIGHT, first_rows
 from kernelstream.estimators.paper import PaperMethod
-from kernelstream.estimators.validation import NO_WEIGHT, checked_choice
 from kernelstream.kernel_hebbian import epochs as dual
-from kernelstream.part import check_count
-from kernelstream.stream.chain import rebase
-from kernelstream.stream.state import Model, State
+from kernelstream.part import check_choice, check_count
+from kernelstream.stream.state import State
+from kernelstream.stream.stream import Stream
 from kernelstream.trackers import Moments
 from kernelstream.trackers.hebbian import HebbianState
 
@@ -150,24 +150,24 @@ class KernelHebbianPCA(PaperMethod):
         -------
         self
         """
-        with self._all_or_nothing():
-            X, weights = self._learnable(X, sample_weight, reset=True)
-            if X.shape[0] == 0:
+        with all_or_nothing(self):
+            rows = first_rows(self, X, sample_weight)
+            if len(rows) == 0:
                 raise ValueError(NO_WEIGHT)
-            model = self._new_model(X)
-            parts, r = model.parts, model.parts.n_components
+            X, weights, stream = rows.X, rows.weights, self._new_stream(rows.X)
+            chain, r = stream.chain, stream.chain.n_components
             assert isinstance(r, int)  # checked with the tracker, which learns row by row
-            kernel = parts.kernel.fix(X, weights)
+            kernel = chain.kernel.fix(X, weights)
             data = dual.FiniteSet(
                 kernel,
                 X if is_sparse(X) else namespace_of(X).asarray(X, copy=True),
-                parts.center,
+                chain.center,
                 weights,
                 r,
-                None if self.batch_size == "auto" else model.batch_size,
+                None if self.batch_size == "auto" else stream.batch_size,
                 self.cache_bytes,
             )
-            start, means = dual.begin(data, r, parts.seed)
+            start, means = dual.begin(data, r, chain.seed)
             found, self.n_epochs_, self.converged_ = dual.learn(
                 data,
                 start,
@@ -175,11 +175,12 @@ class KernelHebbianPCA(PaperMethod):
                 schedules.resolve(self.schedule),
                 self.n_epochs,
                 self.tol,
-                parts.seed,
+                chain.seed,
                 self.update == "batch",
             )
-            self._model = finished(model, kernel, dual.solution(data, means, found), found, weights)
-        self._report()
+            solution = dual.solution(data, means, found)
+            set_stream(self, finish(stream, kernel, solution, found, weights))
+        report_progress(self)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -197,7 +198,7 @@ class KernelHebbianPCA(PaperMethod):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             self._open()
             return super().partial_fit(X, y, sample_weight)
 
@@ -209,14 +210,14 @@ class KernelHebbianPCA(PaperMethod):
         x : array of shape (d,)
             The row.
         """
-        if self._inbox is None:  # else a stream is under way
+        if self._single_rows is None:  # else a stream is under way
             self._open()
         return super().learn_one(x)
 
     def _open(self) -> None:
         """After ``fit``: from the small span of the components to one that can grow."""
-        if self._is_fitted() and isinstance(self._model.parts.basis, bases.Landmarks):
-            self._model = growing(self._model)
+        if self._stream is not None and isinstance(self._stream.chain.basis, bases.Landmarks):
+            set_stream(self, grow(self.stream_))
 
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
         if self.init not in ("rows", "points"):
@@ -228,21 +229,21 @@ class KernelHebbianPCA(PaperMethod):
             raise ValueError(
                 f"cache_bytes must be a non-negative integer, got {self.cache_bytes!r}."
             )
-        checked_choice("update", self.update, ("sample", "batch"))
+        check_choice("update", self.update, ("sample", "batch"))
         start: dict[Any, Any] = {"rows": None, "points": self.n_components}
         basis = bases.Everything(start.get(self.init, self.init))
         ball = self.init not in start
         return bases.resolve(basis), trackers.resolve(trackers.Hebbian(self.schedule, spread=ball))
 
 
-def finished(
-    model: Model,
+def finish(
+    stream: Stream,
     kernel: Any,
     solution: dual.Solution,
     found: dual.Expansion,
     weights: np.ndarray | None,
-) -> Model:
-    """The solution as a model whose basis is the span of components and mean, fixed.
+) -> Stream:
+    """The solution as a stream whose basis is the span of components and mean, fixed.
 
     A stream that goes on from here has seen l rows, however often: its time is l.
     """
@@ -257,21 +258,19 @@ def finished(
         signs=None,
         next_signs=n,
     )
-    parts = replace(model.parts, kernel=kernel, basis=bases.Landmarks(n))
-    return replace(model, parts=parts, state=state)
+    return stream.with_chain(kernel=kernel, basis=bases.Landmarks(n)).with_state(state)
 
 
-def growing(model: Model) -> Model:
-    """The same model over ``bases.Everything``: all training rows become points, w stays."""
-    assert model.state is not None
-    basis, kernel, span = bases.Everything(), model.parts.kernel, model.state.basis.span
-    points, seed = as_dense(span.points), model.parts.seed
-    grown = basis.begin(kernel, points, None, seed)
-    for start in range(0, points.shape[0], model.batch_size):
-        rows = points[start : start + model.batch_size, :]
-        grown, _ = basis.offered(kernel, grown, rows, seed)
+def grow(stream: Stream) -> Stream:
+    """The same stream over ``bases.Everything``: all training rows become points, w stays."""
+    basis, chain, span = bases.Everything(), stream.chain, stream.begun.basis.span
+    kernel, points = chain.kernel, as_dense(span.points)
+    state = basis.begin(kernel, points, None, chain.seed)
+    for start in range(0, points.shape[0], stream.batch_size):
+        rows = points[start : start + stream.batch_size, :]
+        state, _ = basis.offered(kernel, state, rows, chain.seed)
     # w = Σ_k f_k φ(x_k) has the coordinates Zᵀ f, Z those of the rows in the new basis.
-    Z = basis.coordinates(kernel, grown, points)
+    Z = basis.coordinates(kernel, state, points)
     T = namespace_of(Z).matrix_transpose(Z) @ span.factor
-    parts = replace(model.parts, basis=basis)
-    return replace(model, parts=parts, state=rebase(parts, model.state, grown, T))
+    grown = stream.with_chain(basis=basis)
+    return grown.with_state(grown.chain.rebase(stream.begun, state, T))

@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_consistent_length
 from kernelstream import bases, trackers
 from kernelstream.backends.arrays import Array, cast, is_foreign, like, to_float64, to_host
 from kernelstream.certificate.rounding import moved_in_float32
+from kernelstream.estimators import inputs
+from kernelstream.estimators.base import set_stream
 from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.estimators.validation import NO_WEIGHT, checked_weights
 from kernelstream.regression.normal_equations import (
     STEPS_LEFT_OUT,
     UNEXPLAINED,
@@ -25,8 +26,9 @@ from kernelstream.regression.normal_equations import (
     Prediction,
     strongest_of_the_best,
 )
-from kernelstream.stream.state import Model, Rows
-from kernelstream.stream.stream import advance, caught_up, learn_all, settled
+from kernelstream.stream.passes import learn_all
+from kernelstream.stream.state import Rows
+from kernelstream.stream.stream import Stream
 
 LIGHT = 0.1  # mean weight of a row below which weights are hardly meant as counts
 # Errors of a prediction that rounding may cause, as a share of the deviation of the targets.
@@ -97,13 +99,13 @@ class OnePassRidge(StreamingKernelPCA):
         chosen_here = not isinstance(self.basis, bases.Basis)
         return chosen_here and isinstance(basis, bases.Centroids) and self.forgetting == 1.0
 
-    def _new_model(self, X: Array) -> Model:
+    def _new_stream(self, X: Array) -> Stream:
         if checked_alpha(self.alpha) == "loo" and self.forgetting != 1.0:
             raise ValueError(
                 f"alpha='loo' counts all rows alike, and forgetting={self.forgetting} does not: "
                 "use alpha='gcv', or forgetting=1.0."
             )
-        return super()._new_model(X)
+        return super()._new_stream(X)
 
     # -- learning
 
@@ -115,72 +117,45 @@ class OnePassRidge(StreamingKernelPCA):
                 "back to: use fit, or alpha='gcv', which needs only what a stream keeps."
             )
         check_consistent_length(X, targets)
-        first = anew or not self._is_fitted()
-        X, weights = self._learnable(X, sample_weight, reset=first)
-        if X.shape[0] < targets.shape[0]:  # rows of weight zero were dropped
-            targets = targets[np.flatnonzero(checked_weights(sample_weight, len(targets)))]
-        if X.shape[0] == 0:
-            if first:
-                raise ValueError(NO_WEIGHT)
-            return self
-        if not first:
-            self._same_columns(targets.shape[1])
-        require_summable(targets, weights)
-        Y = to_float64(like(np.ascontiguousarray(targets), X))
-        self._left_out = None  # it was chosen for other rows
-        if anew:
-            self._model = self._learned_from_all(X, weights, Y)
-            if checked_alpha(self.alpha) == "loo":
-                intercept = bool(self.fit_intercept)
-                strength = left_out_strength(self._model, Rows(X, weights, Y), intercept)
-                self._left_out = (strength, intercept)
+        if anew or self._stream is None:
+            rows, stream = inputs.first_rows(self, X, sample_weight), None
         else:
-            model = self._new_model(X) if first else self._model
-            self._model = advance(model, X, weights, Y)
+            rows, stream = self._rows_to_learn(X, sample_weight)
+        if len(rows) < targets.shape[0]:  # rows of weight zero were dropped
+            targets = targets[np.flatnonzero(inputs.checked_weights(sample_weight, len(targets)))]
+        if len(rows) == 0:
+            if stream is None:
+                raise ValueError(inputs.NO_WEIGHT)
+            return self
+        if stream is not None:
+            require_same_columns(stream, targets.shape[1])
+        require_summable(targets, rows.weights)
+        rows = replace(rows, targets=to_float64(like(np.ascontiguousarray(targets), rows.X)))
+        if anew:
+            learned = self._learn_from_all(rows)
+        else:
+            learned = (stream or self._new_stream(rows.X)).learn(rows)
+        replace_stream(self, learned)
+        if anew and checked_alpha(self.alpha) == "loo":
+            intercept = bool(self.fit_intercept)
+            self._left_out = (left_out_strength(learned, rows, intercept), intercept)
         return self
 
-    def _learned_from_all(self, X: Array, weights: np.ndarray | None, Y: Array) -> Model:
+    def _learn_from_all(self, rows: Rows) -> Stream:
         """Two passes: points may follow the rows in the first, and stay from then on."""
-        begun = self._new_model(X)
-        return with_basis(learn_all(self._looking(begun), X, weights, Y), begun.parts.basis)
-
-    def _looking(self, begun: Model) -> Model:
-        """The model for a pass that looks for points: they may follow the rows."""
-        basis = begun.parts.basis
-        free = clone(basis).set_params(follows=True) if self._stays(basis) else basis
-        return with_basis(begun, free)
+        begun = self._new_stream(rows.X)
+        learned = learn_all(free_points(self, begun), rows)
+        return learned.with_chain(basis=begun.chain.basis)
 
     @abstractmethod
     def _columns(self, y: Any) -> np.ndarray:
         """Checked targets as a matrix, one row a row of X."""
 
-    def _same_columns(self, n_columns: int) -> None:
-        state, waiting = self._model.state, self._model.waiting
-        learned = None if state is None or state.targets is None else state.targets.total
-        known = int(waiting.targets[0].shape[1] if learned is None else learned.shape[0])
-        if known != n_columns:
-            raise ValueError(
-                f"y has {n_columns} columns, and the rows learned so far had {known}: give "
-                "targets of the same shape."
-            )
-
     # -- queries
 
     def _predicted(self, X: Any) -> Array:
         """Predictions (n, t) of rows, in their type."""
-        X = self._queryable(X)
-        return self._in_pieces(self._solution().predict, X)
-
-    def _solution(self) -> Regression:
-        """The regression of all rows seen; computed once for a model and a strength."""
-        self._view_exists()
-        wanted = (self._strength(), bool(self.fit_intercept))
-        kept = self._model.__dict__  # a view of the value that is no part of it, as in blocks.view
-        if kept.get("solution", (None,))[0] != wanted:
-            if wanted[0] is None:
-                warn_of_light_rows(self._model)
-            kept["solution"] = (wanted, solved(self._model, *wanted))
-        return kept["solution"][1]
+        return self._query(solution_of(self).predict, X)
 
     def _strength(self) -> float | None:
         """A number, or None: by generalised cross-validation."""
@@ -206,7 +181,7 @@ class OnePassRidge(StreamingKernelPCA):
     @property
     def alpha_(self) -> float:
         """The strength in use: as given, or as it was chosen."""
-        return self._solution().prediction.alpha
+        return solution_of(self).prediction.alpha
 
     @property
     def target_coef_(self) -> Array:
@@ -215,12 +190,12 @@ class OnePassRidge(StreamingKernelPCA):
         ``predict(X) == kernel_(X, basis_points_) @ target_coef_ + target_intercept_``; with
         ``scale="standard"``, of the standardised X.
         """
-        return self._solution().over_points
+        return solution_of(self).over_points
 
     @property
     def target_intercept_(self) -> Array:
         """The predictions where the kernel with every point is zero, (t,)."""
-        return self._solution().prediction.intercept
+        return solution_of(self).prediction.intercept
 
 
 @dataclass(frozen=True)
@@ -265,9 +240,47 @@ def on_host(values: Any) -> Any:
     return to_host(values) if is_foreign(values) else values
 
 
-def with_basis(model: Model, basis: bases.Basis) -> Model:
-    """The model with another basis of the same kind."""
-    return replace(model, parts=replace(model.parts, basis=basis))
+def replace_stream(estimator: OnePassRidge, stream: Stream) -> None:
+    """Let a regression go on from another stream: what was chosen for other rows is forgotten."""
+    set_stream(estimator, stream)
+    estimator._left_out = None
+
+
+def free_points(estimator: OnePassRidge, stream: Stream) -> Stream:
+    """The stream for a pass that looks for points: they may follow the rows."""
+    basis = stream.chain.basis
+    if not estimator._stays(basis):
+        return stream
+    return stream.with_chain(basis=clone(basis).set_params(follows=True))
+
+
+def targets_of(estimator: OnePassRidge, y: Any) -> np.ndarray:
+    """Checked targets as a matrix, one row a row of X."""
+    return estimator._columns(y)
+
+
+def solution_of(estimator: OnePassRidge) -> Regression:
+    """The regression of all rows seen; computed once for a stream and a strength."""
+    stream = estimator.stream_
+    wanted = (estimator._strength(), bool(estimator.fit_intercept))
+    if wanted not in stream.solutions:
+        if wanted[0] is None:
+            warn_of_light_rows(stream)
+        stream.solutions.clear()
+        stream.solutions[wanted] = solve(stream, *wanted)
+    return stream.solutions[wanted]
+
+
+def require_same_columns(stream: Stream, n_columns: int) -> None:
+    """Raise in words unless targets have as many columns as those that were learned."""
+    learned = None if stream.state is None else stream.state.targets
+    known = stream.waiting.blocks[0].targets if learned is None else learned.total[None, :]
+    assert known is not None
+    if known.shape[1] != n_columns:
+        raise ValueError(
+            f"y has {n_columns} columns, and the rows learned so far had {known.shape[1]}: give "
+            "targets of the same shape."
+        )
 
 
 def require_summable(targets: np.ndarray, weights: np.ndarray | None) -> None:
@@ -281,14 +294,13 @@ def require_summable(targets: np.ndarray, weights: np.ndarray | None) -> None:
         )
 
 
-def solved(model: Model, alpha: float | None, center: bool) -> Regression:
-    """The regression that a model has learned, those rows that wait included."""
-    whole = settled(model)
-    state = whole.state
-    assert state is not None and state.targets is not None
+def solve(stream: Stream, alpha: float | None, center: bool) -> Regression:
+    """The regression that a stream has learned, those rows that wait included."""
+    chain, state = stream.settled.chain, stream.settled.begun
+    assert state.targets is not None
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, center)
     prediction = Prediction.of(equations, alpha)
-    found = Regression(whole.parts.kernel, whole.parts.basis, state.basis, prediction, double=True)
+    found = Regression(chain.kernel, chain.basis, state.basis, prediction, double=True)
     return replace(found, double=is_rough(found, equations))
 
 
@@ -301,12 +313,11 @@ def is_rough(found: Regression, equations: NormalEquations) -> bool:
     return bool(np.any(moved > VISIBLE * np.sqrt(to_host(equations.target_variance))))
 
 
-def warn_of_light_rows(model: Model) -> None:
+def warn_of_light_rows(stream: Stream) -> None:
     """Say so where generalised cross-validation takes normalised weights for few rows."""
-    state = caught_up(model).state
-    assert state is not None
+    state = stream.caught_up.begun
     weight, n = state.moments.weight, state.n_rows
-    if model.parts.tracker.forgetting == 1.0 and weight < LIGHT * n:
+    if stream.chain.tracker.forgetting == 1.0 and weight < LIGHT * n:
         warnings.warn(
             f"alpha='gcv' counts weights as rows, and {n} rows weigh {weight:.3g} together: too "
             "strong a ridge may be chosen. Scale the weights to a mean of 1, or give alpha as a "
@@ -315,20 +326,19 @@ def warn_of_light_rows(model: Model) -> None:
         )
 
 
-def left_out_strength(model: Model, rows: Rows, center: bool) -> float:
+def left_out_strength(stream: Stream, rows: Rows, center: bool) -> float:
     """The largest strength whose leave-one-out error is as good as the best: one more pass."""
-    state = model.state
-    assert state is not None and state.targets is not None
+    chain, state = stream.chain, stream.begun
+    assert state.targets is not None
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, center)
     grid = equations.strengths(STEPS_LEFT_OUT)
     there = float(np.sum(to_host(equations.target_variance) > 0))
     error = np.zeros(len(grid))
-    kernel, basis = model.parts.kernel, model.parts.basis
-    for start in range(0, len(rows) if len(grid) else 0, model.batch_size):
-        block = rows[start : start + model.batch_size].canonical()
-        X, weights, targets = model.block(block)
+    for start in range(0, len(rows) if len(grid) else 0, stream.batch_size):
+        block = rows[start : start + stream.batch_size].canonical()
+        X, weights, targets = stream.block(block)
         assert targets is not None
-        Z = basis.coordinates(kernel, state.basis, X)
+        Z = chain.basis.coordinates(chain.kernel, state.basis, X)
         error += equations.leave_one_out(Z, targets, weights, grid)
     return strongest_of_the_best(grid, np.maximum(error / equations.weight, UNEXPLAINED * there))
 

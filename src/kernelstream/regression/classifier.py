@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from kernelstream.backends.arrays import Array, namespace_of, to_host
+from kernelstream.estimators.base import all_or_nothing, report_progress
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression.base import OnePassRidge, on_host
 
@@ -103,10 +104,10 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         -------
         self
         """
-        with self._all_or_nothing():
-            self._learned_classes(np.unique(checked_labels(self, y)))
+        with all_or_nothing(self):
+            set_classes(self, np.unique(checked_labels(self, y)))
             self._learn(X, self._columns(y), sample_weight, anew=True)
-        self._report()
+        report_progress(self)
         return self
 
     def partial_fit(  # type: ignore[override]
@@ -129,35 +130,12 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             checked_labels(self, y)
-            self._announced_classes(classes)
+            announce_classes(self, classes)
             self._learn(X, self._columns(y), sample_weight, anew=False)
-        self._report()
+        report_progress(self)
         return self
-
-    def _learned_classes(self, classes: np.ndarray) -> None:
-        """Take the labels that all rows have."""
-        self.classes_ = classes
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has {len(classes)} class, {classes}: a classifier needs at least two."
-            )
-
-    def _announced_classes(self, classes: Any) -> None:
-        """Take the labels that a stream announces in its first call."""
-        if not self._is_fitted():
-            if classes is None:
-                raise ValueError(
-                    "classes must be passed on the first call to partial_fit: a stream cannot "
-                    "know which labels will come."
-                )
-            self.classes_ = np.unique(np.asarray(classes))
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(
-                f"classes={np.unique(classes)} differ from those of the first call, "
-                f"{self.classes_}."
-            )
 
     def _columns(self, y: Any) -> np.ndarray:
         return indicators(checked_labels(self, y), self.classes_)
@@ -241,6 +219,29 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         return model
 
 
+def set_classes(estimator: StreamingKernelClassifier, classes: np.ndarray) -> None:
+    """Take the labels that all rows have."""
+    estimator.classes_ = classes
+    if len(classes) < 2:
+        raise ValueError(f"y has {len(classes)} class, {classes}: a classifier needs at least two.")
+
+
+def announce_classes(estimator: StreamingKernelClassifier, classes: Any) -> None:
+    """Take the labels that a stream announces in its first call."""
+    if not estimator.__sklearn_is_fitted__():
+        if classes is None:
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit: a stream cannot "
+                "know which labels will come."
+            )
+        estimator.classes_ = np.unique(np.asarray(classes))
+    elif classes is not None and not np.array_equal(np.unique(classes), estimator.classes_):
+        raise ValueError(
+            f"classes={np.unique(classes)} differ from those of the first call, "
+            f"{estimator.classes_}."
+        )
+
+
 def checked_labels(estimator: Any, y: Any) -> np.ndarray:
     """Labels as a flat array."""
     if y is None:
@@ -254,14 +255,11 @@ def checked_labels(estimator: Any, y: Any) -> np.ndarray:
 
 def indicators(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """One column a class: 1 where the row has that label."""
-    place = np.searchsorted(classes, labels)
-    place[place == len(classes)] = 0
-    unknown = classes[place] != labels
+    columns = labels[:, None] == classes[None, :]
+    unknown = ~columns.any(axis=1)
     if np.any(unknown):
         raise ValueError(
             f"y has labels that were not announced: {np.unique(labels[unknown])}; the classes are "
             f"{classes}. Name all classes in the first call to partial_fit."
         )
-    columns = np.zeros((len(labels), len(classes)))
-    columns[np.arange(len(labels)), place] = 1.0
-    return columns
+    return columns.astype(float)

@@ -9,6 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from kernelstream.backends.arrays import Array
+from kernelstream.estimators.base import all_or_nothing, report_progress
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression.base import OnePassRidge, on_host
 
@@ -103,10 +104,10 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             targets, self._flat = columns(self, y)
             self._learn(X, targets, sample_weight, anew=True)
-        self._report()
+        report_progress(self)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -125,11 +126,11 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             targets, flat = columns(self, y)
-            self._flat = flat and getattr(self, "_flat", True)
+            note_shape(self, flat)
             self._learn(X, targets, sample_weight, anew=False)
-        self._report()
+        report_progress(self)
         return self
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
@@ -164,8 +165,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         array of shape (n,) or (n, t)
             In the type of X; flat where the targets were.
         """
-        found = self._predicted(X)
-        return found[:, 0] if self._flat else found
+        return in_shape(self, self._predicted(X))
 
     def score(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any = None
@@ -197,6 +197,16 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         model = super().merge(other)
         model._flat = self._flat
         return model
+
+
+def note_shape(estimator: StreamingKernelRidge, is_flat: bool) -> None:
+    """Predictions are flat as long as all targets were."""
+    estimator._flat = is_flat and getattr(estimator, "_flat", True)
+
+
+def in_shape(estimator: StreamingKernelRidge, predictions: Any) -> Any:
+    """Predictions (n, t) as the targets were given."""
+    return predictions[:, 0] if estimator._flat else predictions
 
 
 def columns(estimator: Any, y: Any) -> tuple[np.ndarray, bool]:

@@ -1,37 +1,91 @@
-"""Rows that come one by one: kept beside the model that they will join, until somebody looks.
+"""Rows that wait for their block to be complete, however they came.
 
-A row that waits for its block changes nothing but the list of rows that wait. To make a new model
-of every such row would cost many times what the row does, so they gather in a buffer, and the model
-with them is put together when it is asked for. Rows in the buffer are never written again: a model
-that was handed out stays as it is while more rows come.
+A block of rows is kept as a copy in a :class:`Buffer`, which is part of the stream's value. Rows
+that come one by one go through :class:`SingleRows`: to make a new stream of every such row would
+cost many times what the row does, so they are written beside the stream that they will join, and
+the stream with them is put together when it is asked for.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
 
-from kernelstream.backends.arrays import is_foreign
-from kernelstream.stream.state import Model, Waiting
-from kernelstream.stream.stream import rows_to_decision
+from kernelstream.backends.arrays import (
+    Array,
+    concatenate_rows,
+    is_foreign,
+    is_sparse,
+    like,
+)
+from kernelstream.files import stored
+from kernelstream.part import Value
+from kernelstream.stream.state import Rows
 
-MOST_ROWS = 1024  # in a buffer: a block of a device may have many more
+if TYPE_CHECKING:
+    from kernelstream.stream.stream import Stream
+
+MOST_SINGLE_ROWS = 1024  # written beside a stream: a block of a device may have many more
 LEAST_NORM = 1.0  # a kernel that is not known to be finite there is not known at all
 
 
-class Inbox:
-    """A model, and room for rows that wait for the same block as its own.
+@stored
+@dataclass(frozen=True, eq=False)
+class Buffer(Value):
+    """Rows that wait, as copies: those of one call after the other."""
+
+    blocks: tuple[Rows, ...] = ()
+
+    @cached_property
+    def _count(self) -> int:
+        return sum(map(len, self.blocks))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def join(self, *more: Rows) -> Rows:
+        """The waiting rows followed by ``more``, in one piece."""
+        blocks = [*self.blocks, *more]
+        X = concatenate_rows([rows.X for rows in blocks])
+        given = [rows.targets for rows in blocks if rows.targets is not None]
+        targets = concatenate_rows(given) if given else None
+        if all(rows.weights is None for rows in blocks):
+            return Rows(X, None, targets)
+        weights = [np.ones(len(b)) if b.weights is None else b.weights for b in blocks]
+        return Rows(X, np.concatenate(weights), targets)
+
+    def in_one_piece(self) -> Buffer:
+        """The same rows: how they came in is no part of the model."""
+        return Buffer((self.join().canonical(),)) if self.blocks else self
+
+    def append(self, rows: Rows) -> Buffer:
+        """Keep copies of more rows."""
+        if len(rows) == 0:
+            return self
+        weights = None if rows.weights is None else np.array(rows.weights, dtype=float)
+        targets = None if rows.targets is None else copy_rows(rows.targets)
+        return Buffer((*self.blocks, Rows(copy_rows(rows.X), weights, targets)))
+
+
+def copy_rows(X: Array) -> Array:
+    """A copy that the caller's writing does not reach."""
+    return X.copy() if is_sparse(X) or isinstance(X, np.ndarray) else like(X, X) + 0.0
+
+
+class SingleRows:
+    """A stream, and room for rows that wait for the same block as its own.
+
+    Rows are never written again: a stream that was handed out stays as it is while more rows come.
 
     Parameters
     ----------
-    base : Model
-        The model without the rows of this buffer.
-    n_features : int
-        Width of a row as users give it.
+    base : Stream
+        The stream without the rows that are written here.
     room : int
         Rows that may come before something has to be decided.
     limit : float
@@ -50,17 +104,32 @@ class Inbox:
         "_shown",
     )
 
-    def __init__(self, base: Model, n_features: int, room: int, limit: float):
+    def __init__(self, base: Stream, room: int, limit: float):
         self._base = base
         self._dtype = np.dtype(base.dtype)
-        self._shape = (n_features,)
-        self._room = min(room, MOST_ROWS)
-        self._rows = np.empty((self._room, n_features), self._dtype)
+        self._shape = (base.n_features,)
+        self._room = min(room, MOST_SINGLE_ROWS)
+        self._rows = np.empty((self._room, base.n_features), self._dtype)
         self._count = 0
         self._shown = (0, base)
         self._limit = limit
         # BLAS itself, for NumPy's product takes its time to warn of an overflow
         self._dot = scipy.linalg.get_blas_funcs("dot", dtype=self._dtype)
+
+    @staticmethod
+    def beside(stream: Stream) -> SingleRows | None:
+        """Room for a stream that goes on row by row; None where every row has to be looked at.
+
+        Rows of the host don't wait for a stream that lives elsewhere, unless it sends for them.
+        """
+        room = stream.rows_to_decision - 1
+        waiting = stream.waiting.blocks
+        if room < 1 or not stream.n_rows or (waiting and waiting[0].targets is not None):
+            return None
+        if is_foreign(stream.held_array) and stream.device is None:
+            return None
+        limit = safe_norm(stream)
+        return None if limit is None else SingleRows(stream, room, limit)
 
     def put(self, x: Any) -> bool:
         """Keep a copy of a row, if it is one of the usual kind and there is room.
@@ -82,47 +151,26 @@ class Inbox:
         return False
 
     @property
-    def model(self) -> Model:
-        """The model with the rows that are here, the same value until another row comes."""
+    def stream(self) -> Stream:
+        """The stream with the rows that are here, the same value until another row comes."""
         count = self._count
         if self._shown[0] != count:
-            before = self._base.waiting
-            waiting = Waiting(
-                (*before.rows, self._rows[:count]),
-                (*before.weights, None),
-                before.targets,
-                before.count + count,
-            )
+            waiting = Buffer((*self._base.waiting.blocks, Rows(self._rows[:count])))
             self._shown = (count, replace(self._base, waiting=waiting))
         return self._shown[1]
 
 
-def opened(model: Model, n_features: int) -> Inbox | None:
-    """An inbox for a stream that goes on row by row; None where every row has to be looked at.
-
-    Rows of the host don't wait for a model that lives elsewhere, unless it sends for them.
-    """
-    room = rows_to_decision(model) - 1
-    if room < 1 or not model.n_rows or model.waiting.targets:
-        return None
-    held = model.waiting.rows[0] if model.state is None else model.state.moments.total
-    if is_foreign(held) and model.device is None:
-        return None
-    limit = safe_norm(model)
-    return None if limit is None else Inbox(model, n_features, room, limit)
-
-
-def safe_norm(model: Model) -> float | None:
+def safe_norm(stream: Stream) -> float | None:
     """A squared norm below which a row is as good as looked at; None where none is known.
 
-    Squared distances have to be finite in the type of the rows (``validation.summable``), and so
-    has the energy (``blocks.kept``), of the row as the kernel sees it.
+    Squared distances have to be finite in the type of the rows (``inputs.require_summable``), and
+    so has the energy (``Stream.wait``), of the row as the kernel sees it.
     """
-    largest = float(np.finfo(model.dtype).max) / 4.0
-    kernel = model.parts.kernel
+    largest = float(np.finfo(stream.dtype).max) / 4.0
+    kernel = stream.chain.kernel
     if kernel.unit_norm:
         return largest
-    if model.standardise or model.standard is not None or model.reduction or not kernel.fixed:
+    if stream.scaling is not None or not kernel.fixed:
         return None
     if not kernel.energy_limit(LEAST_NORM) < largest:
         return None

@@ -12,129 +12,217 @@ that it did.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kernelstream.backends.arrays import Array, cast, like, namespace_of, to_float64, weighted_sum
 from kernelstream.backends.jit import compiled
-from kernelstream.bases import Clock, Projection
+from kernelstream.bases import Basis, Clock, Projection
 from kernelstream.bases.base import finite, residual_energy
-from kernelstream.certificate.entries import after_change, blank_ledger, enter
-from kernelstream.stream.components import reference
-from kernelstream.stream.state import Parts, State
-from kernelstream.trackers import Moments
+from kernelstream.certificate.entries import Accumulated, blank_ledger
+from kernelstream.files import stored
+from kernelstream.kernels import Kernel
+from kernelstream.stream.components import Learned
+from kernelstream.stream.state import State
+from kernelstream.trackers import Moments, Tracker
 from kernelstream.trackers.base import padded
 from kernelstream.trackers.moments import CrossMoments
 
 
-def begin(parts: Parts, X: Array, weights: np.ndarray | None) -> State:
-    """Start a stream: the basis looks at the first rows, which are folded afterwards."""
-    basis = parts.basis.begin(parts.kernel, X, weights, parts.seed)
-    return blank(parts, basis, like(np.zeros(0), X))
+@stored
+@dataclass(frozen=True)
+class Chain:
+    """A kernel, a basis, a tracker, centred or not, and how many components to show.
 
+    What they learn together is a :class:`State`, which the verbs take and return.
+    """
 
-def blank(parts: Parts, basis: Any, reference: Array) -> State:
-    """A state that has a basis and has seen no rows."""
-    rank = parts.basis.rank(basis)
-    r = parts.n_components if isinstance(parts.n_components, int) else None
-    return State(
-        n_rows=0,
-        moments=Moments(0.0, like(np.zeros(rank), reference)),
-        basis=basis,
-        tracker=parts.tracker.begin(rank, r, reference),
-        ledger=blank_ledger(parts),
-        signs=None,
-        next_signs=1,
-    )
+    kernel: Kernel
+    basis: Basis
+    tracker: Tracker
+    center: bool
+    n_components: int | float | None
+    seed: int
+    certify: str | bool = "auto"
+    regress_inputs: bool = False  # whether the rows themselves are targets of a regression
 
+    def begin(self, X: Array, weights: np.ndarray | None) -> State:
+        """Start a stream: the basis looks at the first rows, which are folded afterwards."""
+        basis = self.basis.begin(self.kernel, X, weights, self.seed)
+        return self.blank(basis, like(np.zeros(0), X))
 
-def fold(
-    parts: Parts,
-    state: State,
-    X: Array,
-    weights: np.ndarray | None,
-    frozen: bool = False,
-    targets: Array | None = None,
-) -> State:
-    """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
-    start, n = 0, int(X.shape[0])
-    while start < n:  # once, unless a growing basis must be revised on the way
-        w = None if weights is None else weights[start:]
-        y = None if targets is None else targets[start:, :]
-        state, n_read = fold_rows(parts, state, X[start:, :], w, frozen, y)
-        start += n_read
-    return keep_signs(parts, state)
-
-
-def fold_rows(
-    parts: Parts,
-    state: State,
-    X: Array,
-    weights: np.ndarray | None,
-    frozen: bool,
-    targets: Array | None,
-) -> tuple[State, int]:
-    """Learn rows as far as the basis can read them without a revision; also how many these are."""
-    tracker, given, before = parts.tracker, state, state.moments
-    clock, faded = forget(tracker.forgetting, X.shape[0], weights, parts.seed, state.n_rows)
-    state = decay(parts, state, clock.decay)
-
-    # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
-    if frozen:
-        block = express(parts, state.basis, X)
-    else:
-        basis, block = parts.basis.project(parts.kernel, state.basis, X, faded, clock)
-        n_read = int(block.Z.shape[0])
-        if n_read < X.shape[0]:  # anew with these rows: weights fade towards the end of a block
-            w = None if weights is None else weights[:n_read]
-            y = None if targets is None else targets[:n_read, :]
-            return fold_rows(parts, given, X[:n_read, :], w, frozen, y)
-        state = replace(state, basis=basis)
-    if tracker.needs_points:
-        points = parts.basis.own_coordinates(parts.kernel, state.basis)
-        state = replace(state, tracker=tracker.told(state.tracker, points))
-
-    # mean → tracker: rows as they are for moments, less the running mean for sequential rules
-    rank = int(block.Z.shape[1])
-    if tracker.sequential:
-        w = None if weights is None else like(weights, block.Z)
-        rows = (
-            less_running_mean(block.Z, w, before, tracker.forgetting) if parts.center else block.Z
-        )
-        learned = tracker.update(state.tracker, rows, w, block.admitted)
-    else:
-        w = None if faded is None else like(faded, block.Z)
-        learned = tracker.update(tracker.pad(state.tracker, rank), block.Z, w, block.admitted)
-    # what was missed is entered last: only now does the host wait for the numbers of a device
-    ledger = enter(parts, state, X, block, faded)
-    if not math.isfinite(ledger.fresh):
-        finite(block.residual, parts.kernel)
-    state = replace(
-        state,
-        n_rows=state.n_rows + X.shape[0],
-        tracker=learned,
-        ledger=ledger,
-        moments=Moments(
-            state.moments.weight + (float(X.shape[0]) if faded is None else float(faded.sum())),
-            padded(state.moments.total, (rank,))
-            + weighted_sum(block.Z, None if faded is None else like(faded, block.Z)),
-        ),
-        targets=regressed(state, block.Z, targets, faded),
-    )
-    # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
-    if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
-        raise ValueError(
-            f"The sum of the kernel {parts.kernel} over the rows, with their weights, overflows: "
-            "scale the data (for example with scale='standard') or the weights."
+    def blank(self, basis: Any, reference: Array) -> State:
+        """A state that has a basis and has seen no rows."""
+        rank = self.basis.rank(basis)
+        r = self.n_components if isinstance(self.n_components, int) else None
+        return State(
+            n_rows=0,
+            moments=Moments(0.0, like(np.zeros(rank), reference)),
+            basis=basis,
+            tracker=self.tracker.begin(rank, r, reference),
+            ledger=blank_ledger(self.certify, r),
+            signs=None,
+            next_signs=1,
         )
 
-    # the basis may change its points at the end of a block: z ← T z everywhere
-    change = None if frozen else parts.basis.revise(parts.kernel, state.basis, clock)
-    if change is not None:
-        state = rebase(parts, state, *change)
-    return state, int(X.shape[0])
+    def fold(
+        self,
+        state: State,
+        X: Array,
+        weights: np.ndarray | None,
+        frozen: bool = False,
+        targets: Array | None = None,
+    ) -> State:
+        """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
+        start, n = 0, int(X.shape[0])
+        while start < n:  # once, unless a growing basis must be revised on the way
+            w = None if weights is None else weights[start:]
+            y = None if targets is None else targets[start:, :]
+            state, n_read = self.fold_rows(state, X[start:, :], w, frozen, y)
+            start += n_read
+        return self.keep_signs(state)
+
+    def fold_rows(
+        self,
+        state: State,
+        X: Array,
+        weights: np.ndarray | None,
+        frozen: bool,
+        targets: Array | None,
+    ) -> tuple[State, int]:
+        """Learn rows as far as the basis can read them without a revision, and say how many."""
+        tracker, given, before = self.tracker, state, state.moments
+        clock, faded = forget(tracker.forgetting, X.shape[0], weights, self.seed, state.n_rows)
+        state = self.decay(state, clock.decay)
+
+        # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
+        if frozen:
+            block = self.express(state.basis, X)
+        else:
+            basis, block = self.basis.project(self.kernel, state.basis, X, faded, clock)
+            n_read = int(block.Z.shape[0])
+            if n_read < X.shape[0]:  # anew with these rows: weights fade towards the end of a block
+                w = None if weights is None else weights[:n_read]
+                y = None if targets is None else targets[:n_read, :]
+                return self.fold_rows(given, X[:n_read, :], w, frozen, y)
+            state = replace(state, basis=basis)
+        if tracker.needs_points:
+            points = self.basis.own_coordinates(self.kernel, state.basis)
+            state = replace(state, tracker=tracker.told(state.tracker, points))
+
+        # mean → tracker: rows as they are for moments, less the running mean for sequential rules
+        rank = int(block.Z.shape[1])
+        if tracker.sequential:
+            w = None if weights is None else like(weights, block.Z)
+            rows = (
+                less_running_mean(block.Z, w, before, tracker.forgetting)
+                if self.center
+                else block.Z
+            )
+            learned = tracker.update(state.tracker, rows, w, block.admitted)
+        else:
+            w = None if faded is None else like(faded, block.Z)
+            learned = tracker.update(tracker.pad(state.tracker, rank), block.Z, w, block.admitted)
+        # what was missed is entered last: only now does the host wait for the numbers of a device
+        ledger = self.accumulated(state).enter(
+            X, block, faded, lambda x: self.basis.coordinates(self.kernel, state.basis, x)
+        )
+        if not math.isfinite(ledger.fresh):
+            finite(block.residual, self.kernel)
+        state = replace(
+            state,
+            n_rows=state.n_rows + X.shape[0],
+            tracker=learned,
+            ledger=ledger,
+            moments=Moments(
+                state.moments.weight + (float(X.shape[0]) if faded is None else float(faded.sum())),
+                padded(state.moments.total, (rank,))
+                + weighted_sum(block.Z, None if faded is None else like(faded, block.Z)),
+            ),
+            targets=regressed(state, block.Z, targets, faded),
+        )
+        # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
+        if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
+            raise ValueError(
+                f"The sum of the kernel {self.kernel} over the rows, with their weights, "
+                "overflows: scale the data (for example with scale='standard') or the weights."
+            )
+
+        # the basis may change its points at the end of a block: z ← T z everywhere
+        change = None if frozen else self.basis.revise(self.kernel, state.basis, clock)
+        if change is not None:
+            state = self.rebase(state, *change)
+        return state, int(X.shape[0])
+
+    def decay(self, state: State, factor: float) -> State:
+        """Old rows lose weight (the basis does it where it adds the new ones)."""
+        if factor == 1.0:
+            return state
+        return replace(
+            state,
+            moments=Moments(state.moments.weight * factor, state.moments.total * factor),
+            tracker=self.tracker.decay(state.tracker, factor),
+            ledger=state.ledger.decay(factor),
+            targets=None if state.targets is None else state.targets.decay(factor),
+        )
+
+    def rebase(self, state: State, basis: Any, T: Array) -> State:
+        """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along."""
+        tracker, loss = self.tracker.rebase(state.tracker, T)
+        signs = state.signs
+        return replace(
+            state,
+            basis=basis,
+            tracker=tracker,
+            moments=Moments(state.moments.weight, T @ state.moments.total),
+            ledger=self.accumulated(state).change(
+                self.basis.span(basis),
+                getattr(tracker, "scatter", None),
+                T,
+                loss,
+                lambda n_orders: self.tracker.lost_orders(state.tracker, T, n_orders),
+            ),
+            signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
+            targets=None if state.targets is None else state.targets.rebase(T),
+        )
+
+    def keep_signs(self, state: State) -> State:
+        """Take the components as a reference for signs when the rows have doubled since the last.
+
+        Under forgetting the components never come to rest, so the reference is taken once a memory
+        length. Sequential rules move their components continuously and need no reference.
+        """
+        if self.tracker.sequential or state.n_rows < state.next_signs:
+            return state
+        beta = self.tracker.forgetting
+        memory = math.inf if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
+        return replace(
+            state,
+            signs=Learned(self, state).sign_reference(),
+            next_signs=state.n_rows + int(min(state.n_rows, memory)),
+        )
+
+    def express(self, basis: Any, X: Array) -> Projection:
+        """A block in the coordinates of a basis that does not change."""
+        Z = self.basis.coordinates(self.kernel, basis, X)
+        energy = self.kernel.diag(cast(X, Z.dtype))
+        return Projection(Z, energy, residual_energy(energy, Z))
+
+    def accumulated(self, state: State) -> Accumulated:
+        """What the certificate reads of a state."""
+        return Accumulated(
+            kernel=self.kernel,
+            basis=self.basis,
+            tracker=self.tracker,
+            center=self.center,
+            certify=self.certify,
+            span=self.basis.span(state.basis),
+            ledger=state.ledger,
+            moments=state.moments,
+            scatter=getattr(state.tracker, "scatter", None),
+        )
 
 
 def regressed(
@@ -147,13 +235,6 @@ def regressed(
     return known.update(Z, targets, None if weights is None else like(weights, Z))
 
 
-def express(parts: Parts, basis: Any, X: Array) -> Projection:
-    """A block in the coordinates of a basis that does not change."""
-    Z = parts.basis.coordinates(parts.kernel, basis, X)
-    energy = parts.kernel.diag(cast(X, Z.dtype))
-    return Projection(Z, energy, residual_energy(energy, Z))
-
-
 def forget(
     beta: float, n: int, weights: np.ndarray | None, seed: int, row: int
 ) -> tuple[Clock, np.ndarray | None]:
@@ -164,19 +245,6 @@ def forget(
     faded = np.maximum(beta ** np.arange(n - 1.0, -1.0, -1.0), np.finfo(float).tiny)
     clock = Clock(seed, row, beta**n, math.log(beta))
     return clock, faded if weights is None else faded * weights
-
-
-def decay(parts: Parts, state: State, factor: float) -> State:
-    """Old rows lose weight (the basis does it where it adds the new ones)."""
-    if factor == 1.0:
-        return state
-    return replace(
-        state,
-        moments=Moments(state.moments.weight * factor, state.moments.total * factor),
-        tracker=parts.tracker.decay(state.tracker, factor),
-        ledger=state.ledger.decay(factor),
-        targets=None if state.targets is None else state.targets.decay(factor),
-    )
 
 
 def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: float) -> Array:
@@ -206,38 +274,6 @@ def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: fl
         rows.append((z * so_far[:, None] - sums) / so_far[:, None])
         weight, total = float(so_far[-1]), sums[-1, :]
     return rows[0] if len(rows) == 1 else xp.concat(rows, axis=0)
-
-
-def rebase(parts: Parts, state: State, basis: Any, T: Array) -> State:
-    """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along."""
-    tracker, loss = parts.tracker.rebase(state.tracker, T)
-    signs = state.signs
-    return replace(
-        state,
-        basis=basis,
-        tracker=tracker,
-        moments=Moments(state.moments.weight, T @ state.moments.total),
-        ledger=after_change(parts, state, parts.basis.span(basis), tracker, T, loss),
-        signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
-        targets=None if state.targets is None else state.targets.rebase(T),
-    )
-
-
-def keep_signs(parts: Parts, state: State) -> State:
-    """Take the components as a reference for signs when the rows have doubled since the last.
-
-    Under forgetting the components never come to rest, so the reference is taken once a memory
-    length. Sequential rules move their components continuously and need no reference.
-    """
-    if parts.tracker.sequential or state.n_rows < state.next_signs:
-        return state
-    beta = parts.tracker.forgetting
-    memory = math.inf if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
-    return replace(
-        state,
-        signs=reference(parts, state),
-        next_signs=state.n_rows + int(min(state.n_rows, memory)),
-    )
 
 
 @compiled

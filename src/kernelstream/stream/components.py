@@ -1,10 +1,10 @@
-"""What a query sees: components as functions on input space, and how they are chosen and signed."""
+"""What was learned: the components as functions on input space, how many, and with which sign."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,9 +20,14 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.bases import Basis, Span
 from kernelstream.certificate.rounding import moved_in_float32
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
-from kernelstream.stream.state import Parts, State
+from kernelstream.part import Value
+from kernelstream.stream.state import State
 from kernelstream.trackers.base import padded
+
+if TYPE_CHECKING:
+    from kernelstream.stream.chain import Chain
 
 KEEPS_SIGN = 0.7  # a component keeps its sign while its cosine to the reference is above this
 VISIBLE = 1e-3  # share of its deviation by which rounding may move a score
@@ -38,8 +43,8 @@ class InputMoments:
 
 
 @dataclass(frozen=True)
-class View:
-    """What a query sees: the components, as functions on input space."""
+class Components:
+    """The components as functions on input space: what a query sees."""
 
     kernel: Kernel
     basis: Basis
@@ -119,70 +124,145 @@ class View:
         return xp.clip(missed, min=0.0) + row_norms_squared(outside)
 
 
-def look(parts: Parts, state: State) -> View:
-    """The components of a state, as many as were asked for."""
-    correction = sample_correction(parts, state)
-    values, vectors, mean = components(parts, state, correction)
-    weight = state.moments.weight
-    energy = state.ledger.energy / weight if weight > 0 else 0.0
-    total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
-    if not parts.tracker.sequential:
-        # An estimate from a sample may come out a little above what there is, and so may rounding
-        # where there is nothing.
-        total_variance = max(total_variance, float(to_host(values).sum()))
-    r = n_shown(parts.n_components, to_host(values), total_variance)
-    values, vectors = chosen(values, vectors, r)
-    return View(
-        kernel=parts.kernel,
-        basis=parts.basis,
-        basis_state=state.basis,
-        span=parts.basis.span(state.basis),
-        vectors=vectors,
-        variances=values,
-        mean=mean,
-        total_variance=total_variance,
-        weight=weight,
-        orthonormal=not parts.tracker.sequential,
-        inputs=input_moments(parts, state, vectors, mean, correction is not None),
-    )
+@stored
+@dataclass(frozen=True, eq=False)
+class Learned(Value):
+    """A chain and what it has learned in the finished blocks; None until enough rows have come."""
 
+    chain: Chain
+    state: State | None = None
 
-def input_moments(
-    parts: Parts, state: State, vectors: Array, mean: Array, correct: bool
-) -> InputMoments | None:
-    """The way back to the rows that was learned with the model, where one was asked for.
+    def _state(self) -> State:
+        assert self.state is not None
+        return self.state
 
-    What was gathered in older bases is corrected by the sample, as the components are.
-    """
-    if not parts.regress_inputs or state.targets is None:
-        return None
-    weight, targets = state.moments.weight, state.targets
-    if not parts.center:
-        targets = targets.about(0.0 * targets.origin, weight, state.moments.total)
-    cross, offset = targets.cross / weight, targets.total / weight
-    if correct:
-        cross = cross + parts.basis.cross_correction(parts.kernel, state.basis, targets.origin)
-    if parts.center:
-        cross = cross - mean[:, None] * offset[None, :]
-    transposed = namespace_of(vectors).matrix_transpose(vectors)
-    about = targets.origin + (offset if parts.center else 0.0)
-    return InputMoments(about, transposed @ cross)
+    @cached_property
+    def components(self) -> Components:
+        """The components of a state, as many as were asked for."""
+        chain, state = self.chain, self._state()
+        correction = self.sample_correction()
+        values, vectors, mean = self.solve(correction)
+        weight = state.moments.weight
+        energy = state.ledger.energy / weight if weight > 0 else 0.0
+        total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
+        if not chain.tracker.sequential:
+            # An estimate from a sample may come out a little above what there is, and so may
+            # rounding where there is nothing.
+            total_variance = max(total_variance, float(to_host(values).sum()))
+        r = n_shown(chain.n_components, to_host(values), total_variance)
+        values, vectors = chosen(values, vectors, r)
+        return Components(
+            kernel=chain.kernel,
+            basis=chain.basis,
+            basis_state=state.basis,
+            span=chain.basis.span(state.basis),
+            vectors=vectors,
+            variances=values,
+            mean=mean,
+            total_variance=total_variance,
+            weight=weight,
+            orthonormal=not chain.tracker.sequential,
+            inputs=self.input_moments(vectors, mean, correction is not None),
+        )
 
+    def input_moments(self, vectors: Array, mean: Array, correct: bool) -> InputMoments | None:
+        """The way back to the rows that was learned with the model, where one was asked for.
 
-def sample_correction(parts: Parts, state: State) -> tuple[Array, Array] | None:
-    """Correct moments that were gathered in older bases by those of a sample in the present one.
+        What was gathered in older bases is corrected by the sample, as the components are.
+        """
+        chain, state = self.chain, self._state()
+        if not chain.regress_inputs or state.targets is None:
+            return None
+        weight, targets = state.moments.weight, state.targets
+        if not chain.center:
+            targets = targets.about(0.0 * targets.origin, weight, state.moments.total)
+        cross, offset = targets.cross / weight, targets.total / weight
+        if correct:
+            cross = cross + chain.basis.cross_correction(chain.kernel, state.basis, targets.origin)
+        if chain.center:
+            cross = cross - mean[:, None] * offset[None, :]
+        transposed = namespace_of(vectors).matrix_transpose(vectors)
+        about = targets.origin + (offset if chain.center else 0.0)
+        return InputMoments(about, transposed @ cross)
 
-    S_c = S + (W/R) Σ v (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were folded
-    with, v the weight each stands for (mean 1; weights and forgetting are in it).
-    """
-    if parts.tracker.sequential:
-        return None
-    found = parts.basis.correction(parts.kernel, state.basis)
-    if found is None:
-        return None
-    scatter, total, n = found
-    share = state.moments.weight / n
-    return scatter * share, total * share
+    def sample_correction(self) -> tuple[Array, Array] | None:
+        """Moments that were gathered in older bases, corrected by those of a sample in the present.
+
+        S_c = S + (W/R) Σ v (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were
+        folded with, v the weight each stands for (mean 1; weights and forgetting are in it).
+        """
+        chain, state = self.chain, self._state()
+        if chain.tracker.sequential:
+            return None
+        found = chain.basis.correction(chain.kernel, state.basis)
+        if found is None:
+            return None
+        scatter, total, n = found
+        share = state.moments.weight / n
+        return scatter * share, total * share
+
+    def solve(self, correction: tuple[Array, Array] | None = None) -> tuple[Array, Array, Array]:
+        """Variances, signed unit vectors and mean; the number of components is not yet chosen."""
+        chain, state = self.chain, self._state()
+        values, vectors, mean = chain.tracker.components(
+            state.tracker, state.moments, chain.center, correction
+        )
+        if chain.tracker.sequential:
+            return values, vectors, mean
+        if isinstance(chain.n_components, int):
+            values, vectors = values[: chain.n_components], vectors[:, : chain.n_components]
+        return values, self.sign(vectors, mean), mean
+
+    def sign_reference(self) -> Array:
+        """Present components with their signs, a few more than are shown, for those to come.
+
+        Where there is a reference already and the basis is much larger than it, a few steps of
+        subspace iteration turn it along: a sign needs no more, and an eigenvalue problem costs as
+        much as some blocks of rows.
+        """
+        chain, state = self.chain, self._state()
+        r = chain.n_components if isinstance(chain.n_components, int) else None
+        kept = None if r is None else r + r // 4 + 8
+        rank = chain.basis.rank(state.basis)
+        if state.signs is None or kept is None or 2 * kept > rank:
+            _, vectors, mean = chain.tracker.components(state.tracker, state.moments, chain.center)
+            if kept is not None and kept < vectors.shape[1]:
+                vectors = vectors[:, :kept]
+        else:
+            start = padded(state.signs, (rank, int(state.signs.shape[1])))
+            vectors, mean = chain.tracker.followed(
+                state.tracker, state.moments, chain.center, start
+            )
+        return self.sign(vectors, mean, r)
+
+    def sign(self, vectors: Array, mean: Array, shown_columns: int | None = None) -> Array:
+        """Columns with the sign of the reference component they are nearest to.
+
+        Where there is none near, the largest score of a basis point becomes positive; columns that
+        nobody is shown may do without.
+        """
+        state = self._state()
+        flip = agreement(vectors, state.signs)
+        undecided = to_host(flip) == 0
+        if not undecided[:shown_columns].any():
+            flip = flip + like(undecided, flip, flip.dtype)
+        else:
+            shown = self.scores_of_points(vectors, mean)
+            flip = namespace_of(flip).where(flip == 0, canonical_signs(shown), flip)
+        return vectors * flip[None, :]
+
+    def scores_of_points(self, vectors: Array, mean: Array) -> Array:
+        """Scores of the basis points (of the coordinate axes where there are none).
+
+        Unlike the coordinates they do not depend on the order of the points: a sign that is read
+        off them is the same for the same rows in another order, and that of scikit-learn's
+        KernelPCA.
+        """
+        chain, state = self.chain, self._state()
+        span = chain.basis.span(state.basis)
+        if span is None:
+            return vectors
+        return span.gram(chain.kernel) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
 
 
 def n_shown(n_components: int | float | None, values: np.ndarray, total: float) -> int:
@@ -210,70 +290,6 @@ def lift(vectors: Array) -> Array:
     """``V (VᵀV)⁻¹``: from scores to the point of the span that has them, for any unit columns."""
     xp = namespace_of(vectors)
     return xp.matrix_transpose(xp.linalg.pinv(vectors)) if vectors.shape[0] else vectors
-
-
-def components(
-    parts: Parts, state: State, correction: tuple[Array, Array] | None = None
-) -> tuple[Array, Array, Array]:
-    """Variances, signed unit vectors and mean; the number of components is not yet chosen."""
-    values, vectors, mean = parts.tracker.components(
-        state.tracker, state.moments, parts.center, correction
-    )
-    if parts.tracker.sequential:
-        return values, vectors, mean
-    if isinstance(parts.n_components, int):
-        values, vectors = values[: parts.n_components], vectors[:, : parts.n_components]
-    return values, signed(parts, state, vectors, mean), mean
-
-
-def reference(parts: Parts, state: State) -> Array:
-    """Present components with their signs, a few more than are shown: what later ones are held to.
-
-    Where there is a reference already and the basis is much larger than it, a few steps of subspace
-    iteration turn it along: a sign needs no more, and an eigenvalue problem costs as much as some
-    blocks of rows.
-    """
-    r = parts.n_components if isinstance(parts.n_components, int) else None
-    kept = None if r is None else r + r // 4 + 8
-    rank = parts.basis.rank(state.basis)
-    if state.signs is None or kept is None or 2 * kept > rank:
-        _, vectors, mean = parts.tracker.components(state.tracker, state.moments, parts.center)
-        if kept is not None and kept < vectors.shape[1]:
-            vectors = vectors[:, :kept]
-    else:
-        start = padded(state.signs, (rank, int(state.signs.shape[1])))
-        vectors, mean = parts.tracker.followed(state.tracker, state.moments, parts.center, start)
-    return signed(parts, state, vectors, mean, r)
-
-
-def signed(
-    parts: Parts, state: State, vectors: Array, mean: Array, shown_columns: int | None = None
-) -> Array:
-    """Columns with the sign of the reference component they are nearest to.
-
-    Where there is none near, the largest score of a basis point becomes positive; columns that
-    nobody is shown may do without.
-    """
-    flip = agreement(vectors, state.signs)
-    undecided = to_host(flip) == 0
-    if not undecided[:shown_columns].any():
-        flip = flip + like(undecided, flip, flip.dtype)
-    else:
-        shown = scores_of_points(parts, state, vectors, mean)
-        flip = namespace_of(flip).where(flip == 0, canonical_signs(shown), flip)
-    return vectors * flip[None, :]
-
-
-def scores_of_points(parts: Parts, state: State, vectors: Array, mean: Array) -> Array:
-    """Scores of the basis points (of the coordinate axes where there are none).
-
-    Unlike the coordinates they do not depend on the order of the points: a sign that is read off
-    them is the same for the same rows in another order, and that of scikit-learn's KernelPCA.
-    """
-    span = parts.basis.span(state.basis)
-    if span is None:
-        return vectors
-    return span.gram(parts.kernel) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
 
 
 def agreement(vectors: Array, reference: Array | None) -> Array:

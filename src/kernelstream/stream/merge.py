@@ -7,31 +7,28 @@ certificate of the merged model is as true as those of its parts.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from kernelstream.part import Part
-from kernelstream.stream.chain import rebase
-from kernelstream.stream.state import Model, Parts, State
-from kernelstream.stream.stream import caught_up
+from kernelstream.stream.chain import Chain
+from kernelstream.stream.state import State
+from kernelstream.stream.stream import Stream
 from kernelstream.trackers import Moments
 from kernelstream.trackers.moments import CrossMoments
 
 
-def merged(a: Model, b: Model) -> Model:
+def merge(a: Stream, b: Stream) -> Stream:
     """The model of the rows of both, those that wait included. Neither is changed."""
-    a, b = caught_up(a), caught_up(b)
+    a, b = a.caught_up, b.caught_up
     require_mergeable(a, b)
-    assert a.state is not None and b.state is not None
-    parts = a.parts
-    basis, to_a, to_b = parts.basis.merge(parts.kernel, a.state.basis, b.state.basis, parts.seed)
-    one = a.state if to_a is None else rebase(parts, a.state, basis, to_a)
-    two = b.state if to_b is None else rebase(parts, b.state, basis, to_b)
-    return replace(a, state=added(parts, one, two, basis))
+    chain, one, two = a.chain, a.begun, b.begun
+    basis, to_a, to_b = chain.basis.merge(chain.kernel, one.basis, two.basis, chain.seed)
+    one = one if to_a is None else chain.rebase(one, basis, to_a)
+    two = two if to_b is None else chain.rebase(two, basis, to_b)
+    return a.with_state(add_states(chain, one, two, basis))
 
 
-def added(parts: Parts, one: State, two: State, basis: object) -> State:
+def add_states(chain: Chain, one: State, two: State, basis: object) -> State:
     """Two states in the same basis: everything adds."""
     weight = one.moments.weight + two.moments.weight
     n_rows = one.n_rows + two.n_rows
@@ -39,7 +36,7 @@ def added(parts: Parts, one: State, two: State, basis: object) -> State:
         n_rows=n_rows,
         moments=Moments(weight, one.moments.total + two.moments.total),
         basis=basis,
-        tracker=parts.tracker.merge(one.tracker, two.tracker),
+        tracker=chain.tracker.merge(one.tracker, two.tracker),
         ledger=one.ledger.merge(two.ledger),
         signs=one.signs,
         next_signs=n_rows,
@@ -60,33 +57,33 @@ def of_both(one: State, two: State) -> CrossMoments | None:
     return one.targets.merge(two.targets.about(one.targets.origin, moments.weight, moments.total))
 
 
-def require_mergeable(a: Model, b: Model) -> None:
+def require_mergeable(a: Stream, b: Stream) -> None:
     """Raise in words unless the two models speak of the same features, kernel and parts."""
     if a.n_features != b.n_features:
         raise ValueError(f"Cannot merge models of {a.n_features} and {b.n_features} features.")
-    for tracker in (a.parts.tracker, b.parts.tracker):
+    for tracker in (a.chain.tracker, b.chain.tracker):
         if tracker.sequential:
             raise ValueError(
                 f"The tracker {tracker} keeps no moments and cannot be merged; use "
                 "trackers.Covariance."
             )
-    if not same(a.parts.kernel, b.parts.kernel):
+    if not same(a.chain.kernel, b.chain.kernel):
         raise ValueError(
-            f"Cannot merge models with different kernels, {a.parts.kernel} and {b.parts.kernel}. "
+            f"Cannot merge models with different kernels, {a.chain.kernel} and {b.chain.kernel}. "
             "A width taken from the data differs from stream to stream: give the same number to "
             "both."
         )
     for what in ("tracker", "center", "n_components", "certify", "regress_inputs"):
-        if not same(getattr(a.parts, what), getattr(b.parts, what)):
+        if not same(getattr(a.chain, what), getattr(b.chain, what)):
             raise ValueError(
-                f"Cannot merge models with different {what}: {getattr(a.parts, what)} and "
-                f"{getattr(b.parts, what)}."
+                f"Cannot merge models with different {what}: {getattr(a.chain, what)} and "
+                f"{getattr(b.chain, what)}."
             )
-    if type(a.parts.basis) is not type(b.parts.basis):
+    if type(a.chain.basis) is not type(b.chain.basis):
         raise ValueError(
-            f"Cannot merge models with different bases: {a.parts.basis} and {b.parts.basis}."
+            f"Cannot merge models with different bases: {a.chain.basis} and {b.chain.basis}."
         )
-    if not same_numbers(a.standard, b.standard):
+    if not same_numbers(a.scaler, b.scaler):
         raise ValueError(
             "Cannot merge models that prepare rows with different numbers: they standardise with "
             "different numbers, or map rows by what the start of their streams was like. Scale the "

@@ -1,4 +1,4 @@
-"""Rows into blocks: how calls of any size become the same stream, and what queries see of it.
+"""A stream as a value: calls of any size become the same stream, and queries see all its rows.
 
 Rows are folded in internal blocks of a fixed number of rows, counted from the start of the stream;
 those of an unfinished block wait. So the model is the same, bit for bit, however the caller cuts
@@ -7,9 +7,11 @@ the rows. A query folds the waiting rows on the side and forgets that it did.
 
 from __future__ import annotations
 
-import sys
 import warnings
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -25,115 +27,265 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.backends.devices import ahead, memory_explained, preferred_rows
-from kernelstream.backends.draws import generator
+from kernelstream.backends.devices import ahead, memory_explained, moved, placed, preferred_rows
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
-from kernelstream.stream.chain import begin, blank, fold, keep_signs, rebase
-from kernelstream.stream.components import View, look
-from kernelstream.stream.state import Model, Parts, Rows, Standard, Waiting
+from kernelstream.files import stored
+from kernelstream.part import Value
+from kernelstream.stream.buffer import Buffer
+from kernelstream.stream.chain import Chain
+from kernelstream.stream.components import Components, Learned
+from kernelstream.stream.scaling import Scaling
+from kernelstream.stream.state import Rows, State
 
 # Variance below this share of the energy is lost in the factor of the basis, whose rank ends at
 # 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
 HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
+MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
 
 
-def advance(
-    model: Model,
-    X: Array,
-    weights: np.ndarray | None,
-    targets: Array | None = None,
-    frozen: bool = False,
-) -> Model:
-    """Learn rows: whole blocks are folded, the rest waits. With ``frozen`` the basis stays.
+@stored
+@dataclass(frozen=True, eq=False)
+class Stream(Value):
+    """A stream between two calls.
 
-    Blocks are counted from the start of the stream, so the model is the same, bit for bit,
-    however the rows are cut into calls.
+    Attributes
+    ----------
+    learned : Learned
+        The chain, whose kernel has all its numbers once the stream has begun, and its state.
+    batch_size : int
+        Rows in an internal block.
+    n_features : int
+        Width of the rows.
+    dtype : str
+        Type of the rows, "float32" or "float64".
+    scaling : Scaling or None
+        How rows are scaled by what the start of the stream is like.
+    scaler : Standardisation, LinearMap or None
+        The numbers for that, once they are known.
+    waiting : Buffer
+        Rows whose block is not complete.
+    device : str or None
+        Where rows of the host are sent to be computed with; None: they stay where they are.
     """
-    new = Rows(X, weights, targets)
-    if model.state is None:
-        missing = start_rows(model) - len(model.waiting)
-        if len(new) < missing:
-            return kept(model, new)
-        model = started(model, model.waiting.join(new[: max(missing, 0)]))
-    size = model.batch_size
-    fill = -len(model.waiting) % size
-    if len(new) < fill:
-        return kept(model, new)
-    if len(model.waiting):
-        complete = model.waiting.join(new[:fill])
-        model = replace(folded(model, complete, frozen), waiting=Waiting())
-        new = new[fill:]
-    whole = len(new) - len(new) % size
-    return kept(folded(model, new[:whole], frozen), new[whole:])
 
+    learned: Learned
+    batch_size: int
+    n_features: int
+    dtype: str
+    scaling: Scaling | None = None
+    scaler: Any = None
+    waiting: Buffer = field(default_factory=Buffer)
+    device: str | None = None
 
-def kept(model: Model, rows: Rows) -> Model:
-    """Let rows wait for their block.
+    @property
+    def chain(self) -> Chain:
+        """Kernel, basis and tracker."""
+        return self.learned.chain
 
-    Energies are looked at now: a row that the kernel cannot take is refused while the caller knows
-    it, and not together with the innocent rows that complete its block.
-    """
-    kernel = model.parts.kernel
-    # Rows on a device were not looked at yet: those that are folded show it, these would not.
-    if len(rows) and model.prepares and (not kernel.unit_norm or on_accelerator(rows.X)):
-        X = model.scaled(rows.X)
-        finite(row_norms_squared(X), kernel)
-        # A width that is still to be chosen does not matter for whether an energy overflows.
-        kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
-        finite(kernel.diag(X), kernel)
-    return replace(model, waiting=model.waiting.append(rows))
+    @property
+    def state(self) -> State | None:
+        """What the finished blocks have taught; None until enough rows have come to begin."""
+        return self.learned.state
 
+    @property
+    def begun(self) -> State:
+        """The state of a stream that has begun."""
+        assert self.learned.state is not None
+        return self.learned.state
 
-def start_rows(model: Model) -> int:
-    """Rows that kernel, basis and scaling want to see before the first decision."""
-    return max(
-        1,
-        model.parts.basis.start_rows(),
-        0 if model.parts.kernel.fixed else 500,
-        500 if model.standardise else 0,
-        0 if model.reduction is None else model.reduction.start_rows(model.n_features),
-    )
+    @property
+    def n_rows(self) -> int:
+        """Rows seen, folded or waiting."""
+        return len(self.waiting) + (0 if self.state is None else self.state.n_rows)
 
+    @property
+    def held_array(self) -> Array:
+        """An array that the stream holds: it shows in which namespace, on which device."""
+        return self.waiting.blocks[0].X if self.state is None else self.state.moments.total
 
-def rows_to_decision(model: Model) -> int:
-    """How many more rows complete the start of the stream, or the present block."""
-    if model.state is None:
-        return start_rows(model) - len(model.waiting)
-    return model.batch_size - len(model.waiting) % model.batch_size
+    def with_chain(self, **changes: Any) -> Stream:
+        """The stream with another part, or another parameter, of its chain."""
+        chain = replace(self.chain, **changes)
+        return replace(self, learned=Learned(chain, self.state))
 
+    def with_state(self, state: State | None) -> Stream:
+        """The stream that has learned something else."""
+        return replace(self, learned=Learned(self.chain, state))
 
-def started(model: Model, first: Rows, all_rows: Rows | None = None) -> Model:
-    """Decide what the first rows decide: scaling, the kernel's numbers, the basis.
+    def on(self, device: str | None) -> Stream:
+        """The stream on a device of PyTorch, or (None) on the host; rows that wait stay there."""
+        return replace(self.with_state(moved(self.state, device)), device=device)
 
-    ``fit`` knows all rows and takes scaling and the kernel's numbers from them.
-    """
-    first = first.canonical()
-    known = first if all_rows is None else all_rows
-    if model.standardise:
-        model = replace(model, standard=measure(known))
-    elif model.reduction is not None:
-        model = replace(model, standard=model.reduction.measure(to_host(known.X), known.weights))
-    kernel = model.parts.kernel
-    require_visible(model.scaled(known.X))
-    if not kernel.fixed:
-        kernel = kernel.fix(model.scaled(known.X), known.weights)
-    parts = replace(model.parts, kernel=kernel)
-    if all_rows is not None:
-        hidden = hidden_variance(parts, model.scaled(known.X))
-        if hidden is not None:
-            raise ValueError(hidden)
-    return begun(replace(model, parts=parts), first)
+    def for_file(self) -> Stream:
+        """The stream as files hold it: the machine that reads one may have no such device."""
+        return replace(self, waiting=self.waiting.in_one_piece(), device=None)
 
+    # -- rows as the chain wants them
 
-def begun(model: Model, first: Rows) -> Model:
-    """The model whose basis has looked at the first rows, in the units of the kernel.
+    @property
+    def knows_units(self) -> bool:
+        """Whether rows are as the kernel sees them, or how they become so is known."""
+        return self.scaling is None or self.scaler is not None
 
-    Points that were given are in those of the data, as the rows are.
-    """
-    parts = replace(model.parts, basis=model.parts.basis.in_units(model.scaled))
-    return replace(model, state=begin(parts, model.prepared(first.X), first.weights))
+    def scaled(self, X: Array) -> Array:
+        """Rows in the units of the kernel; in float64 where a proof is wanted."""
+        if self.chain.certify == "tight":
+            X = to_float64(X)
+        return X if self.scaler is None else self.scaler.apply(X)
+
+    def prepared(self, X: Array) -> Array:
+        """Rows as the kernel sees them, where it sees them."""
+        return placed(self.scaled(X), self.device)
+
+    def block(self, rows: Rows) -> tuple[Array, np.ndarray | None, Array | None]:
+        """Rows, weights and targets as a fold wants them."""
+        X = self.prepared(rows.X)
+        if not self.chain.regress_inputs:
+            targets = None if rows.targets is None else placed(rows.targets, self.device)
+        elif self.scaling is None or self.scaling.keeps_columns:
+            targets = X
+        else:  # rows that were mapped to fewer dimensions are wanted back as they came
+            targets = placed(rows.X, self.device)
+        return X, rows.weights, targets
+
+    def blocks(self, rows: Rows, size: int) -> Iterator[Any]:
+        """Rows as blocks for a fold, on a GPU one ahead of the caller."""
+        pieces = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
+        return ahead(pieces, self.block, self.device)
+
+    # -- learning
+
+    def learn(self, new: Rows, frozen: bool = False) -> Stream:
+        """Learn rows: whole blocks are folded, the rest waits. With ``frozen`` the basis stays.
+
+        Blocks are counted from the start of the stream, so the model is the same, bit for bit,
+        however the rows are cut into calls.
+        """
+        stream = self
+        if stream.state is None:
+            missing = stream.start_rows - len(stream.waiting)
+            if len(new) < missing:
+                return stream.wait(new)
+            stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
+        size = stream.batch_size
+        fill = -len(stream.waiting) % size
+        if len(new) < fill:
+            return stream.wait(new)
+        if len(stream.waiting):
+            complete = stream.waiting.join(new[:fill])
+            stream = replace(stream.fold(complete, frozen), waiting=Buffer())
+            new = new[fill:]
+        whole = len(new) - len(new) % size
+        return stream.fold(new[:whole], frozen).wait(new[whole:])
+
+    def wait(self, rows: Rows) -> Stream:
+        """Let rows wait for their block.
+
+        Energies are looked at now: a row that the kernel cannot take is refused while the caller
+        knows it, and not together with the innocent rows that complete its block.
+        """
+        kernel = self.chain.kernel
+        # Rows on a device were not looked at yet: those that are folded show it, these would not.
+        if len(rows) and self.knows_units and (not kernel.unit_norm or on_accelerator(rows.X)):
+            X = self.scaled(rows.X)
+            finite(row_norms_squared(X), kernel)
+            # A width that is still to be chosen does not matter for whether an energy overflows.
+            kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
+            finite(kernel.diag(X), kernel)
+        return replace(self, waiting=self.waiting.append(rows))
+
+    @property
+    def start_rows(self) -> int:
+        """Rows that kernel, basis and scaling want to see before the first decision."""
+        return max(
+            1,
+            self.chain.basis.start_rows(),
+            0 if self.chain.kernel.fixed else MEDIAN_ROWS,
+            0 if self.scaling is None else self.scaling.start_rows(self.n_features),
+        )
+
+    @property
+    def rows_to_decision(self) -> int:
+        """How many more rows complete the start of the stream, or the present block."""
+        if self.state is None:
+            return self.start_rows - len(self.waiting)
+        return self.batch_size - len(self.waiting) % self.batch_size
+
+    def start(self, first: Rows, all_rows: Rows | None = None) -> Stream:
+        """Decide what the first rows decide: scaling, the kernel's numbers, the basis.
+
+        ``fit`` knows all rows and takes scaling and the kernel's numbers from them.
+        """
+        first = first.canonical()
+        known = first if all_rows is None else all_rows
+        stream = self
+        if stream.scaling is not None:
+            stream = replace(stream, scaler=stream.scaling.measure(known))
+        require_visible(stream.scaled(known.X))
+        kernel = stream.chain.kernel
+        if not kernel.fixed:
+            stream = stream.with_chain(kernel=kernel.fix(stream.scaled(known.X), known.weights))
+        if all_rows is not None:
+            hidden = hidden_variance(stream.chain, stream.scaled(known.X))
+            if hidden is not None:
+                raise ValueError(hidden)
+        return stream.begin(first)
+
+    def begin(self, first: Rows) -> Stream:
+        """The stream whose basis has looked at the first rows, in the units of the kernel.
+
+        Points that were given are in those of the data, as the rows are.
+        """
+        chain = replace(self.chain, basis=self.chain.basis.in_units(self.scaled))
+        return self.with_state(chain.begin(self.prepared(first.X), first.weights))
+
+    def fold(self, rows: Rows, frozen: bool = False) -> Stream:
+        """Fold rows block by block; the last block may be short."""
+        chain, state, size = self.chain, self.begun, self.batch_size
+        if state.n_rows == 0 and len(rows) and not frozen:
+            hidden = hidden_variance(chain, self.scaled(rows[:size].X))
+            if hidden is not None:
+                # A stream may start at rest and move later: no reason to refuse it.
+                warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
+        if frozen and chain.tracker.any_blocks:  # the basis decides nothing: as a device likes
+            size = preferred_rows(rows.X, self.device, chain.basis.size, size)
+        with memory_explained(size):
+            for X, weights, targets in self.blocks(rows, size):
+                state = chain.fold(state, X, weights, frozen, targets)
+        if not frozen:
+            state = replace(state, basis=chain.basis.detached(state.basis))
+        return self.with_state(state)
+
+    # -- what queries see
+
+    @cached_property
+    def caught_up(self) -> Stream:
+        """The stream with the waiting rows folded; the stream itself goes on without that."""
+        if not self.waiting:
+            return self
+        rows = self.waiting.join()
+        begun = self.start(rows) if self.state is None else self
+        return replace(begun.fold(rows), waiting=Buffer())
+
+    @cached_property
+    def settled(self) -> Stream:
+        """The stream with the waiting rows folded and its basis brought up to date."""
+        stream = self.caught_up
+        chain, state = stream.chain, stream.begun
+        change = chain.basis.settle(chain.kernel, state.basis, Clock(chain.seed, state.n_rows))
+        return stream if change is None else stream.with_state(chain.rebase(state, *change))
+
+    @property
+    def components(self) -> Components:
+        """The components of all rows, those that wait included."""
+        return self.settled.learned.components
+
+    @cached_property
+    def solutions(self) -> dict[Any, Any]:
+        """Regressions that were solved for this stream, by their parameters."""
+        return {}
 
 
 def require_visible(X: Array) -> None:
@@ -146,24 +298,24 @@ def require_visible(X: Array) -> None:
         )
 
 
-def hidden_variance(parts: Parts, X: Array) -> str | None:
+def hidden_variance(chain: Chain, X: Array) -> str | None:
     """Say so in words when rounding would hide all that makes the rows differ.
 
     Energies far above the variance (a linear kernel on rows far from the origin, a Gaussian much
     wider than the data) leave it below the rank floor of the basis: the answer would be zero.
     """
-    if not parts.center:
+    if not chain.center:
         return None
     X = to_float64(as_dense(take_rows(X, evenly_spaced(int(X.shape[0]), MOST_COMPARED))))
     if not bool(namespace_of(X).any(X[:1, :] != X)):
         return None  # equal rows have no variance, and zero is the right answer
-    K = to_host(finite(parts.kernel.gram(X), parts.kernel))
+    K = to_host(finite(chain.kernel.gram(X), chain.kernel))
     energy = float(np.trace(K)) / len(K)
     share = 1.0 - float(K.mean()) / energy if energy > 0 else 1.0
     if share > HIDDEN_SHARE:
         return None
     return (
-        f"With the kernel {parts.kernel} the variance of these rows is {max(share, 0.0):.1g} of "
+        f"With the kernel {chain.kernel} the variance of these rows is {max(share, 0.0):.1g} of "
         "their energy in feature space, so little that rounding would hide it. Subtract their mean "
         "and scale them (scale='standard' does both), or choose other kernel parameters."
     )
@@ -172,162 +324,3 @@ def hidden_variance(parts: Parts, X: Array) -> str | None:
 def evenly_spaced(n: int, most: int) -> np.ndarray:
     """At most ``most`` of the indices below n, spread over all of them."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
-
-
-def measure(rows: Rows) -> Standard:
-    """Mean and deviation of each column; a constant column keeps its unit."""
-    X = to_host(rows.X).astype(float, order="C")
-    # From the first row, in units of the largest difference: a constant column is exactly zero,
-    # and no square leaves the range of float64.
-    first = X[0].copy()
-    X -= first
-    size = np.abs(X).max(axis=0)
-    size[size == 0] = 1.0
-    X /= size
-    mean = np.average(X, axis=0, weights=rows.weights)
-    deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=rows.weights))
-    return Standard(first + mean * size, np.where(deviation > 0, deviation * size, 1.0))
-
-
-def folded(model: Model, rows: Rows, frozen: bool = False) -> Model:
-    """Fold rows block by block; the last block may be short."""
-    state = model.state
-    assert state is not None
-    if state.n_rows == 0 and len(rows) and not frozen:
-        first = rows[: model.batch_size]
-        hidden = hidden_variance(model.parts, model.scaled(first.X))
-        if hidden is not None:
-            # A stream may start at rest and move later: no reason to refuse it.
-            warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
-    size = model.batch_size
-    if frozen and model.parts.tracker.any_blocks:  # the basis decides nothing: as a device likes
-        size = preferred_rows(rows.X, model.device, model.parts.basis.size, size)
-    blocks = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
-    with memory_explained(size):
-        for X, weights, targets in ahead(blocks, model.block, model.device):
-            state = fold(model.parts, state, X, weights, frozen, targets)
-    if frozen:
-        return replace(model, state=state)
-    return replace(model, state=replace(state, basis=model.parts.basis.detached(state.basis)))
-
-
-def caught_up(model: Model) -> Model:
-    """The model with the waiting rows folded; the stream itself goes on without that."""
-    if not model.waiting:
-        return model
-    if "caught_up" not in model.__dict__:
-        rows = model.waiting.join()
-        begun = started(model, rows) if model.state is None else model
-        model.__dict__["caught_up"] = replace(folded(begun, rows), waiting=Waiting())
-    return model.__dict__["caught_up"]
-
-
-def settled(model: Model) -> Model:
-    """The model with the waiting rows folded and the basis brought up to date: what queries see."""
-    model = caught_up(model)
-    assert model.state is not None
-    change = model.parts.basis.settle(
-        model.parts.kernel, model.state.basis, Clock(model.parts.seed, model.state.n_rows)
-    )
-    if change is None:
-        return model
-    return replace(model, state=rebase(model.parts, model.state, *change))
-
-
-def view(model: Model) -> View:
-    """What a query sees: all rows, those that wait included. Computed once for each model."""
-    if "view" not in model.__dict__:
-        model.__dict__["view"] = view_of_blocks(settled(model))
-    return model.__dict__["view"]
-
-
-def view_of_blocks(model: Model) -> View:
-    """What the finished blocks say, without the rows that wait. Computed once for each state."""
-    state = model.state
-    assert state is not None
-    if "view" not in state.__dict__:
-        state.__dict__["view"] = look(model.parts, state)
-    return state.__dict__["view"]
-
-
-def learn_all(
-    model: Model, X: Array, weights: np.ndarray | None, targets: Array | None = None
-) -> Model:
-    """Learn rows that are all at hand: one pass for the basis, one for the statistics.
-
-    The second pass sees every row in the final basis, so nothing is stale. Sequential rules and
-    bases that lose nothing need one pass only.
-    """
-    rows = Rows(X, weights, targets)
-    n = len(rows)
-    order = np.arange(n)
-    if model.parts.basis.order_free:
-        order = generator(model.parts.seed, "order").permutation(n)
-    model = unsigned(started(model, picked(rows, order[: start_rows(model)]), rows))
-    if not wants_second_pass(model):
-        return signed_anew(folded(model, rows))
-    if model.parts.tracker.forgetting != 1.0:
-        order = np.arange(n)  # the last rows are those that count
-    # The first pass only looks for points: it learns no targets.
-    scout = replace(model, parts=replace(model.parts, regress_inputs=False))
-    for start in range(0, n, model.batch_size):
-        found = picked(Rows(X, weights), order[start : start + model.batch_size])
-        scout = folded(scout, found)
-    scout = refined(scout, Rows(X, weights))
-    return signed_anew(folded(second_pass(replace(scout, parts=model.parts)), rows, frozen=True))
-
-
-def refined(model: Model, rows: Rows) -> Model:
-    """Further passes over rows that are all at hand, for a basis that wants them."""
-    basis, size = model.parts.basis, model.batch_size
-    for passed in range(basis.refinements):
-        state = model.state
-        assert state is not None
-        pieces = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
-        blocks = ((X, weights) for X, weights, _ in ahead(pieces, model.block, model.device))
-        is_last = passed == basis.refinements - 1
-        better = basis.refine(model.parts.kernel, state.basis, blocks, is_last)
-        model = replace(model, state=replace(state, basis=better))
-    return model
-
-
-def wants_second_pass(model: Model) -> bool:
-    """Whether statistics gathered in the finished basis would differ from those of one pass."""
-    return model.parts.basis.settles_late and not model.parts.tracker.sequential
-
-
-def second_pass(model: Model) -> Model:
-    """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
-    model = settled(model)
-    assert model.state is not None
-    basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
-    empty = blank(model.parts, basis, model.state.moments.total)
-    return unsigned(replace(model, state=empty))
-
-
-def end_second_pass(model: Model) -> Model:
-    """The model after the last row of a second pass, as ``learn_all`` leaves it."""
-    rows = model.waiting
-    if len(rows):
-        model = replace(folded(model, rows.join(), frozen=True), waiting=Waiting())
-    return signed_anew(model)
-
-
-def picked(rows: Rows, index: np.ndarray) -> Rows:
-    """Some of the rows, in a given order."""
-    weights = None if rows.weights is None else rows.weights[index]
-    targets = None if rows.targets is None else take_rows(rows.targets, index)
-    return Rows(take_rows(rows.X, index), weights, targets)
-
-
-def unsigned(model: Model) -> Model:
-    """The model that takes no references for signs: they will come from all rows at once."""
-    assert model.state is not None
-    return replace(model, state=replace(model.state, next_signs=sys.maxsize))
-
-
-def signed_anew(model: Model) -> Model:
-    """Take the signs from the finished model: which rows came first no longer matters."""
-    assert model.state is not None
-    state = replace(model.state, signs=None, next_signs=0)
-    return replace(model, state=keep_signs(model.parts, state))

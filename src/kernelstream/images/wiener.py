@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, like
+from kernelstream.backends.arrays import Array, like, to_host
 from kernelstream.files import stored
-from kernelstream.part import Part, check_count, check_number
+from kernelstream.part import check_count, check_number
+from kernelstream.stream.scaling import Scaling
+from kernelstream.stream.state import Rows
 
 PIECE = 4096  # rows that are worked on at a time
 
@@ -29,7 +31,7 @@ class LinearMap:
 
 
 @stored
-class Wiener(Part):
+class Wiener(Scaling):
     """Principal directions with the share of their variance that is not noise.
 
     With the covariance ``Σ ω v vᵀ`` of rows that carry white noise of variance s, a row becomes
@@ -47,13 +49,15 @@ class Wiener(Part):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream.stream.wiener import Wiener
+    >>> from kernelstream.images.wiener import Wiener
+    >>> from kernelstream.stream.state import Rows
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 1)) * np.ones(20) + 0.5 * rng.normal(size=(2000, 20))
-    >>> found = Wiener(1).measure(X, None)
-    >>> round(found.noise_variance, 2)
+    >>> round(Wiener(1).measure(Rows(X)).noise_variance, 2)
     0.25
     """
+
+    keeps_columns = False
 
     def __init__(self, n_directions: int = 80, noise_variance: float | None = None):
         self.n_directions = n_directions
@@ -69,16 +73,17 @@ class Wiener(Part):
         """Four rows a feature, for a covariance that can be relied on; at least 500."""
         return max(500, 4 * n_features)
 
-    def measure(self, X: np.ndarray, weights: np.ndarray | None) -> LinearMap:
+    def measure(self, rows: Rows) -> LinearMap:
         """Directions and shares from rows."""
+        X, weights = to_host(rows.X), rows.weights
         w = np.ones(len(X)) if weights is None else weights
         # In pieces: all rows in double precision would be the largest thing that fit holds.
         pieces = [slice(start, start + PIECE) for start in range(0, len(X), PIECE)]
         mean = sum(w[some] @ X[some].astype(np.float64) for some in pieces) / w.sum()
         scatter = np.zeros((X.shape[1], X.shape[1]))
         for some in pieces:
-            rows = X[some].astype(np.float64) - mean
-            scatter += (rows * w[some, None]).T @ rows
+            centred = X[some].astype(np.float64) - mean
+            scatter += (centred * w[some, None]).T @ centred
         omega, V = np.linalg.eigh(scatter / w.sum())
         omega, V = np.maximum(omega[::-1], 0.0), V[:, ::-1]
         noise = self.noise_variance
@@ -113,7 +118,7 @@ def noise_level(spectrum: np.ndarray, n_rows: int) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream.stream.wiener import noise_level
+    >>> from kernelstream.images.wiener import noise_level
     >>> X = 0.5 * np.random.default_rng(0).normal(size=(200, 100))
     >>> spectrum = np.linalg.eigvalsh(np.cov(X.T, ddof=0))[::-1]
     >>> float(spectrum[50:].mean().round(2)), round(noise_level(spectrum, 200), 2)

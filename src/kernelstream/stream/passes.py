@@ -1,0 +1,82 @@
+"""Rows that are all at hand: one pass for the basis, one for the statistics."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+
+from kernelstream.backends.draws import generator
+from kernelstream.stream.buffer import Buffer
+from kernelstream.stream.state import Rows
+from kernelstream.stream.stream import Stream
+
+
+def learn_all(stream: Stream, rows: Rows) -> Stream:
+    """Learn rows that are all at hand.
+
+    The second pass sees every row in the final basis, so nothing is stale. Sequential rules and
+    bases that lose nothing need one pass only.
+    """
+    n, chain = len(rows), stream.chain
+    order = np.arange(n)
+    if chain.basis.order_free:
+        order = generator(chain.seed, "order").permutation(n)
+    stream = defer_signs(stream.start(rows.take(order[: stream.start_rows]), rows))
+    if not wants_second_pass(stream):
+        return take_signs(stream.fold(rows))
+    if chain.tracker.forgetting != 1.0:
+        order = np.arange(n)  # the last rows are those that count
+    # The first pass only looks for points: it learns no targets.
+    untargeted = Rows(rows.X, rows.weights)
+    first = stream.with_chain(regress_inputs=False)
+    for start in range(0, n, stream.batch_size):
+        first = first.fold(untargeted.take(order[start : start + stream.batch_size]))
+    first = refine(first, untargeted)
+    second = begin_second_pass(first.with_chain(regress_inputs=stream.chain.regress_inputs))
+    return take_signs(second.fold(rows, frozen=True))
+
+
+def refine(stream: Stream, rows: Rows) -> Stream:
+    """Further passes over rows that are all at hand, for a basis that wants them."""
+    basis = stream.chain.basis
+    for done in range(basis.refinements):
+        state = stream.begun
+        blocks = ((X, weights) for X, weights, _ in stream.blocks(rows, stream.batch_size))
+        is_last = done == basis.refinements - 1
+        better = basis.refine(stream.chain.kernel, state.basis, blocks, is_last)
+        stream = stream.with_state(replace(state, basis=better))
+    return stream
+
+
+def wants_second_pass(stream: Stream) -> bool:
+    """Whether statistics gathered in the finished basis would differ from those of one pass."""
+    return stream.chain.basis.settles_late and not stream.chain.tracker.sequential
+
+
+def begin_second_pass(stream: Stream) -> Stream:
+    """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
+    stream = stream.settled
+    chain, state = stream.chain, stream.begun
+    basis = chain.basis.refreshed(chain.kernel, state.basis)
+    return defer_signs(stream.with_state(chain.blank(basis, state.moments.total)))
+
+
+def end_second_pass(stream: Stream) -> Stream:
+    """The stream after the last row of a second pass, as ``learn_all`` leaves it."""
+    if len(stream.waiting):
+        rows = stream.waiting.join()
+        stream = replace(stream.fold(rows, frozen=True), waiting=Buffer())
+    return take_signs(stream)
+
+
+def defer_signs(stream: Stream) -> Stream:
+    """The stream that takes no references for signs: they will come from all rows at once."""
+    return stream.with_state(replace(stream.begun, next_signs=sys.maxsize))
+
+
+def take_signs(stream: Stream) -> Stream:
+    """Take the signs from the finished model: which rows came first no longer matters."""
+    state = replace(stream.begun, signs=None, next_signs=0)
+    return stream.with_state(stream.chain.keep_signs(state))

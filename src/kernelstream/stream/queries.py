@@ -1,0 +1,133 @@
+"""Scores, errors and inputs of any number of rows: in bounded pieces, on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import (
+    Array,
+    all_finite,
+    cast,
+    concatenate_rows,
+    is_foreign,
+    namespace_of,
+    to_float64,
+    to_host,
+)
+from kernelstream.backends.devices import moved, placed, preferred_rows
+from kernelstream.kernels import Kernel
+from kernelstream.preimages.base import Preimage, Report, remaining
+from kernelstream.preimages.ridge import Ridge
+from kernelstream.stream.components import Components
+from kernelstream.stream.stream import Stream
+
+QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
+
+
+def scaler_of(stream: Stream) -> Any:
+    """The numbers that scale rows, those that the rows that wait decide; None: as they are."""
+    return stream.scaler if stream.knows_units else stream.settled.scaler
+
+
+def in_units(stream: Stream, X: Array) -> Array:
+    """Rows of a query in the units of the kernel."""
+    scaler = scaler_of(stream)
+    return X if scaler is None else scaler.apply(X)
+
+
+def in_pieces(stream: Stream, function: Callable[[Array], Array], X: Array) -> Array:
+    """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
+    size = preferred_rows(X, stream.device, 1, QUERY_ROWS)
+    with np.errstate(over="ignore", invalid="ignore"):
+        pieces = [function(piece) for piece in pieces_of(stream, X, size)]
+        if was_sent(stream, X):
+            pieces = [to_host(piece) for piece in pieces]
+    result = cast(concatenate_rows(pieces), X.dtype)
+    if not all_finite(result):
+        raise ValueError(not_finite(stream.components.kernel))
+    return result
+
+
+def not_finite(kernel: Kernel) -> str:
+    """What is said of rows that a kernel cannot take."""
+    return (
+        f"The kernel {kernel} gave values that are not finite on these rows. "
+        "Scale the data or choose other kernel parameters."
+    )
+
+
+def pieces_of(stream: Stream, X: Array, size: int) -> Iterator[Array]:
+    """Rows in pieces, each on the device of the stream when its turn comes."""
+    n = int(X.shape[0])
+    for start in range(0, n, size):
+        yield placed(X[start : min(start + size, n), :], stream.device)
+
+
+def was_sent(stream: Stream, X: Array) -> bool:
+    """Whether rows of the host went to a device: the answer then comes back."""
+    return stream.device is not None and not is_foreign(X)
+
+
+def inputs_of(stream: Stream, scores: Array, method: Preimage) -> Report:
+    """Inputs whose images are near the given scores, in the units of the data."""
+    shown = stream.components
+    if shown.span is None:
+        raise ValueError(
+            f"{shown.basis} has explicit features instead of points, and inverse_transform "
+            "needs points; use a basis of points, for example bases.Centroids."
+        )
+    back = WayBack(shown, method, scaler_of(stream))
+    pieces = pieces_of(stream, scores, QUERY_ROWS)
+    report = Report.joined([back.report(piece) for piece in pieces])
+    return moved(report, None) if was_sent(stream, scores) else report
+
+
+def project(stream: Stream, X: Array, method: Preimage) -> Array:
+    """Rows after projection on the components, back in input space."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        shown = stream.components
+    scores = in_pieces(stream, shown.scores, in_units(stream, X))
+    return inputs_of(stream, scores, method).X
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """Scores → point of the span → input, in the units of the data."""
+
+    shown: Components
+    method: Preimage
+    scaler: Any
+
+    @cached_property
+    def learned(self) -> Array | None:
+        """The map from scores to inputs that was learned with the model, where there is one."""
+        shown = self.shown
+        if not isinstance(self.method, Ridge) or shown.inputs is None:
+            return None
+        return self.method.from_moments(
+            shown.inputs.covariance, shown.variances, shown.total_variance, shown.weight
+        )
+
+    def report(self, scores: Array) -> Report:
+        """Inputs for a block of scores, in their type."""
+        shown, xp = self.shown, namespace_of(scores)
+        assert shown.span is not None
+        held = to_float64(scores) @ xp.matrix_transpose(shown.lift) + shown.mean[None, :]
+        coefficients = held @ xp.matrix_transpose(shown.span.factor)
+        if self.learned is None or shown.inputs is None:
+            report = self.method.report(shown.kernel, shown.span.points, coefficients)
+        else:
+            X = to_float64(scores) @ self.learned + shown.inputs.mean[None, :]
+            energy = xp.sum(held * held, axis=1)  # coordinates are orthonormal
+            points = to_float64(shown.span.points)
+            report = Report.without_search(
+                X, remaining(shown.kernel, X, points, coefficients, energy)
+            )
+        X = report.X if self.scaler is None else self.scaler.undo(report.X)
+        distance = cast(report.distance, scores.dtype)
+        return replace(report, X=cast(X, scores.dtype), distance=distance)
