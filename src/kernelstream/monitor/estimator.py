@@ -492,18 +492,7 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
         >>> again.update(X[100]).index == monitor.update(X[100]).index
         True
         """
-        state = self._fitted_state()
-        params = self.get_params(deep=False)
-        if not isinstance(params["random_state"], numbers.Integral):
-            params["random_state"] = None  # the seed that was drawn is part of the state
-        names = getattr(self, "feature_names_in_", None)
-        content = {
-            "estimator": type(self).__name__,
-            "parameters": tuple(params.items()),
-            "feature_names": None if names is None else tuple(map(str, names)),
-            "model": state,
-        }
-        files.save(path, content)
+        files.save(path, self._content())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -517,10 +506,24 @@ class KernelMonitor(OutlierMixin, BaseEstimator):
         content = files.load(path)
         if content.get("estimator") != cls.__name__:
             raise ValueError(f"{path} holds a {content.get('estimator')}, not a {cls.__name__}.")
-        return cls._restored(content)
+        return cls._from_content(content)
+
+    def _content(self) -> dict[str, Any]:
+        """What a file holds of the monitor."""
+        state = self._fitted_state()
+        params = self.get_params(deep=False)
+        if not isinstance(params["random_state"], numbers.Integral):
+            params["random_state"] = None  # the seed that was drawn is part of the state
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "estimator": type(self).__name__,
+            "parameters": tuple(params.items()),
+            "feature_names": None if names is None else tuple(map(str, names)),
+            "model": state,
+        }
 
     @classmethod
-    def _restored(cls, content: dict[str, Any]) -> Self:
+    def _from_content(cls, content: dict[str, Any]) -> Self:
         monitor = cls(**dict(content["parameters"]))
         monitor._state = content["model"]
         monitor.n_features_in_ = monitor._state.n_features
@@ -659,4 +662,4 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-files.READERS[KernelMonitor.__name__] = KernelMonitor._restored
+files.READERS[KernelMonitor.__name__] = KernelMonitor._from_content

@@ -18,9 +18,7 @@ from kernelstream.backends.draws import generator
 from kernelstream.bases import Landmarks
 from kernelstream.estimators.validation import summable
 from kernelstream.monitor.contributions import mean_curvature
-from kernelstream.monitor.decisions import Watch
-from kernelstream.monitor.drift import no_drift
-from kernelstream.monitor.limits import Limits, Reference, calibrate, folds_of, n_folds
+from kernelstream.monitor.limits import Reference, calibrate, folds_of, n_folds
 from kernelstream.monitor.normal import (
     Index,
     Normal,
@@ -60,8 +58,8 @@ def fit_state(
 ) -> MonitorState:
     """Learn normal operation from X by the best of ``settings``.
 
-    The limits come from ``run``, or from folds of X. ``lags`` are as many as the rows allow where
-    they are None.
+    The limits come from ``run``, or from folds of X; a width that saturates is widened, or reported
+    where the user gave it. ``lags`` are as many as the rows allow where they are None.
     """
     n, d = X.shape
     whole = ~np.isnan(X).any(axis=1)
@@ -80,28 +78,24 @@ def fit_state(
         )
     setting = choose(R, lags, settings)
     calibration = None if run is None else calibration_rows(standard.apply(run), lags)
-    may_widen = len({s.width for s in settings}) > 1
-    normal, limits = learn_with_limits(
-        R, lags, setting, calibration, folds, smoothing, alpha, may_widen
-    )
-    nothing = R[:0]
-    return MonitorState(
-        standard=standard,
-        lags=lags,
-        reference=normal,
-        normal=normal,
-        curvature=mean_curvature(normal, R if calibration is None else calibration),
-        limits=limits,
-        watch=Watch.begin(limits),
-        sensors=Sensors.of(X, constant=np.ptp(X[whole], axis=0) == 0),
-        history=np.empty((0, d)),
-        quarantine=nothing,
-        pending=nothing,
-        suspects=nothing,
-        drift=no_drift(d),
-        present=None,
-        events=(),
-    )
+    number = n_folds(folds, len(R), R.shape[1])
+    while True:
+        normal = learn_normal(R, setting)
+        limits = calibrate(R, lags, normal, calibration, number, smoothing)
+        if setting.width > WIDEST or not saturates(normal, limits.index.limit(alpha)):
+            break
+        if len({s.width for s in settings}) == 1:
+            warnings.warn(
+                f"width={setting.width:g} is so narrow that the index far away, "
+                f"{normal.index.far_away:.3g}, is less than five times its limit: large faults "
+                "look like small ones. Use a larger width or 'auto', or more points in the basis.",
+                stacklevel=3,
+            )
+            break
+        setting = replace(setting, width=WIDER * setting.width)
+    curvature = mean_curvature(normal, R if calibration is None else calibration)
+    sensors = Sensors.of(X, constant=np.ptp(X[whole], axis=0) == 0)
+    return MonitorState.begin(standard, lags, normal, curvature, limits, sensors)
 
 
 def warn_of_glitches(X: np.ndarray, names: tuple[str, ...]) -> None:
@@ -141,34 +135,6 @@ def calibration_rows(Z: np.ndarray, lags: int) -> np.ndarray:
         return summable(R)
     except ValueError as problem:
         raise ValueError(f"The calibration run cannot be used: {problem}") from problem
-
-
-def learn_with_limits(
-    R: np.ndarray,
-    lags: int,
-    setting: Setting,
-    run: np.ndarray | None,
-    folds: int | str,
-    smoothing: float,
-    alpha: float,
-    may_widen: bool,
-) -> tuple[Normal, Limits]:
-    """Normal operation and its limits; a width that saturates is widened, or reported."""
-    number = n_folds(folds, len(R), R.shape[1])
-    while True:
-        normal = learn_normal(R, setting)
-        limits = calibrate(R, lags, normal, run, number, smoothing)
-        if setting.width > WIDEST or not saturates(normal, limits.index.limit(alpha)):
-            return normal, limits
-        if not may_widen:
-            warnings.warn(
-                f"width={setting.width:g} is so narrow that the index far away, "
-                f"{normal.index.far_away:.3g}, is less than five times its limit: large faults "
-                "look like small ones. Use a larger width or 'auto', or more points in the basis.",
-                stacklevel=4,
-            )
-            return normal, limits
-        setting = replace(setting, width=WIDER * setting.width)
 
 
 # -- the choice of a setting

@@ -20,7 +20,7 @@ import numpy as np
 from kernelstream.files import stored
 from kernelstream.monitor.contributions import Contributions, contributions, slopes, stiffness
 from kernelstream.monitor.decisions import Rule, Verdict, Watch, decide
-from kernelstream.monitor.drift import Drift, measure_drift
+from kernelstream.monitor.drift import Drift, measure_drift, no_drift
 from kernelstream.monitor.limits import Limits, smooth_all
 from kernelstream.monitor.normal import TINIEST, Normal, Scores, lagged
 from kernelstream.monitor.records import Event, Record, Records, extend_event
@@ -72,6 +72,36 @@ class MonitorState:
     events: tuple[Event, ...]  # the last ones that are over
     n_rows: int = 0
     n_learned: int = 0
+
+    @classmethod
+    def begin(
+        cls,
+        standard: Standard,
+        lags: int,
+        normal: Normal,
+        curvature: np.ndarray,
+        limits: Limits,
+        sensors: Sensors,
+    ) -> MonitorState:
+        """Before the first row of the stream."""
+        d, nothing = len(standard.mean), np.empty((0, len(normal.scaling.mean)))
+        return cls(
+            standard=standard,
+            lags=lags,
+            reference=normal,
+            normal=normal,
+            curvature=curvature,
+            limits=limits,
+            watch=Watch.begin(limits),
+            sensors=sensors,
+            history=np.empty((0, d)),
+            quarantine=nothing,
+            pending=nothing,
+            suspects=nothing,
+            drift=no_drift(d),
+            present=None,
+            events=(),
+        )
 
     @property
     def n_features(self) -> int:
