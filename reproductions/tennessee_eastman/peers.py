@@ -15,7 +15,7 @@ from sklearn.svm import OneClassSVM
 
 from kernelstream import KernelMonitor
 from kernelstream.kernels import RBF
-from kernelstream.monitor.scaling import lagged
+from kernelstream.monitor.normal import lagged
 from reproductions.tennessee_eastman.protocol import Rows, Runs, over_limit, rates
 
 Score = Callable[[Rows], np.ndarray]

@@ -1,35 +1,23 @@
-"""Pictures of the monitor, its example and its reproduction."""
+"""Pictures of a monitored stream, and its example."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream import KernelMonitor
+from kernelstream import KernelMonitor, plot
 from kernelstream.monitor import Contributions, Records
 from kernelstream.plot import monitor as charts
-from reproductions import frame
-from reproductions.tennessee_eastman import protocol, run
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    plt.close("all")
-    yield
-    plt.close("all")
+from tests.plot.conftest import drawn
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +69,23 @@ def test_times_of_all_kinds(watched: tuple[KernelMonitor, Records]) -> None:
         axes = charts.control_charts(stream.update_many(rows, time=times), monitor)
         found = axes[0].lines[0].get_xdata()
         assert (np.asarray(found, dtype=expected.dtype) == expected).all()
+
+
+def test_control_chart_of_records_and_of_lines() -> None:
+    records = [
+        SimpleNamespace(smoothed=float(i), limit=5.5, alarm=i > 5, event=1 if i > 6 else None)
+        for i in range(1, 10)
+    ]
+    ax = drawn(plot.control_chart(records))
+    assert ax.get_ylabel() == "smoothed index"
+    assert ax.lines[2].get_xdata().tolist() == [6, 7, 8, 9]
+    lines: list[dict[str, Any]] = [
+        {"reconstruction_error": 0.1, "limit": 0.5, "alarm": False},
+        {"error": "not a JSON object"},
+    ]
+    assert len(drawn(plot.control_chart(lines)).lines[0].get_xdata()) == 1
+    with pytest.raises(ValueError, match="no records"):
+        plot.control_chart([])
 
 
 def test_contribution_bars() -> None:
@@ -143,68 +148,30 @@ def test_adaptation_chart(watched: tuple[KernelMonitor, Records]) -> None:
     assert len(above.patches) == np.sum(flags[1:] & ~flags[:-1])
 
 
+def test_the_charts_of_a_monitor_are_here_too() -> None:
+    charts = pytest.importorskip("kernelstream.plot.monitor")
+    for name in ("control_charts", "contribution_bars", "contribution_map", "score_plot"):
+        assert getattr(plot, name) is getattr(charts, name)
+    with pytest.raises(AttributeError, match="no attribute 'pie'"):
+        plot.pie  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_old_name_warns() -> None:
+    from kernelstream.monitor import charts as old
+
+    with pytest.warns(FutureWarning, match="use kernelstream.plot.control_charts"):
+        assert old.control_charts is plot.control_charts
+    with pytest.warns(FutureWarning, match="use kernelstream.plot.score_plot"):
+        from kernelstream.monitor.charts import score_plot
+    assert score_plot is plot.score_plot
+    with pytest.raises(AttributeError, match="no attribute 'pie'"):
+        old.pie  # noqa: B018
+
+
 def test_matplotlib_is_not_imported_with_the_package() -> None:
     code = "import sys, kernelstream.plot.monitor; print('matplotlib' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
-
-
-# --- the reproduction
-
-
-def made_up_runs() -> protocol.Runs:
-    """Runs in the shape of Tennessee Eastman's, with twelve variables and three plain faults."""
-    rng = np.random.default_rng(0)
-    mix = rng.normal(size=(5, 12))
-
-    def normal(n: int) -> np.ndarray:
-        return rng.normal(size=(n, 5)) @ mix + 0.3 * rng.normal(size=(n, 12))
-
-    runs = {"d00": normal(240), "d00_te": normal(420)}
-    for fault in (1, 3, 5):
-        runs[f"d{fault:02d}_te"] = normal(420)
-        runs[f"d{fault:02d}_te"][protocol.START :, fault] += 4.0
-    return runs
-
-
-def test_rates_count_what_they_say() -> None:
-    runs = made_up_runs()
-    steps = {1: 7, 3: 9, 5: 300}  # rows after the start of the fault
-    alarms = {}
-    for fault, first in steps.items():
-        alarms[fault] = np.zeros(420, dtype=bool)
-        alarms[fault][protocol.START + first :] = True
-        alarms[fault][protocol.START : protocol.START + 2] = True  # two in a row are not three
-    alarms[1][:16] = True
-    by_run = {id(X): alarms[fault] for fault, X in protocol.faulty(runs).items()}
-    found = protocol.rates(lambda X: by_run[id(X)], runs)
-    assert found["far"] == pytest.approx(100 * 16 / 160 / 3)
-    assert found["by_fault"]["1"] == pytest.approx(100 * 255 / 260)
-    assert found["fdr"] == pytest.approx((100 * 255 / 260 + 100 * 2 / 260) / 2)  # not fault 3
-    assert found["delay_mean"] == pytest.approx((7 + 260) / 2) and found["missed"] == 1
-
-
-@pytest.mark.slow
-def test_reproduction_on_made_up_runs(tmp_path: Path) -> None:
-    runs = made_up_runs()
-    results: dict[str, Any] = {"curved": run.curved(1, True)}
-    results |= run.on_runs(runs, full=False, out=tmp_path, tiny=True)
-    assert results["detection"]["lags_0"]["plain"]["fdr"] > 90
-    for fault in run.SHOWN:
-        results["detection"]["lags_2"]["plain"]["by_fault"].setdefault(str(fault), 0.0)
-    claims = run.claims(frame.plain(results))
-    assert sum(row["claim"].startswith("beside") for row in claims) >= 10
-    assert sum(row["same"] is not None for row in claims) == 16
-    assert {p.name for p in tmp_path.glob("*.png")} == {
-        "detection.png",
-        "fault_5.png",
-        "causes.png",
-    }
-    expected = frame.json.loads(
-        (frame.HERE / "tennessee_eastman" / "expected.json").read_text(encoding="utf-8")
-    )
-    missing = [key for key in expected if frame.number(frame.plain(results), key) is None]
-    assert not missing
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ SCRIPTS = {path.stem: path for path in sorted(EXAMPLES.glob("*.py"))}
 ELSEWHERE = {
     "plot_denoise_digits": "test_examples.py",
     "plot_super_resolution": "test_examples.py",
-    "plot_monitor_reactor": "test_monitor_charts.py",
+    "plot_monitor_reactor": "plot/test_monitor.py",
     "cluster": "below, in a process of its own: it starts others",
 }
 

@@ -27,6 +27,9 @@ logger = logging.getLogger("kernelstream")
 class StoredEstimator(BaseEstimator):
     """An estimator that can be saved: parameters, what was learned, names of the features."""
 
+    #: What is said to those who ask before anything was learned.
+    _unfitted = "This %(name)s has not seen any rows yet: call fit, partial_fit or learn_one first."
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file: data only, checksummed, wholly or not at all.
 
@@ -115,12 +118,9 @@ class StreamEstimator(StoredEstimator):
                 setattr(self, name, attributes[name])
 
 
-def require_fitted(estimator: BaseEstimator) -> None:
+def require_fitted(estimator: StoredEstimator) -> None:
     """Raise ``NotFittedError`` in words unless rows were learned."""
-    check_is_fitted(
-        estimator,
-        msg="This %(name)s has not seen any rows yet: call fit, partial_fit or learn_one first.",
-    )
+    check_is_fitted(estimator, msg=estimator._unfitted)
 
 
 def set_stream(estimator: StreamEstimator, stream: Stream) -> None:

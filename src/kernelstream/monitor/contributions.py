@@ -15,10 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelstream.monitor.index import TINIEST
-from kernelstream.monitor.normal import Normal
-from kernelstream.monitor.products import row_dots, rows_times
-from kernelstream.monitor.scaling import Product
+from kernelstream.monitor.normal import TINIEST, Normal, Product, row_dots, rows_times
 
 MOST_ROWS = 64  # over which the curvature is averaged
 FLATTEST = 1e-6  # of the largest curvature: a variable that hardly matters has no huge size
@@ -40,8 +37,8 @@ class Contributions:
     Examples
     --------
     >>> import numpy as np
-    >>> found = Contributions(("a", "b"), np.array([1.0, 9.0]), np.array([0.2, -3.0]))
-    >>> found.ranking()
+    >>> causes = Contributions(("a", "b"), np.array([1.0, 9.0]), np.array([0.2, -3.0]))
+    >>> causes.ranking()
     [('b', 9.0, -3.0), ('a', 1.0, 0.2)]
     """
 

@@ -58,7 +58,7 @@ def no_drift(n_features: int) -> Drift:
     return Drift(np.zeros(n_features), np.ones(n_features), 1.0, 0.0, 0)
 
 
-def measured(
+def measure_drift(
     reference: Normal, present: Normal, limits: Limits, R: np.ndarray, n_features: int, rows: int
 ) -> Drift:
     """Compare two models of normal operation; ``R`` are the rows learned last."""

@@ -1,32 +1,40 @@
-"""KernelMonitor: parameters, validation, scikit-learn's manners. The stream itself: follow.py."""
+"""KernelMonitor: the parameters and verbs of the monitor, in scikit-learn's conventions."""
 
 from __future__ import annotations
 
-import numbers
-import os
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import validate_data
 
-from kernelstream import files as storage
-from kernelstream.estimators.validation import real_numbers, summable
+from kernelstream.bases import resolve as resolve_basis
+from kernelstream.estimators.base import StoredEstimator, all_or_nothing, require_fitted
+from kernelstream.estimators.inputs import real_numbers, require_summable
+from kernelstream.monitor.contributions import Contributions, slopes
+from kernelstream.monitor.decisions import Rule
+from kernelstream.monitor.drift import Drift
 from kernelstream.monitor.fitting import (
     LEAST_ROWS,
-    Options,
-    check_following,
-    fitted,
+    RIDGES,
+    WIDTHS,
+    fit_state,
     warn_of_glitches,
 )
-from kernelstream.monitor.follow import MonitorState, Plan, accepted, follow
-from kernelstream.monitor.queries import MonitorQueries
+from kernelstream.monitor.limits import Reference
+from kernelstream.monitor.normal import Setting
 from kernelstream.monitor.records import Event, Record, Records
-from kernelstream.monitor.watch import Rule
+from kernelstream.monitor.state import MonitorState, Plan
+from kernelstream.part import check_choice, check_count, check_number, checked_seed
+
+LEAST_MEMORY = 10
+SMOOTHING = 0.2  # of the event rule where the alarm itself is not smoothed
 
 
-class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
+class KernelMonitor(OutlierMixin, StoredEstimator):
     """Watch a process: control charts, novelty, drift and causes on a live stream.
 
     ``fit`` learns normal operation; ``update`` and ``update_many`` then judge each row of the
@@ -161,18 +169,21 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         -------
         self
         """
-        options = Options.of(self)
-        before = dict(self.__dict__)
-        try:
-            X = self._validated(X, reset=True, least=LEAST_ROWS)
-            run = None if calibration is None else self._validated(calibration, reset=False)
+        settings = self._settings()
+        with all_or_nothing(self):
+            X = self._checked_rows(X, reset=True, least=LEAST_ROWS)
+            run = None if calibration is None else self._checked_rows(calibration)
             warn_of_glitches(X, self._names())
             with np.errstate(over="ignore", under="ignore"):
-                self._state = fitted(X, run, options)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+                self._state = fit_state(
+                    X,
+                    run,
+                    settings,
+                    lags=None if is_auto(self.lags) else int(self.lags),
+                    folds=self.folds,
+                    smoothing=SMOOTHING if self.smooth is None else float(self.smooth),
+                    alpha=float(self.alpha),
+                )
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -189,7 +200,7 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
-        rows = self._validated(X, reset=False)
+        rows = self._checked_rows(X)
         self._follow(rows, self._times(X, None, len(rows)), trusted=True)
         return self
 
@@ -209,7 +220,7 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         -------
         Record
         """
-        state = self._known()
+        state = self._fitted_state()
         names = getattr(self, "feature_names_in_", None)
         if hasattr(x, "iloc"):
             if names is not None and list(map(str, x.index)) != list(names):
@@ -247,21 +258,20 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         Records
             A list of :class:`~kernelstream.monitor.Record` that can become a DataFrame.
         """
-        self._known()
-        rows = self._validated(X, reset=False)
+        self._fitted_state()
+        rows = self._checked_rows(X)
         return self._follow(rows, self._times(X, time, len(rows)))
 
     def interrupt(self) -> Self:
         """Begin a new run: the next row has no past, so the first of it stands in for its lags."""
-        state = self._known()
+        state = self._fitted_state()
         self._state = replace(state, history=state.history[:0])
         return self
 
     def acknowledge(self) -> Event:
         """Say that the present event was seen. It goes on; records show that it is known."""
-        state = self._known()
-        event = replace(self._present(), acknowledged=True)
-        self._state = replace(state, present=event)
+        event = replace(self._present_event(), acknowledged=True)
+        self._state = replace(self._state, present=event)
         return event
 
     def accept(self) -> Event:
@@ -270,103 +280,310 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         The centre of normal operation moves to the latest rows of the event at once; ``drift_``
         goes on to show the distance from the model that was fitted.
         """
-        state = self._known()
-        event = self._present()
+        event = self._present_event()
         with np.errstate(over="ignore", under="ignore"):
-            self._state = accepted(state, self._plan(state))
+            self._state = self._state.accept(self._plan())
         return replace(event, accepted=True)
 
-    # -- files
+    # -- queries: they change nothing
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write monitor and adaptive state to a file: a loaded one goes on bit for bit.
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Minus the logarithm of the index of each row: higher is more normal.
 
         Parameters
         ----------
-        path : path-like
-            The file.
+        X : array or DataFrame of shape (n, d)
+            With lags, one consecutive run.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        R = self._lagged_query(X)
+        with np.errstate(over="ignore", under="ignore"):
+            return -self._fitted_state().normal.score(R, np.matmul).log_index
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score above the limit: negative for rows that raise an alarm.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            The rows; with lags one consecutive run.
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for normal rows, −1 for those over the limit of the index.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            The rows; with lags one consecutive run.
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def contributions(self, X: Any, average: bool = True) -> Any:
+        """The variables behind a high index, with sign and size in the units of the data.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            Rows of one event, consecutive where there are lags.
+        average : bool
+            Average over the rows (sharper: noise cancels), or one result a row. With lags the
+            average leaves out the first rows, which have no past, where there are others.
+
+        Returns
+        -------
+        Contributions, or a list of them
 
         Examples
         --------
-        >>> import numpy as np, os, tempfile
+        >>> import numpy as np
         >>> from kernelstream import KernelMonitor
-        >>> X = np.random.default_rng(0).normal(size=(200, 3))
-        >>> monitor = KernelMonitor(basis=30, random_state=0).fit(X[:100])
-        >>> path = os.path.join(tempfile.mkdtemp(), "monitor.safetensors")
-        >>> monitor.save(path)
-        >>> again = KernelMonitor.load(path)
-        >>> again.update(X[100]).index == monitor.update(X[100]).index
-        True
+        >>> X = np.random.default_rng(0).normal(size=(300, 3)) @ [[1, 2, 0], [0, 1, 1], [0, 0, 1]]
+        >>> monitor = KernelMonitor(basis=50, random_state=0).fit(X)
+        >>> name, value, size = monitor.contributions(X[:5] + [0, 4, 0]).ranking()[0]
+        >>> name, bool(3 < size < 6)
+        ('x1', True)
         """
-        state = self._known()
-        params = self.get_params(deep=False)
-        if not isinstance(params["random_state"], numbers.Integral):
-            params["random_state"] = None  # the seed that was drawn is part of the state
-        names = getattr(self, "feature_names_in_", None)
-        content = {
-            "estimator": type(self).__name__,
-            "parameters": tuple(params.items()),
-            "feature_names": None if names is None else tuple(map(str, names)),
-            "model": state,
-        }
-        storage.save(path, content)
+        state = self._fitted_state()
+        R = self._lagged_query(X)
+        each = slopes(state.normal, state.curvature, R, state.n_features, np.matmul)
+        if not average:
+            return state.explain(list(each), self._names())
+        if len(R) > state.lags:
+            each = each[state.lags :]  # the first rows have no past of their own
+        return state.explain([each.mean(axis=0)], self._names())[0]
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a monitor that was saved by :meth:`save`.
+    def event_contributions(self, event: Event) -> Contributions:
+        """The variables behind an event of ``events_`` or ``event_``, averaged over its rows.
 
         Parameters
         ----------
-        path : path-like
-            The file.
+        event : Event
+            One of this monitor's.
         """
-        content = storage.load(path)
-        if content.get("estimator") != cls.__name__:
-            raise ValueError(f"{path} holds a {content.get('estimator')}, not a {cls.__name__}.")
-        return cls._restored(content)
+        if event.values is not None and event.sizes is not None:
+            return Contributions(self._names(), event.values, event.sizes)
+        return self._fitted_state().explain([event.mean_slope], self._names())[0]
 
-    @classmethod
-    def _restored(cls, content: dict[str, Any]) -> Self:
-        monitor = cls(**dict(content["parameters"]))
-        monitor._state = content["model"]
-        monitor.n_features_in_ = monitor._state.n_features
-        if content["feature_names"] is not None:
-            monitor.feature_names_in_ = np.array(content["feature_names"], dtype=object)
-        return monitor
+    def component_scores(self, X: Any) -> np.ndarray:
+        """Scores on the principal components of normal operation, for a score plot.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n, d)
+            The rows; with lags one consecutive run.
+        """
+        state = self._fitted_state()
+        index = state.normal.index
+        U = state.normal.scaling.apply(self._lagged_query(X), np.matmul)
+        Z = index.coordinates(U, np.matmul)
+        _, vectors = np.linalg.eigh(state.normal.coordinates.covariance)
+        return (Z - index.mean) @ vectors[:, ::-1]
+
+    # -- fitted attributes
+
+    @property
+    def offset_(self) -> float:
+        """The limit of ``score_samples``: ``decision_function(X) = score_samples(X) - offset_``."""
+        state = self._fitted_state()
+        return -(state.limits.index.limit(self.alpha) + state.watch.shift[0] + state.excess)
+
+    @property
+    def lags_(self) -> int:
+        """Earlier rows that are joined to each row."""
+        return self._fitted_state().lags
+
+    @property
+    def width_(self) -> float:
+        """Width c of the kernel ``exp(−|u − v|²/(c·D))`` on whitened rows."""
+        return self._fitted_state().normal.setting.width
+
+    @property
+    def ridge_(self) -> float:
+        """Share e of the variance that is taken for noise, ``ε = e · tr S / D``."""
+        return self._fitted_state().normal.setting.ridge
+
+    @property
+    def whiten_(self) -> bool:
+        """Whether rows are whitened."""
+        return self._fitted_state().normal.setting.whiten
+
+    @property
+    def constant_features_(self) -> tuple[str, ...]:
+        """Variables that did not move in normal operation."""
+        constant = self._fitted_state().sensors.longest == 0
+        return tuple(name for name, c in zip(self._names(), constant, strict=True) if c)
+
+    @property
+    def limits_(self) -> dict[str, dict[float, float] | float]:
+        """Limits of index, smoothed index, T² and SPE at ``alpha``, 5 % and 1 %, and of events.
+
+        As they are now, with the shifts of adaptation.
+        """
+        state = self._fitted_state()
+        index, smoothed = state.watch.shift
+        shifts = {"index": index + state.excess, "smoothed": smoothed + state.excess}
+        limits: dict[str, dict[float, float] | float] = {}
+        for name in ("index", "smoothed", "t2", "spe"):
+            reference: Reference = getattr(state.limits, name)
+            limits[name] = {
+                a: float(np.exp(reference.limit(a) + shifts.get(name, 0.0)))
+                for a in sorted({self.alpha, 0.05, 0.01})
+            }
+        limits["event"] = float(np.exp(state.limits.event + max(smoothed, 0.0) + state.excess))
+        return limits
+
+    @property
+    def drift_(self) -> Drift:
+        """Where normal operation is now, seen from the model that was fitted."""
+        return self._fitted_state().drift
+
+    @property
+    def event_(self) -> Event | None:
+        """The event that is going on."""
+        return self._fitted_state().present
+
+    @property
+    def events_(self) -> tuple[Event, ...]:
+        """Events that are over, the last hundred."""
+        return self._fitted_state().events
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows of the stream that were judged."""
+        return self._fitted_state().n_rows
 
     # -- inside
+
+    _unfitted = "This %(name)s does not know normal operation yet: call fit first."
+
+    _state: MonitorState
+
+    def _learned_content(self) -> dict[str, Any]:
+        return {"model": self._fitted_state()}
+
+    def _restore(self, content: dict[str, Any], device: Any) -> None:
+        self._state = content["model"]
+        self.n_features_in_ = self._fitted_state().n_features
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
-    def _present(self) -> Event:
-        event = self._known().present
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
+
+    def _fitted_state(self) -> MonitorState:
+        require_fitted(self)
+        return self._state
+
+    def _present_event(self) -> Event:
+        event = self._fitted_state().present
         if event is None:
             raise ValueError("There is no event going on: nothing to acknowledge or accept.")
         return event
 
-    def _plan(self, state: MonitorState) -> Plan:
-        check_following(self)
-        adapts = self.adapt == "event"
-        smoothed = self.smooth is not None
-        rule = Rule.of(state.limits, float(self.alpha), smoothed, adapts, int(self.quarantine))
-        return Plan(rule, adapts, int(self.memory), int(self.quarantine), self._names())
+    def _names(self) -> tuple[str, ...]:
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return tuple(f"x{j}" for j in range(self.n_features_in_))
+        return tuple(map(str, names))
+
+    def _settings(self) -> list[Setting]:
+        """The settings that ``fit`` chooses from; parameters that make no sense raise in words."""
+        name = type(self).__name__
+        self._check_following()
+        check_number(name, "floor", self.floor, 0, 1)
+        if self.smooth is not None and self.smooth != 1:
+            check_number(name, "smooth", self.smooth, 0, 1)
+        for parameter in ("width", "ridge"):
+            if not is_auto(getattr(self, parameter)):
+                check_number(name, parameter, getattr(self, parameter))
+        if not is_auto(self.folds):
+            check_count(name, "folds", self.folds, none_allowed=False)
+        if not is_auto(self.lags) and self.lags != 0:
+            check_count(name, "lags", self.lags, none_allowed=False)
+        check_choice("whiten", self.whiten, ("auto", True, False))
+        basis = resolve_basis(self.basis)
+        if not basis.has_points:
+            raise ValueError(
+                f"The monitor needs what the basis misses of a row, and {basis} has no points: "
+                "use a basis of points such as bases.Centroids."
+            )
+        seed = checked_seed(self.random_state)
+        whitens = (True, False) if is_auto(self.whiten) else (bool(self.whiten),)
+        widths = WIDTHS if is_auto(self.width) else (float(self.width),)
+        ridges = RIDGES if is_auto(self.ridge) else (float(self.ridge),)
+        return [
+            Setting(whiten, width, ridge, float(self.floor), basis, seed)
+            for whiten, width, ridge in product(whitens, widths, ridges)
+        ]
+
+    def _check_following(self) -> None:
+        """Raise in words when a parameter that may change along the stream makes no sense."""
+        name = type(self).__name__
+        check_number(name, "alpha", self.alpha, 0, 0.5)
+        check_count(name, "memory", self.memory, none_allowed=False)
+        if self.memory < LEAST_MEMORY:
+            raise ValueError(
+                f"{name}: memory must be at least {LEAST_MEMORY} rows, got {self.memory!r}."
+            )
+        check_count(name, "quarantine", self.quarantine, none_allowed=False)
+        check_choice("adapt", self.adapt, ("event", "off"))
+
+    def _plan(self) -> Plan:
+        self._check_following()
+        rule = Rule.of(
+            self._state.limits,
+            alpha=float(self.alpha),
+            smoothed=self.smooth is not None,
+            adapts=self.adapt == "event",
+            patience=int(self.quarantine),
+        )
+        return Plan(rule, int(self.memory), self._names())
 
     def _follow(self, X: np.ndarray, times: Sequence[Any], trusted: bool = False) -> Records:
-        state = self._known()
-        summable(np.nan_to_num(state.standard.apply(X), posinf=np.inf, neginf=-np.inf))
+        Z = self._standardise(X)
         with np.errstate(over="ignore", under="ignore"):
-            self._state, records = follow(state, self._plan(state), X, times, trusted)
+            self._state, records = self._fitted_state().follow(self._plan(), X, Z, times, trusted)
         return records
+
+    def _checked_rows(self, X: Any, reset: bool = False, least: int = 1) -> np.ndarray:
+        if not reset and not hasattr(self, "n_features_in_"):
+            self._fitted_state()
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=least,
+            order="C",
+        )
+
+    def _standardise(self, X: np.ndarray) -> np.ndarray:
+        """Rows in units of the reference; those that no kernel could take are refused."""
+        Z = self._fitted_state().standard.apply(X)
+        require_summable(np.nan_to_num(Z, posinf=np.inf, neginf=-np.inf))
+        return Z
+
+    def _lagged_query(self, X: Any) -> np.ndarray:
+        """Lagged rows of a query, which has no past: the first row stands in for it."""
+        state = self._fitted_state()
+        Z = self._standardise(self._checked_rows(X))
+        return replace(state, history=state.history[:0]).complete(Z)[0]
 
     def _times(self, X: Any, time: Sequence[Any] | None, n: int) -> Sequence[Any]:
         """Time stamps: as given, the index of a DataFrame, or row numbers."""
         if time is None and hasattr(X, "iloc"):
             time = X.index
         if time is None:
-            first = self._known().n_rows
+            first = self._fitted_state().n_rows
             return range(first, first + n)
         stamps = list(time)
         if len(stamps) != n:
@@ -374,4 +591,6 @@ class KernelMonitor(MonitorQueries, OutlierMixin, BaseEstimator):
         return stamps
 
 
-storage.READERS[KernelMonitor.__name__] = KernelMonitor._restored
+def is_auto(value: Any) -> bool:
+    """Whether the choice is left to us."""
+    return isinstance(value, str) and value == "auto"

@@ -16,8 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from kernelstream.files import stored
-from kernelstream.monitor.index import TINIEST, Scores
-from kernelstream.monitor.normal import Normal, Setting, learn_normal
+from kernelstream.monitor.normal import TINIEST, Normal, Scores, Setting, learn_normal
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
 EVENT_DEVIATIONS = 3.5  # the smoothed index at which an event begins, at least
@@ -27,6 +26,18 @@ ENOUGH = 4.0  # a quantile needs this many over alpha scores, else a log-normal 
 MOST_BURDEN = 0.95  # of the rows may be spent on what is estimated
 THIRDS = 3  # folds of the smaller models from which the burden is found
 FEW, MANY = 5, 20  # folds; the second where rows are few for their width
+
+
+def conformal_p_value(ordered: np.ndarray, score: float) -> float:
+    """Share of ascending scores of normal rows that are at least ``score``, which counts too.
+
+    Examples
+    --------
+    >>> conformal_p_value(np.array([1.0, 2.0, 3.0]), 3.0)
+    0.5
+    """
+    above = len(ordered) - int(np.searchsorted(ordered, score, side="left"))
+    return (above + 1) / (len(ordered) + 1)
 
 
 @stored
@@ -59,13 +70,12 @@ class Reference:
 
     def p_value(self, score: float, alpha: float) -> float:
         """Share of normal rows at least as far out, by the rule that ``limit`` uses."""
-        n = len(self.ordered)
-        above = n - int(np.searchsorted(self.ordered, score, side="left"))
-        conformal = (above + 1.0) / (n + 1.0)
-        if n >= ENOUGH / alpha:
+        conformal = conformal_p_value(self.ordered, score)
+        if len(self.ordered) >= ENOUGH / alpha:
             return conformal
         assumed = float(ndtr((self.mean - score) / self.deviation))
-        return max(assumed, conformal) if above else assumed  # above all scores, the law alone
+        # above all scores, the law alone
+        return max(assumed, conformal) if score <= self.ordered[-1] else assumed
 
 
 @stored
@@ -110,11 +120,7 @@ class Limits:
         """From scores of normal rows in time order."""
         log_index = scores.log_index
         index = Reference.of(log_index)
-        path = np.empty_like(log_index)
-        level = index.mean
-        for t, value in enumerate(log_index):
-            level = smooth(level, value, index, smoothing)
-            path[t] = level
+        path = smooth_all(index.mean, log_index, index, smoothing)
         smoothed = Reference.of(path)
         event = max(float(path.max()), smoothed.mean + EVENT_DEVIATIONS * smoothed.deviation)
         t2, spe = (Reference.of(np.log(np.maximum(s, TINIEST))) for s in (scores.t2, scores.spe))
@@ -125,6 +131,16 @@ def smooth(level: float, log_index: float, reference: Reference, smoothing: floa
     """Advance the moving average by one clipped log index: a single wild row says little."""
     clipped = min(log_index, reference.mean + CLIP * reference.deviation)
     return level + smoothing * (clipped - level)
+
+
+def smooth_all(
+    level: float, log_index: np.ndarray, reference: Reference, smoothing: float
+) -> np.ndarray:
+    """The moving average after each row, from ``level`` before the first."""
+    path = np.empty_like(log_index)
+    for t, value in enumerate(log_index):
+        path[t] = level = smooth(level, float(value), reference, smoothing)
+    return path
 
 
 def n_folds(folds: int | str, n_rows: int, width: int) -> int:
@@ -158,7 +174,7 @@ def held_out_scores(R: np.ndarray, lags: int, setting: Setting, folds: int) -> S
     )
 
 
-def calibrated(
+def calibrate(
     R: np.ndarray, lags: int, normal: Normal, run: np.ndarray | None, folds: int, smoothing: float
 ) -> Limits:
     """Limits from a calibration run, or from folds where there is none."""
@@ -195,10 +211,10 @@ def burden(rise: float, fewer: float, more: float) -> float:
     if fewer >= more:
         return 0.0
 
-    def missing(b: float) -> float:
+    def difference(b: float) -> float:
         return math.log1p(-b / more) - math.log1p(-b / fewer) - rise
 
     most = MOST_BURDEN * fewer
     if rise <= 0.0:
         return 0.0
-    return most if missing(most) < 0.0 else float(brentq(missing, 0.0, most))
+    return most if difference(most) < 0.0 else float(brentq(difference, 0.0, most))

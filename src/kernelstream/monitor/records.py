@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -121,8 +121,8 @@ class Records(list[Record]):
     def __getitem__(self, which: slice, /) -> Records: ...
 
     def __getitem__(self, which: SupportsIndex | slice, /) -> Record | Records:
-        found = super().__getitem__(which)
-        return Records(found) if isinstance(found, list) else found
+        chosen = super().__getitem__(which)
+        return Records(chosen) if isinstance(chosen, list) else chosen
 
     def column(self, name: str) -> np.ndarray:
         """One field of all records.
@@ -197,6 +197,22 @@ class Event:
     def mean_slope(self) -> np.ndarray:
         """The slope of the index, averaged over the event."""
         return self.slope_sum / self.n_rows
+
+
+def extend_event(
+    event: Event | None, id: int, row: int, time: Any, index: float, slope: np.ndarray
+) -> Event:
+    """The event with one more row, or a new one."""
+    stamp = storable_time(time)
+    if event is None:
+        return Event(id, row, row, stamp, stamp, index, slope)
+    return replace(
+        event,
+        last_row=row,
+        last_time=stamp,
+        peak=max(event.peak, index),
+        slope_sum=event.slope_sum + slope,
+    )
 
 
 def storable_time(time: Any) -> int | float | str:

@@ -1,4 +1,4 @@
-"""Sensors that are silent: values that are missing, and values that no longer move."""
+"""Sensors: values that are missing, that no longer move, or that are glitches."""
 
 from __future__ import annotations
 
@@ -8,17 +8,40 @@ import numpy as np
 from scipy.linalg import solve
 
 from kernelstream.files import stored
+from kernelstream.monitor.normal import Normal, lagged, row_dots
 
 LEAST_RUN = 20  # equal values in a row before a sensor can be called dead
-GLITCH_FACTOR = 10.0  # by which a few rows may raise the deviation of a sensor
 RUN_FACTOR = 3  # … and times the longest such run in normal operation
+GLITCH_FACTOR = 10.0  # by which a few rows may raise the deviation of a sensor
+GLITCH = 10.0  # times the median distance: a row of an event that far out is none of its kind
+NEAR_POINTS = 16  # of the model, that may lend a row what it misses
 
 
-def fill_missing(row: np.ndarray, mean: np.ndarray, covariance: np.ndarray, floor: float):
+def fill_gaps(normal: Normal, before: np.ndarray, Z: np.ndarray, lags: int) -> np.ndarray:
+    """Rows with their missing values filled; ``before`` are the rows that came earlier.
+
+    A filled row is part of the lags of the next one, so rows with gaps are filled in order.
+    """
+    gaps = np.flatnonzero(np.isnan(Z).any(axis=1))
+    if not len(gaps):
+        return Z
+    Z = Z.copy()
+    covariance, points = normal.rows.covariance, normal.points
+    for t in gaps:
+        past = np.vstack([before, Z[max(t - lags, 0) : t]])[-max(lags, 1) :]
+        row = lagged(past, Z[t : t + 1], lags)[0]
+        filled = fill_missing(row, normal.rows.mean, covariance, normal.setting.floor)
+        Z[t] = most_normal(normal, points, row, filled)[: Z.shape[1]]
+    return Z
+
+
+def fill_missing(
+    row: np.ndarray, mean: np.ndarray, covariance: np.ndarray, floor: float
+) -> np.ndarray:
     """A lagged row with its missing values at their conditional mean given the present ones.
 
     ``μ_m + C_mp (C_pp + floor·diag)⁻¹ (r_p − μ_p)``: what a normal row with these present values
-    would have had, if normal rows filled an ellipsoid (follow.py: ``most_normal``).
+    would have had, if normal rows filled an ellipsoid (see ``most_normal``).
 
     Examples
     --------
@@ -38,6 +61,24 @@ def fill_missing(row: np.ndarray, mean: np.ndarray, covariance: np.ndarray, floo
     weights = solve(C, row[present] - mean[present], assume_a="pos")
     filled[missing] = mean[missing] + covariance[np.ix_(missing, present)] @ weights
     return filled
+
+
+def most_normal(
+    normal: Normal, points: np.ndarray, row: np.ndarray, filled: np.ndarray
+) -> np.ndarray:
+    """A row with gaps as normal as its present values allow: by the least index.
+
+    The gaps hold their mean given the present values, as ``filled`` has them, or what a point of
+    the model has there that is near in the present values: where normal rows are curved, the mean
+    of a value lies between them, where no row ever is.
+    """
+    missing = np.isnan(row)
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = ((points - row) / normal.scaling.deviation)[:, ~missing]
+        nearest = np.argsort(row_dots(apart, apart), kind="stable")[:NEAR_POINTS]
+        candidates = np.repeat(filled[None, :], 1 + len(nearest), axis=0)
+        candidates[1:, missing] = points[nearest][:, missing]
+        return candidates[np.argmin(normal.score(candidates).index)]
 
 
 def glitches(x: np.ndarray) -> int:
@@ -64,6 +105,13 @@ def glitches(x: np.ndarray) -> int:
 def _root_mean_square(values: np.ndarray) -> float:
     largest = float(values.max())  # whose square may be too large, and that of others too small
     return largest * float(np.sqrt(np.mean((values / largest) ** 2))) if largest else 0.0
+
+
+def without_glitches(normal: Normal, R: np.ndarray) -> np.ndarray:
+    """Rows that are not many times as far from the middle of the rows as half of them are."""
+    U = (R - np.median(R, axis=0)) @ normal.scaling.whitener
+    squared = np.sum(U**2, axis=1)
+    return R[squared <= GLITCH**2 * np.median(squared)]
 
 
 @stored

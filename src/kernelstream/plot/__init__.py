@@ -10,34 +10,29 @@
 'component'
 """
 
-from importlib import import_module
-from typing import Any
-
 from kernelstream.plot.models import basis, contours, embedding, scree
-from kernelstream.plot.streams import LearningCurve, control_chart, follow, learning_curve
+from kernelstream.plot.monitor import (
+    adaptation_chart,
+    contribution_bars,
+    contribution_map,
+    control_chart,
+    control_charts,
+    score_plot,
+)
+from kernelstream.plot.streams import LearningCurve, follow, learning_curve
 
 __all__ = [
     "LearningCurve",
+    "adaptation_chart",
     "basis",
     "contours",
+    "contribution_bars",
+    "contribution_map",
     "control_chart",
+    "control_charts",
     "embedding",
     "follow",
     "learning_curve",
+    "score_plot",
     "scree",
 ]
-
-# Those of a KernelMonitor and its records; they live beside it.
-_OF_MONITORS = (
-    "adaptation_chart",
-    "contribution_bars",
-    "contribution_map",
-    "control_charts",
-    "score_plot",
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _OF_MONITORS:
-        raise AttributeError(f"module 'kernelstream.plot' has no attribute {name!r}")
-    return getattr(import_module("kernelstream.plot.monitor"), name)

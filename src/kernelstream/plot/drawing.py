@@ -1,4 +1,4 @@
-"""What all pictures share: Axes, colours, and no frame where there is nothing to frame."""
+"""What all pictures share: Axes, colours, labels, and what they read of a model."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from typing import Any
 import numpy as np
 
 from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.stream.queries import scaler_of
 
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
 
 
-def axes(ax: Any) -> Any:
-    """The given Axes, or fresh ones."""
-    if ax is not None:
-        return ax
+def axes(given: Any, rows: int = 1, size: tuple[float, float] | None = None) -> Any:
+    """The given Axes, or fresh ones: as many as ``rows``, one below the other."""
+    if given is not None:
+        return given
     try:
         import matplotlib.pyplot as plt
     except ModuleNotFoundError as problem:
         raise ModuleNotFoundError(
             "kernelstream.plot needs matplotlib: pip install 'kernelstream[plot]'"
         ) from problem
-    return plt.subplots(layout="constrained")[1]
+    return plt.subplots(rows, sharex=True, figsize=size, layout="constrained")[1]
 
 
-def plainly(ax: Any, title: str | None = None, **labels: str) -> Any:
-    """Title and labels, and no frame at the top and on the right."""
+def set_labels(ax: Any, title: str | None = None, **labels: str) -> Any:
+    """Set title and labels, and take away the frame at the top and on the right."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.set(**labels)
     if title is not None:
@@ -43,7 +44,7 @@ def short_numbers(text: str) -> str:
     >>> short_numbers("RBF(gamma=0.05282707387536111)")
     'RBF(gamma=0.05283)'
     """
-    return re.sub(r"\d+\.\d{5,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
+    return re.sub(r"\d+\.\d{5,}(e[+-]?\d+)?", lambda number: f"{float(number[0]):.4g}", text)
 
 
 def is_ink(images: np.ndarray) -> bool:
@@ -58,7 +59,7 @@ def is_ink(images: np.ndarray) -> bool:
     return bool(np.median(images) <= low + 0.1 * (high - low))
 
 
-def nameless(model: StreamingKernelPCA) -> StreamingKernelPCA:
+def without_names(model: StreamingKernelPCA) -> StreamingKernelPCA:
     """The same model without the names of its features, for rows that are plain arrays.
 
     scikit-learn would warn that these have no names, where the rows are ours.
@@ -66,3 +67,22 @@ def nameless(model: StreamingKernelPCA) -> StreamingKernelPCA:
     bare = copy.copy(model)
     bare.__dict__.pop("feature_names_in_", None)
     return bare
+
+
+def in_data_units(model: StreamingKernelPCA, rows: np.ndarray) -> np.ndarray:
+    """Rows as the kernel sees them, such as the points of the basis, in the units of the data."""
+    standard = scaler_of(model.stream_)
+    return rows if standard is None else standard.undo(rows)
+
+
+def certified_variances(model: StreamingKernelPCA, shares: bool = False) -> np.ndarray | None:
+    """The intervals that certainly hold the exact variances, (r, 2); None where none is useful.
+
+    With ``shares`` they are shares of the total variance.
+    """
+    certificate = model.certificate_
+    if not certificate.useful:
+        return None
+    components = model.stream_.components
+    intervals = certificate.eigenvalue_intervals / components.weight
+    return intervals / components.total_variance if shares else intervals

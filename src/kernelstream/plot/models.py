@@ -8,7 +8,17 @@ import numpy as np
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, is_ink, nameless, plainly
+from kernelstream.plot.drawing import (
+    ACCENT,
+    INK,
+    QUIET,
+    axes,
+    certified_variances,
+    in_data_units,
+    is_ink,
+    set_labels,
+    without_names,
+)
 
 MOST_KINDS = 20
 
@@ -37,12 +47,12 @@ def scree(model: StreamingKernelPCA, *, ax: Any = None, n_components: int = 40) 
     4
     """
     ax = axes(ax)
-    seen, certificate = model._view(), model.certificate_
-    variances = to_host(seen.variances)[:n_components]
+    variances = to_host(model.explained_variance_)[:n_components]
+    intervals = certified_variances(model)
     number = np.arange(1, len(variances) + 1)
     ax.bar(number, variances, color=ACCENT, alpha=0.75, width=0.7, label="model")
-    if certificate.useful:
-        low, high = (certificate.eigenvalue_intervals[: len(variances)] / seen.weight).T
+    if intervals is not None:
+        low, high = intervals[: len(variances)].T
         middle, half = (low + high) / 2, (high - low) / 2
         ax.errorbar(
             number,
@@ -68,7 +78,7 @@ def scree(model: StreamingKernelPCA, *, ax: Any = None, n_components: int = 40) 
     ax.xaxis.get_major_locator().set_params(integer=True)
     share = float(to_host(model.explained_variance_ratio_).sum())
     title = f"{model.n_components_} components, {share:.1%} of the variance"
-    return plainly(ax, title, xlabel="component", ylabel="variance")
+    return set_labels(ax, title, xlabel="component", ylabel="variance")
 
 
 def embedding(
@@ -128,11 +138,13 @@ def embedding(
                 f"color has {values.size} entries for {len(scores)} rows; it is one number or "
                 "name for each."
             )
-        _coloured(ax, scores[order], values[order], style)
-    return plainly(ax, xlabel=f"component {first + 1}", ylabel=f"component {second + 1}")
+        _scatter_by_value(ax, scores[order], values[order], style)
+    return set_labels(ax, xlabel=f"component {first + 1}", ylabel=f"component {second + 1}")
 
 
-def _coloured(ax: Any, scores: np.ndarray, values: np.ndarray, style: dict[str, Any]) -> None:
+def _scatter_by_value(
+    ax: Any, scores: np.ndarray, values: np.ndarray, style: dict[str, Any]
+) -> None:
     kinds = np.unique(values)
     if values.dtype.kind == "f" or (values.dtype.kind in "iu" and len(kinds) > MOST_KINDS):
         marks = ax.scatter(*scores.T, c=values, cmap="viridis", **style)
@@ -202,20 +214,20 @@ def contours(
     a = np.linspace(low[0] - margin[0], high[0] + margin[0], resolution)
     b = np.linspace(low[1] - margin[1], high[1] + margin[1], resolution)
     grid = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2).astype(rows.dtype)
-    scores = to_host(nameless(model).transform(grid))[:, component].reshape(resolution, resolution)
+    scores = to_host(without_names(model).transform(grid))[:, component].reshape(
+        resolution, resolution
+    )
     largest = float(np.abs(scores).max()) or 1.0
     ax.contourf(a, b, scores, levels, cmap="RdBu_r", alpha=0.55, vmin=-largest, vmax=largest)
     ax.contour(a, b, scores, levels, colors=INK, linewidths=0.5)
     ax.scatter(*rows.T, s=6 if X is not None else 16, color=INK, alpha=0.5, linewidths=0)
     names = getattr(model, "feature_names_in_", ("first feature", "second feature"))
-    return plainly(ax, f"component {component + 1}", xlabel=str(names[0]), ylabel=str(names[1]))
+    return set_labels(ax, f"component {component + 1}", xlabel=str(names[0]), ylabel=str(names[1]))
 
 
 def _points(model: StreamingKernelPCA) -> np.ndarray:
     """The points of the basis, in the units of the data."""
-    points = to_host(model.basis_points_)
-    standard = model._standard()
-    return points if standard is None else standard.undo(points)
+    return in_data_units(model, to_host(model.basis_points_))
 
 
 def basis(
@@ -267,7 +279,7 @@ def basis(
         ax.set_title(title, loc="left")
         return ax
     flat = model.n_features_in_ == 2
-    bare = nameless(model)
+    bare = without_names(model)
     place = (lambda rows: rows) if flat else (lambda rows: to_host(bare.transform(rows))[:, :2])
     if not flat and model.n_components_ < 2:
         raise ValueError("The model has one component: two are needed to place the points.")
@@ -276,8 +288,8 @@ def basis(
     ax.scatter(*place(points).T, s=24, color=ACCENT, edgecolors="white", linewidths=0.6)
     if flat:
         names = getattr(model, "feature_names_in_", ("first feature", "second feature"))
-        return plainly(ax, title, xlabel=str(names[0]), ylabel=str(names[1]))
-    return plainly(ax, title, xlabel="component 1", ylabel="component 2")
+        return set_labels(ax, title, xlabel=str(names[0]), ylabel=str(names[1]))
+    return set_labels(ax, title, xlabel="component 1", ylabel="component 2")
 
 
 def _mosaic(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

@@ -12,14 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.monitor.contributions import Contributions
-from kernelstream.monitor.estimator import KernelMonitor
-from kernelstream.monitor.records import Records
+from kernelstream.monitor import Contributions, KernelMonitor, Records
+from kernelstream.plot import drawing
 
 # Okabe and Ito's colours: told apart by everyone, and on grey paper by their lightness.
 BLUE, ORANGE, GREEN, YELLOW = "#0072B2", "#D55E00", "#009E73", "#E69F00"
-INK, GREY, PALE = "#1A1A1A", "#8A8A8A", "#DDE6EE"
+BLACK, GREY, PALE = "#1A1A1A", "#8A8A8A", "#DDE6EE"
 TITLES = {"index": "index M", "t2": "T²", "spe": "SPE"}
+# What one chart shows: the first that a record has.
+STATISTICS = {
+    "smoothed": "smoothed index",
+    "index": "index",
+    "reconstruction_error": "reconstruction error",
+}
 DISPLAYED = (0.05, 0.01)
 
 
@@ -58,13 +63,11 @@ def control_charts(
     >>> [axis.get_yscale() for axis in axes]
     ['log', 'log', 'log']
     """
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        _, axes = plt.subplots(3, 1, sharex=True, figsize=(9, 6.5), layout="constrained")
+    axes = drawing.axes(axes, rows=3, size=(9, 6.5))
     times = _times(records)
     for axis, name in zip(axes, ("index", "t2", "spe"), strict=True):
-        _shade(axis, records, times, spans or {})
+        _shade_spans(axis, spans or {})
+        _shade_events(axis, records, times, color=ORANGE, alpha=0.13)
         values = np.maximum(records.column(name), np.finfo(float).tiny)
         axis.plot(times, values, ".", ms=2.5, color=GREY if name == "index" else BLUE, alpha=0.7)
         if name == "index":
@@ -75,21 +78,62 @@ def control_charts(
             blind = records.column("t2_blind")
             name_of_mark = "blind" if blind.any() else None
             axis.plot(times[blind], values[blind], "x", ms=4, color=ORANGE, label=name_of_mark)
-        _limits(axis, records, monitor, name, times)
+        _draw_limits(axis, records, monitor, name, times)
         axis.set(yscale="log", ylabel=TITLES[name])
         axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     axes[-1].set_xlabel("time")
     return np.asarray(axes)
 
 
-def _limits(axis: Any, records: Records, monitor: KernelMonitor, name: str, times: Any) -> None:
+def _draw_limits(
+    axis: Any, records: Records, monitor: KernelMonitor, name: str, times: Any
+) -> None:
     """95 and 99 %, moving as the limit at alpha moved; of the smoothed index where that alarms."""
     which = "smoothed" if name == "index" and monitor.smooth is not None else name
     moved = records.column("limit" if name == "index" else f"{name}_limit")
     known: Any = monitor.limits_[which]
     for alpha, style in zip(DISPLAYED, ("--", "-"), strict=True):
         path = moved * known[alpha] / known[monitor.alpha]
-        axis.plot(times, path, style, color=INK, lw=0.9, label=f"{1 - alpha:.0%}")
+        axis.plot(times, path, style, color=BLACK, lw=0.9, label=f"{1 - alpha:.0%}")
+
+
+def control_chart(records: Sequence[Any], *, ax: Any = None) -> Any:
+    """The index of a monitored stream with its limit; alarms are marked, events shaded.
+
+    Parameters
+    ----------
+    records : sequence of records
+        Of a ``KernelMonitor``, or lines of ``kernelstream monitor`` as dictionaries.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> lines = [{"t2": 2.0, "reconstruction_error": e, "limit": 0.5, "alarm": e > 0.5}
+    ...          for e in (0.1, 0.2, 0.9)]
+    >>> control_chart(lines).get_ylabel()
+    'reconstruction error'
+    """
+    lines = [r for r in records if _field(r, "error") is None]
+    if not lines:
+        raise ValueError("There are no records to show.")
+    name = next(name for name in STATISTICS if _field(lines[0], name) is not None)
+    number = np.arange(1, len(lines) + 1)
+    values = np.array([float(_field(r, name)) for r in lines])
+    limits = np.array([float(_field(r, "limit")) for r in lines])
+    alarm = np.array([bool(_field(r, "alarm")) for r in lines])
+    ax = drawing.axes(ax)
+    _shade_events(ax, lines, number, color=drawing.ACCENT, alpha=0.12)
+    ax.plot(number, values, color=drawing.INK, lw=0.9, label=STATISTICS[name])
+    ax.plot(number, limits, color=drawing.QUIET, lw=1.4, ls="--", label="limit")
+    ax.plot(number[alarm], values[alarm], "o", ms=3.5, color=drawing.ACCENT, label="alarm")
+    if np.all(values > 0) and values.max() > 20 * np.median(values):
+        ax.set_yscale("log")
+    ax.legend(frameon=False, ncols=4, fontsize="small", loc="upper left", bbox_to_anchor=(0, 1.12))
+    return drawing.set_labels(ax, xlabel="row", ylabel=STATISTICS[name])
 
 
 def contribution_bars(
@@ -113,11 +157,11 @@ def contribution_bars(
     Examples
     --------
     >>> import numpy as np
-    >>> found = Contributions(("feed", "heat"), np.array([1.0, 9.0]), np.array([0.2, -3.0]))
-    >>> [label.get_text() for label in contribution_bars(found).get_yticklabels()]
+    >>> causes = Contributions(("feed", "heat"), np.array([1.0, 9.0]), np.array([0.2, -3.0]))
+    >>> [label.get_text() for label in contribution_bars(causes).get_yticklabels()]
     ['heat', 'feed']
     """
-    ax = _axis(ax, (5, 3.2))
+    ax = drawing.axes(ax, size=(5, 3.2))
     top = contributions.ranking()[:most]
     places = np.arange(len(top))
     values = [value for _, value, _ in top]
@@ -160,15 +204,15 @@ def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
     >>> contribution_map(records).get_yticklabels()[0].get_text()
     'x1'
     """
-    found = [(t, r.contributions) for t, r in enumerate(records) if r.contributions is not None]
-    if not found:
+    known = [(t, r.contributions) for t, r in enumerate(records) if r.contributions is not None]
+    if not known:
         raise ValueError("No record has contributions: there was no alarm and no event to explain.")
     from matplotlib.colors import LinearSegmentedColormap
 
-    ax = _axis(ax, (9, 4))
-    names = found[0][1].names
+    ax = drawing.axes(ax, size=(9, 4))
+    names = known[0][1].names
     values = np.full((len(names), len(records)), np.nan)
-    for t, parts in found:
+    for t, parts in known:
         values[:, t] = np.sign(parts.sizes) * np.sqrt(parts.values)
     order = np.argsort(-np.nanmax(np.abs(values), axis=1))[:most]
     top = np.nanmax(np.abs(values))
@@ -220,7 +264,7 @@ def score_plot(
     >>> score_plot(monitor, {"normal": X[200:], "moved": X[200:] + 4.0}).get_xlabel()
     'component 1'
     """
-    ax = _axis(ax, (5, 4.2))
+    ax = drawing.axes(ax, size=(5, 4.2))
     first, second = components
     colours = (GREY, ORANGE, BLUE, GREEN, YELLOW)
     for which, (name, rows) in enumerate(groups.items()):
@@ -257,10 +301,7 @@ def adaptation_chart(records: Records, axes: Any = None) -> Any:
     >>> len(adaptation_chart(monitor.update_many(X[200:])))
     2
     """
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        _, axes = plt.subplots(2, 1, sharex=True, figsize=(9, 4), layout="constrained")
+    axes = drawing.axes(axes, rows=2, size=(9, 4))
     times = _times(records)
     shown = (
         (("largest_shift", "largest shift of a mean [sd]"), ("novelty", "novelty [sd]")),
@@ -276,14 +317,6 @@ def adaptation_chart(records: Records, axes: Any = None) -> Any:
     return np.asarray(axes)
 
 
-def _axis(ax: Any, size: tuple[float, float]) -> Any:
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=size, layout="constrained")[1]
-
-
 def _times(records: Records) -> np.ndarray:
     if not records:
         raise ValueError("There are no records to draw: give those of update_many.")
@@ -291,23 +324,28 @@ def _times(records: Records) -> np.ndarray:
     if isinstance(times[0], datetime):
         return np.array(times, dtype="datetime64[us]")
     numbers = np.array(times)
-    # Words have no place on an axis: their order has.
+    # Words are drawn in their order, by number.
     return numbers if numbers.dtype.kind in "iufM" else np.arange(len(times))
 
 
-def _shade(
-    axis: Any, records: Records, times: np.ndarray, spans: Mapping[str, tuple[Any, Any]]
-) -> None:
+def _shade_spans(axis: Any, spans: Mapping[str, tuple[Any, Any]]) -> None:
     tints = cycle((PALE, "#E5F1E8", "#F3EEDC"))
     for (name, (start, stop)), colour in zip(spans.items(), tints, strict=False):
         axis.axvspan(start, stop, color=colour, lw=0, label=name)
-    events = np.array([0 if r.event is None else r.event for r in records])
-    for number, (start, stop) in enumerate(_stretches(events > 0)):
+
+
+def _shade_events(axis: Any, records: Sequence[Any], times: np.ndarray, **style: Any) -> None:
+    in_event = np.array([_field(record, "event") is not None for record in records])
+    for number, (start, stop) in enumerate(_stretches(in_event)):
         label = "event" if number == 0 else None
-        axis.axvspan(times[start], times[stop], color=ORANGE, alpha=0.13, lw=0, label=label)
+        axis.axvspan(times[start], times[stop], lw=0, label=label, **style)
 
 
 def _stretches(flags: np.ndarray) -> list[tuple[int, int]]:
     """First and last row of each run of true flags."""
     edges = np.flatnonzero(np.diff(np.r_[False, flags, False].astype(int)))
     return [(int(a), int(b) - 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _field(record: Any, name: str) -> Any:
+    return record.get(name) if isinstance(record, dict) else getattr(record, name, None)

@@ -17,7 +17,7 @@ from bokeh.plotting import figure
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.plot.drawing import ACCENT, INK, QUIET
+from kernelstream.plot.drawing import ACCENT, INK, QUIET, certified_variances, in_data_units
 from kernelstream.report.observe import Observed
 from kernelstream.report.thumbnails import data_uri, grey_levels
 
@@ -51,7 +51,7 @@ def scree(model: StreamingKernelPCA) -> Any:
     """Share of the variance of each component, with what is certain about it."""
     shares = np.asarray(to_host(model.explained_variance_ratio_), dtype=float)[:MOST_COMPONENTS]
     number = np.arange(1, len(shares) + 1)
-    seen, certificate = model._view(), model.certificate_
+    intervals = certified_variances(model, shares=True)
     data: dict[str, Any] = {"number": number, "share": shares, "together": np.cumsum(shares)}
     plot = blank(
         tools="reset,save,pan,box_zoom",
@@ -61,13 +61,12 @@ def scree(model: StreamingKernelPCA) -> Any:
     )
     plot.yaxis.formatter = NumeralTickFormatter(format="0.[0] %")
     tips = [("component", "@number"), ("share", "@share{0.00 %}"), ("together", "@together{0.0 %}")]
-    if certificate.useful:
-        intervals = certificate.eigenvalue_intervals[: len(shares)] / seen.weight
-        data["low"], data["high"] = (intervals / seen.total_variance).T
+    if intervals is not None:
+        data["low"], data["high"] = intervals[: len(shares)].T
         tips.append(("certainly between", "@low{0.00 %} and @high{0.00 %}"))
     source = ColumnDataSource(data)
     bars = plot.vbar("number", top="share", width=0.7, color=ACCENT, alpha=0.75, source=source)
-    if certificate.useful:
+    if intervals is not None:
         plot.segment("number", "low", "number", "high", color=INK, line_width=2, source=source)
         plot.y_range.end = 1.1 * float(max(shares.max(), data["high"].max()))
     plot.add_tools(HoverTool(renderers=[bars], tooltips=tips, mode="vline"))
@@ -84,9 +83,7 @@ def embedding(
     if observed is not None:
         rows, numbers = observed.rows, observed.numbers
     else:
-        rows = to_host(points)
-        standard = model._standard()
-        rows = rows if standard is None else standard.undo(rows)
+        rows = in_data_units(model, to_host(points))
         numbers = np.arange(1, len(rows) + 1)
     scores = np.asarray(model.transform(rows), dtype=float)
     second = scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(scores))
@@ -112,7 +109,7 @@ def embedding(
         data["image"] = [data_uri(image) for image in images]
         lines = "".join(f"<div>{name}: {text}</div>" for name, text in tips)
         tooltips = f'<img src="@image{{safe}}" width="72" style="image-rendering:pixelated">{lines}'
-    marks = [draw(plot, data)] if labels is None else drawn_by_label(plot, data, labels)
+    marks = [draw(plot, data)] if labels is None else draw_by_label(plot, data, labels)
     plot.add_tools(HoverTool(renderers=marks, tooltips=tooltips))
     return plot
 
@@ -124,11 +121,11 @@ def draw(plot: Any, data: dict[str, Any]) -> Any:
     )
 
 
-def drawn_by_label(plot: Any, data: dict[str, Any], labels: list[Any]) -> list[Any]:
+def draw_by_label(plot: Any, data: dict[str, Any], labels: list[Any]) -> list[Any]:
     """Marks coloured by number or by kind; the legend is the page's, it must wrap on a phone."""
     colours = colours_of_kinds(labels)
     if colours is None:
-        return [coloured_by_number(plot, data, labels)]
+        return [draw_by_number(plot, data, labels)]
     marks = []
     for kind, colour in colours.items():
         of_kind = np.array([str(label) == kind for label in labels])
@@ -156,7 +153,7 @@ def colours_of_kinds(labels: list[Any]) -> dict[str, str] | None:
     return dict(zip(kinds, palette, strict=False))
 
 
-def coloured_by_number(plot: Any, data: dict[str, Any], labels: list[Any]) -> Any:
+def draw_by_number(plot: Any, data: dict[str, Any], labels: list[Any]) -> Any:
     """Marks on a scale of colours; labels that are no numbers are refused."""
     try:
         values = np.array([float(label) for label in labels])
@@ -183,7 +180,7 @@ def coloured_by_number(plot: Any, data: dict[str, Any], labels: list[Any]) -> An
 
 
 def by_number(text: str) -> tuple[int, float, str]:
-    """Numbers in their order, then words in theirs."""
+    """The key of an order: numbers in theirs, then words in theirs."""
     try:
         return 0, float(text), text
     except ValueError:

@@ -12,7 +12,7 @@ from bokeh.resources import Resources
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.plot.drawing import nameless, short_numbers
+from kernelstream.plot.drawing import in_data_units, short_numbers, without_names
 from kernelstream.report.figures import colours_of_kinds, embedding, errors, scree
 from kernelstream.report.observe import Observed, observe
 from kernelstream.report.thumbnails import data_uri, grey_levels
@@ -93,7 +93,7 @@ def html(
     True
     """
     names = getattr(model, "feature_names_in_", None)
-    model = nameless(model)
+    model = without_names(model)
     if X is not None:
         X = np.asarray(X)
         rows: np.ndarray = X
@@ -108,9 +108,9 @@ def html(
             f"{model.n_features_in_} values."
         )
     figures = {"scree": scree(model)}
-    shown = embedding(model, observed, image_shape)
-    if shown is not None:
-        figures["embedding"] = shown
+    rows_shown = embedding(model, observed, image_shape)
+    if rows_shown is not None:
+        figures["embedding"] = rows_shown
     if observed is not None:
         figures["errors"] = errors(observed)
     script, places = components(figures)
@@ -201,9 +201,7 @@ def legend(observed: Observed | None) -> str:
 
 def thumbnails(model: StreamingKernelPCA, shape: tuple[int, int]) -> str:
     """The points as small pictures."""
-    points = to_host(model.basis_points_).astype(float)
-    standard = model._standard()
-    points = points if standard is None else standard.undo(points)
+    points = in_data_units(model, to_host(model.basis_points_).astype(float))
     images = grey_levels(points)[:MOST_THUMBNAILS]
     shown = "".join(
         f'<img alt="point {i}" title="point {i}" src="{data_uri(image.reshape(shape))}">'
@@ -218,15 +216,15 @@ def tables(
     model: StreamingKernelPCA, names: Sequence[str] | None, history: Sequence[tuple[str, str]]
 ) -> str:
     """Certificate and parameters in words."""
-    parts = model._model.parts
+    stream, chain = model.stream_, model.stream_.chain
     parameters = [
         ("kernel", str(model.kernel_)),
-        ("basis", str(parts.basis)),
-        ("tracker", str(parts.tracker)),
-        ("centred", "yes" if parts.center else "no"),
-        ("standardized", "yes, by the first rows" if model._model.standardise else "no"),
-        ("type of the rows", model._model.dtype),
-        ("seed", str(parts.seed)),
+        ("basis", str(chain.basis)),
+        ("tracker", str(chain.tracker)),
+        ("centred", "yes" if chain.center else "no"),
+        ("standardized", "yes, by the first rows" if stream.scaling is not None else "no"),
+        ("type of the rows", stream.dtype),
+        ("seed", str(chain.seed)),
         *history,
     ]
     if names is not None:

@@ -1,31 +1,14 @@
-"""Pictures: what is drawn is what the model says."""
+"""Pictures of a model: what is drawn is what the model says."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any
-
-import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
-
 from kernelstream import StreamingKernelPCA, plot
-
-
-@pytest.fixture(autouse=True)
-def no_open_figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing calls show, and nothing is left open."""
-    monkeypatch.setattr(plt, "show", lambda *a, **k: pytest.fail("a picture called show"))
-    yield
-    plt.close("all")
+from tests.plot.conftest import drawn
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +19,6 @@ def X() -> np.ndarray:
 @pytest.fixture(scope="module")
 def model(X: np.ndarray) -> StreamingKernelPCA:
     return StreamingKernelPCA(4, basis=60, scale="standard", random_state=0).fit(X)
-
-
-def drawn(ax: Any) -> Any:
-    """The picture can really be drawn."""
-    ax.figure.canvas.draw()
-    return ax
 
 
 def test_scree_shows_variances_and_certified_intervals(model: StreamingKernelPCA) -> None:
@@ -133,64 +110,3 @@ def test_basis_in_the_plane_on_components_and_as_pictures(
     assert np.isfinite(mosaic).sum() == 10 * 12
     with pytest.raises(ValueError, match="does not fit rows of 12"):
         plot.basis(pictures, image_shape=(4, 4))
-
-
-def test_learning_curve_judges_before_it_learns() -> None:
-    rng = np.random.default_rng(0)
-    blocks = [rng.normal(size=(200, 3)) for _ in range(8)]
-    blocks += [block + 4.0 for block in blocks]  # a jump that the model has not seen
-    model = StreamingKernelPCA(3, gamma=0.2, basis=40, random_state=0)
-    curve = plot.follow(model, blocks)
-    assert model.n_samples_seen_ == 3200 and len(curve.rows) == 15
-    assert curve.error[7] > 2 * curve.error[6]
-    ax = drawn(plot.learning_curve(curve, label="stream"))
-    assert np.array_equal(ax.lines[0].get_ydata(), curve.error)
-    assert plot.learning_curve(curve, ax=ax, label="again") is ax and len(ax.lines) == 2
-
-
-def test_control_chart_of_records_and_of_lines() -> None:
-    records = [
-        SimpleNamespace(smoothed=float(i), limit=5.5, alarm=i > 5, event=1 if i > 6 else None)
-        for i in range(1, 10)
-    ]
-    ax = drawn(plot.control_chart(records))
-    assert ax.get_ylabel() == "smoothed index"
-    assert ax.lines[2].get_xdata().tolist() == [6, 7, 8, 9]
-    lines: list[dict[str, Any]] = [
-        {"reconstruction_error": 0.1, "limit": 0.5, "alarm": False},
-        {"error": "not a JSON object"},
-    ]
-    assert len(drawn(plot.control_chart(lines)).lines[0].get_xdata()) == 1
-    with pytest.raises(ValueError, match="no records"):
-        plot.control_chart([])
-
-
-def test_the_charts_of_a_monitor_are_here_too() -> None:
-    charts = pytest.importorskip("kernelstream.plot.monitor")
-    for name in ("control_charts", "contribution_bars", "contribution_map", "score_plot"):
-        assert getattr(plot, name) is getattr(charts, name)
-    with pytest.raises(AttributeError, match="no attribute 'pie'"):
-        plot.pie  # noqa: B018
-
-
-def test_the_core_and_its_plot_import_without_extras() -> None:
-    """No extra is imported before it is used; without matplotlib the message says what to do."""
-    code = """
-import sys
-for name in ("matplotlib", "bokeh", "typer", "rich", "pyarrow.parquet"):
-    sys.modules[name] = None
-import kernelstream
-from kernelstream import plot
-try:
-    plot.learning_curve(plot.LearningCurve([1], [1], [1]))
-except ModuleNotFoundError as problem:
-    sys.exit(0 if "kernelstream[plot]" in str(problem) else 2)
-sys.exit(3)
-"""
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_the_command_line_says_what_it_needs() -> None:
-    code = "import sys; sys.modules['typer'] = None; from kernelstream.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 1 and "pip install 'kernelstream[cli]'" in done.stderr

@@ -17,23 +17,9 @@ from typer.testing import CliRunner
 
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.app import app
-from kernelstream.report import html, observe
-from kernelstream.report.observe import BINS, SAMPLE_ROWS
-from kernelstream.report.thumbnails import grey_levels
+from kernelstream.report import html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-@pytest.fixture(scope="module")
-def X() -> np.ndarray:
-    return np.random.default_rng(0).normal(size=(3000, 16)) + np.repeat(
-        [[0.0], [1.0], [3.0]], 1000, 0
-    )
-
-
-@pytest.fixture(scope="module")
-def model(X: np.ndarray) -> StreamingKernelPCA:
-    return StreamingKernelPCA(3, basis=40, gamma=0.03, random_state=0).fit(X)
 
 
 def embedded(page: str) -> list[dict[str, Any]]:
@@ -98,33 +84,12 @@ def test_images_become_thumbnails(model: StreamingKernelPCA, X: np.ndarray) -> N
         html(model, image_shape=(2, 3))
 
 
-def test_ink_is_dark_and_light_is_bright() -> None:
-    ink, photograph = np.array([[0.0, 0.0, 0.0, 9.0]]), np.array([[0.0, 4.0, 5.0, 9.0]])
-    assert grey_levels(ink).tolist() == [[255, 255, 255, 0]]
-    assert grey_levels(photograph)[0, 0] == 0 and grey_levels(photograph)[0, 3] == 255
-
-
 def test_labels_that_are_numbers_and_labels_that_are_too_many(
     model: StreamingKernelPCA, X: np.ndarray
 ) -> None:
     assert any("value" in columns for columns in embedded(html(model, X, labels=list(X[:, 0]))))
     with pytest.raises(ValueError, match="more than 20 kinds"):
         html(model, X, labels=[f"k{i}" for i in range(3000)])
-
-
-@pytest.mark.parametrize("cut", [1, 97, 3000])
-def test_observing_does_not_depend_on_the_cutting(
-    model: StreamingKernelPCA, X: np.ndarray, cut: int
-) -> None:
-    blocks = ((X[i : i + cut], list(range(i, min(i + cut, 3000)))) for i in range(0, 3000, cut))
-    seen = observe(model, blocks)
-    assert seen.n_rows == 3000 and len(seen.rows) == SAMPLE_ROWS
-    assert np.array_equal(seen.rows, X[seen.numbers - 1])
-    assert seen.labels == (seen.numbers - 1).tolist()
-    errors = model.reconstruction_error(X)
-    assert len(seen.mean_error) <= BINS and seen.bin_rows == 8
-    assert np.allclose(seen.mean_error, errors.reshape(-1, 8).mean(axis=1))
-    assert np.allclose(seen.largest_error, errors.reshape(-1, 8).max(axis=1))
 
 
 def test_the_command(tmp_path: Path, X: np.ndarray) -> None:

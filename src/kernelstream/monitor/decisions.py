@@ -1,4 +1,4 @@
-"""Alarms and events: what is decided from one index to the next.
+"""Decisions: which row raises an alarm, where an event begins and ends, how limits move.
 
 An alarm is one score over its limit. An *event* is more: three of the last five rows were alarms,
 or the smoothed index is over the event limit. Learning is gated by events and not by alarms: a
@@ -43,7 +43,7 @@ class Watch:
         """Before the first row: nothing suspicious."""
         return cls(limits.index.mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0)
 
-    def quiet(self, limits: Limits) -> Watch:
+    def end_event(self, limits: Limits) -> Watch:
         """The same limits, with no event and no memory of alarms."""
         return replace(
             self, level=limits.index.mean, recent=(), owed=(0.0, 0.0), event=0, event_rows=0

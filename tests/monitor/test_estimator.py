@@ -1,0 +1,217 @@
+"""KernelMonitor: scikit-learn's conventions, parameters, rows that are refused, files."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kernelstream
+from kernelstream import KernelMonitor, StreamingKernelPCA, bases
+from kernelstream.monitor import Records
+from kernelstream.monitor.fitting import RIDGES, WIDTHS
+from tests.monitor.processes import assert_same, process, small
+
+
+def of_learned_rows(estimator: KernelMonitor) -> dict[str, str]:
+    """The checks want outliers among 300 learned rows; of limits for others, none need be there."""
+    if estimator.alpha >= 0.05:
+        return {}
+    checks = "check_outliers_train", "check_outliers_fit_predict"
+    return dict.fromkeys(checks, "limits are those of rows that were not learned")
+
+
+@parametrize_with_checks(
+    [KernelMonitor(basis=20, random_state=0), KernelMonitor(0.05, basis=20, random_state=0)],
+    expected_failed_checks=of_learned_rows,
+)
+def test_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_verbs_agree() -> None:
+    monitor = small().fit(process(300))
+    X = process(200, seed=1)
+    X[::10] += 5.0
+    scores = monitor.score_samples(X)
+    np.testing.assert_array_equal(monitor.decision_function(X), scores - monitor.offset_)
+    np.testing.assert_array_equal(monitor.predict(X), np.where(scores < monitor.offset_, -1, 1))
+    assert np.all(monitor.predict(X[::10]) == -1)
+    assert np.mean(monitor.predict(process(500, seed=2)) == -1) < 0.05
+
+
+def test_stream_and_queries_have_the_same_index() -> None:
+    monitor = small(adapt="off").fit(process(300))
+    X = process(50, seed=1)
+    streamed = copy.copy(monitor).update_many(X).column("index")
+    np.testing.assert_allclose(-np.log(streamed), monitor.score_samples(X), rtol=1e-9)
+
+
+def test_a_query_changes_nothing(fitted: KernelMonitor, tmp_path: Path) -> None:
+    monitor = copy.copy(fitted)
+    monitor.update_many(process(120, seed=1))
+    monitor.save(tmp_path / "before")
+    X = process(30, seed=2)
+    for query in (monitor.predict, monitor.contributions, monitor.component_scores):
+        query(X)
+    assert monitor.limits_ and monitor.drift_ is not None
+    monitor.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+def test_unfitted() -> None:
+    for verb in ("update", "update_many", "predict", "contributions"):
+        with pytest.raises(NotFittedError, match="call fit first"):
+            getattr(small(), verb)(process(3))
+    with pytest.raises(NotFittedError):
+        small().save("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": 0.0}, "alpha must be a number between 0 and 0.5"),
+        ({"lags": -1}, "lags must be an integer"),
+        ({"width": "wide"}, "width must be a number above 0"),
+        ({"ridge": -1.0}, "ridge must be a number above 0"),
+        ({"smooth": 2.0}, "smooth must be a number between 0 and 1"),
+        ({"adapt": "always"}, "adapt must be one of 'event', 'off'"),
+        ({"whiten": "pca"}, "whiten must be one of"),
+        ({"memory": 0}, "memory must be an integer"),
+        ({"memory": 9}, "memory must be at least 10 rows"),
+        ({"quarantine": 0}, "quarantine must be an integer"),
+        ({"folds": 1.5}, "folds must be an integer"),
+        ({"floor": 0.0}, "floor must be a number"),
+        ({"basis": bases.Fourier(10)}, "has no points"),
+    ],
+    ids=str,
+)
+def test_parameters_are_checked(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        small(**parameters).fit(process(50))
+
+
+def test_settings_are_all_combinations_of_what_is_left_open() -> None:
+    def triples(**parameters: Any) -> list[tuple[bool, float, float]]:
+        settings = KernelMonitor(random_state=0, **parameters)._settings()
+        return [(s.whiten, s.width, s.ridge) for s in settings]
+
+    assert triples(whiten=False, width=2.0, ridge=0.5) == [(False, 2.0, 0.5)]
+    assert triples() == list(itertools.product((True, False), WIDTHS, RIDGES))
+
+
+@pytest.mark.parametrize("seed", [-1, np.int64(-3), 2**32, 2**70])
+def test_a_seed_that_is_none_is_told(seed: Any) -> None:
+    for estimator in (KernelMonitor(random_state=seed), StreamingKernelPCA(random_state=seed)):
+        with pytest.raises(ValueError, match=rf"random_state must be .*got {int(seed)}"):
+            estimator.fit(process(50))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": 5}, "alpha must be a number between 0 and 0.5"),
+        ({"adapt": "of"}, "adapt must be one of"),
+        ({"memory": 3}, "memory must be at least 10"),
+        ({"quarantine": 2.5}, "quarantine must be an integer"),
+    ],
+)
+def test_parameters_that_change_along_the_stream_are_checked(
+    fitted: KernelMonitor, parameters: dict[str, Any], message: str
+) -> None:
+    monitor = copy.copy(fitted).set_params(**parameters)
+    before = monitor._state
+    for verb in (monitor.update_many, monitor.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            verb(process(5, seed=1))
+    assert monitor._state is before
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ["a", 1.0, 2.0, 3.0],
+        [np.inf, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0],
+        [[0.0, 0.0, 0.0, 0.0]],
+        [1e200, 0.0, 0.0, 0.0],
+        [1j, 0.0, 0.0, 0.0],
+        None,
+    ],
+    ids=["text", "infinity", "narrow", "two-dimensional", "huge", "complex", "none"],
+)
+def test_a_bad_row_changes_nothing(fitted: KernelMonitor, bad: Any) -> None:
+    monitor, untouched = copy.copy(fitted), copy.copy(fitted)
+    X = process(60, seed=1)
+    monitor.update_many(X[:30])
+    untouched.update_many(X[:30])
+    state = monitor._state
+    with pytest.raises(ValueError):
+        monitor.update(bad)
+    with pytest.raises((TypeError, ValueError)):  # scikit-learn has the first for complex numbers
+        monitor.update_many([*X[30:33].tolist(), bad])
+    assert monitor._state is state
+    assert_same(monitor.update_many(X[30:]), untouched.update_many(X[30:]))
+
+
+def test_a_failed_fit_changes_nothing(fitted: KernelMonitor) -> None:
+    monitor = copy.copy(fitted)
+    with pytest.raises(ValueError, match="minimum of 8"):
+        monitor.fit(process(3, d=2))
+    assert monitor.n_features_in_ == 4
+    assert len(monitor.update_many(process(3))) == 3
+
+
+@pytest.mark.parametrize("lags", [0, 2])
+def test_goes_on_bit_for_bit(lags: int, tmp_path: Path) -> None:
+    X = process(400, seed=1)
+    X[200:215, 1] += 5.0
+    X[60, 3] = np.nan
+    whole = small(lags=lags, memory=100).fit(process(200))
+    parts = copy.copy(whole)
+    expected = whole.update_many(X)
+    records = Records()
+    for part, stop in enumerate((7, 119, 207, 208, 400)):  # 207: in the middle of an event
+        start = len(records)
+        records += parts.update_many(X[start:stop])
+        path = tmp_path / f"{part}.safetensors"
+        parts.save(path)
+        parts = KernelMonitor.load(path)
+        again = tmp_path / "again"
+        parts.save(again)
+        assert again.read_bytes() == path.read_bytes()
+    assert_same(expected, records)
+    assert [e.first_row for e in parts.events_] == [e.first_row for e in whole.events_]
+
+
+def test_files_know_what_they_hold(fitted: KernelMonitor, tmp_path: Path) -> None:
+    path = tmp_path / "monitor.safetensors"
+    fitted.save(path)
+    loaded = kernelstream.load(path)
+    assert isinstance(loaded, KernelMonitor)
+    assert repr(loaded.get_params()) == repr(fitted.get_params())
+    with pytest.raises(ValueError, match="not a StreamingKernelPCA"):
+        StreamingKernelPCA.load(path)
+    StreamingKernelPCA(2, random_state=0).fit(process(50)).save(path)
+    with pytest.raises(ValueError, match="not a KernelMonitor"):
+        KernelMonitor.load(path)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(ValueError, match="checksum"):
+        KernelMonitor.load(path)
+
+
+def test_pickle_and_clone(fitted: KernelMonitor) -> None:
+    again = pickle.loads(pickle.dumps(fitted))
+    X = process(50, seed=1)
+    assert_same(again.update_many(X), copy.copy(fitted).update_many(X))
+    assert not clone(fitted).__sklearn_is_fitted__()

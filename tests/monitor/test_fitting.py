@@ -1,0 +1,97 @@
+"""What fit chooses, leaves out and reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernelstream import KernelMonitor
+from kernelstream.monitor import fitting
+from kernelstream.monitor.fitting import RIDGES, WIDTHS, choose, pseudo_faults, saturates
+from kernelstream.monitor.normal import (
+    lagged,
+)
+from tests.monitor.processes import SETTING, correlated, curved, process, small
+
+
+def test_pseudo_faults_keep_each_variable_normal() -> None:
+    R = lagged(np.empty((0, 5)), correlated(50), 1)[1:]
+    exchanged, small, large = pseudo_faults(R, 1, 0)
+    np.testing.assert_array_equal(np.sort(exchanged, axis=0), np.sort(R, axis=0))
+    assert np.abs(np.cov(exchanged.T) - np.cov(R.T)).max() > 0.5
+    pairs = {tuple(p) for p in R[:, [1, 6]]}
+    assert {tuple(p) for p in exchanged[:, [1, 6]]} == pairs  # a variable keeps its own past
+    for faults, size in ((small, 1.0), (large, 2.0)):
+        moved = np.abs(faults - R)
+        assert np.all((moved > 0).sum(axis=1) == 2) and np.allclose(moved[moved > 0], size)
+
+
+def test_the_choice_bends_where_the_data_do() -> None:
+    lee = KernelMonitor(basis=100, random_state=0).fit(curved(400))
+    new, broken = curved(1000, 1), curved(1000, 2) + np.array([0.0, -0.4, 0.0])
+    found = np.mean(lee.predict(broken) == -1)
+    straight = KernelMonitor(basis=100, width=100.0, ridge=0.1, whiten=True, random_state=0)
+    assert found > 0.35 > 5 * np.mean(straight.fit(curved(400)).predict(broken) == -1)
+    assert np.mean(lee.predict(new) == -1) < 0.025
+    assert lee.width_ <= 3.0
+
+
+def test_a_narrow_width_is_reported_or_widened() -> None:
+    X = correlated(200, d=8)
+    with pytest.warns(UserWarning, match="less than five times its limit"):
+        KernelMonitor(width=0.2, ridge=0.1, basis=50, random_state=0).fit(X)
+    monitor = KernelMonitor(basis=50, random_state=0).fit(X)
+    limit = monitor._state.limits.index.limit(0.01)
+    assert not saturates(monitor._state.normal, limit)
+
+
+def test_one_choice_is_no_choice() -> None:
+    R = correlated(60)
+    only = replace(SETTING, whiten=False, width=2.0, ridge=0.5)
+    assert choose(R, 0, [only]) == only
+    settings = [replace(SETTING, width=w, ridge=r) for w, r in product(WIDTHS, RIDGES)]
+    chosen = choose(R, 0, settings)
+    assert chosen.width in WIDTHS and chosen.ridge in RIDGES
+
+
+def test_a_setting_that_saturates_once_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {0.1: iter([0.9, 0.9, 0.0]), 0.01: iter([0.5, 0.5, 0.5])}
+    monkeypatch.setattr(
+        fitting, "detection_rate", lambda normal, *_: next(rates[normal.setting.ridge])
+    )
+    settings = [replace(SETTING, width=100.0, ridge=ridge) for ridge in (0.1, 0.01)]
+    assert choose(correlated(60), 0, settings).ridge == 0.01
+
+
+def test_lags_auto() -> None:
+    for n, expected in ((30, 1), (60, 3), (500, 9)):
+        X = correlated(n)
+        monitor = KernelMonitor(lags="auto", basis=30, width=100.0, ridge=1.0, whiten=True)
+        assert monitor.fit(X).lags_ == expected
+
+
+def test_fit_leaves_out_rows_with_gaps() -> None:
+    X = process(300)
+    holes = X.copy()
+    holes[::7, 2] = np.nan
+    monitor = small(lags=1).fit(holes, calibration=holes)
+    assert np.isfinite(monitor.offset_)
+    with pytest.raises(ValueError, match="no missing values"):
+        small().fit(np.where(np.arange(4) == 1, np.nan, X))
+
+
+@pytest.mark.parametrize("size", [1e3, -1e12, 1e200])
+def test_glitches_in_normal_operation_are_reported(size: float) -> None:
+    """Two rows of 600 in other units than the rest: faults of that sensor would stay unseen."""
+    X = pd.DataFrame(process(600), columns=list("abcd"))
+    X.iloc[[100, 400], 1] = size
+    with pytest.warns(UserWarning, match=r"of b comes from 2 of 600 rows"):
+        KernelMonitor(basis=20, random_state=0).fit(X)
+    # neither heavy tails, nor what moves rarely, nor what does not move are glitches
+    rng = np.random.default_rng(0)
+    rare = rng.random(600) < 0.008
+    small().fit(np.column_stack([process(600), rng.standard_t(3, size=600), rare, np.ones(600)]))

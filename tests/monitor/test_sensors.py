@@ -1,0 +1,109 @@
+"""Missing values, dead sensors, columns that do not move."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from kernelstream import KernelMonitor
+from kernelstream.monitor import Records
+from kernelstream.monitor.sensors import fill_missing
+from tests.monitor.processes import assert_same, correlated, process, small
+
+
+def test_missing_values_at_their_conditional_mean() -> None:
+    mean, C = np.array([10.0, -5.0, 2.0]), np.cov(correlated(100, d=3).T)
+    filled = fill_missing(np.array([np.nan, -4.0, 3.0]), mean, C, 0.0)
+    expected = float(10.0 + C[0, 1:] @ np.linalg.solve(C[1:, 1:], [1.0, 1.0]))
+    np.testing.assert_allclose(filled, [expected, -4.0, 3.0])
+    np.testing.assert_array_equal(fill_missing(np.full(3, np.nan), mean, C, 0.0), mean)
+
+
+def test_missing_values_are_filled_and_marked(fitted: KernelMonitor) -> None:
+    X = process(60, seed=1)
+    holes = X.copy()
+    holes[20, 1] = np.nan
+    holes[21, [0, 2]] = np.nan
+    holes[30] = np.nan
+    monitor = copy.copy(fitted)
+    records = monitor.update_many(holes)
+    assert records[20].missing == ("x1",)
+    assert records[21].missing == ("x0", "x2")
+    assert records[30].missing == ("x0", "x1", "x2", "x3")
+    assert all(np.isfinite(r.index) for r in records)
+    assert not any(records[t].learned or records[t].alarm for t in (20, 21, 30))
+    assert records[19].same_as(copy.copy(fitted).update_many(X)[19])
+
+
+def test_the_conditional_mean_is_the_most_normal_value() -> None:
+    monitor = small(adapt="off").fit(process(300))
+    x = process(1, seed=5)[0]
+    gap = x.copy()
+    gap[1] = np.nan
+    filled = monitor.score_samples([gap])[0]
+    others = np.tile(x, (41, 1))
+    others[:, 1] += np.linspace(-4, 4, 41)
+    assert filled > monitor.score_samples(others).max() - 0.3
+
+
+def ring(n: int, seed: int) -> np.ndarray:
+    """Four sensors near a ring; of the second the others know only up to its sign."""
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 2 * np.pi, size=n)
+    X = np.column_stack([np.cos(t), np.sin(t), np.cos(2 * t), np.cos(t)])
+    return X + 0.1 * rng.normal(size=X.shape)
+
+
+@pytest.mark.parametrize("lags", [0, 1])
+@pytest.mark.parametrize("gone", [[1], [2], [1, 2], [0, 1, 2, 3]], ids=str)
+def test_a_gap_raises_no_alarm_where_normal_rows_are_curved(lags: int, gone: list[int]) -> None:
+    """There the mean of a missing value, given the others, lies where normal rows never are."""
+    monitor = small(basis=60, width=3.0, lags=lags).fit(ring(600, 0))
+    X = ring(300, 1)
+    X[100:, gone] = np.nan
+    records = copy.copy(monitor).update_many(X)
+    assert np.mean(records.column("alarm")[100:]) < 0.05
+    assert_same(records, Records([monitor.update(x) for x in X]))
+    if len(gone) < 4:
+        X[200:, 3] += 1.5
+        broken = small(basis=60, width=3.0, lags=lags).fit(ring(600, 0)).update_many(X)
+        assert np.mean(broken.column("alarm")[210:]) > 0.9
+
+
+def test_a_gap_does_not_hide_a_fault_elsewhere(fitted: KernelMonitor) -> None:
+    X = process(30, seed=1)
+    X[:, 3] = np.nan
+    X[10:, 1] += 8.0
+    assert all(r.alarm for r in copy.copy(fitted).update_many(X)[15:])
+
+
+def test_dead_sensors_are_reported(fitted: KernelMonitor) -> None:
+    X = process(80, seed=1)
+    X[30:, 2] = X[30, 2]
+    records = copy.copy(fitted).update_many(X)
+    first = next(t for t, r in enumerate(records) if r.dead)
+    assert first == 50 and records[first].dead == ("x2",)
+    assert not any(r.learned for r in records[first:])
+
+
+def test_constant_columns_are_reported_and_harmless() -> None:
+    X = process(300)
+    X[:, 3] = 7.0
+    monitor = small().fit(X)
+    assert monitor.constant_features_ == ("x3",)
+    Y = process(100, seed=1)
+    Y[:, 3] = 7.0
+    records = monitor.update_many(Y)
+    assert np.mean(records.column("alarm")) < 0.1
+    assert not any(r.dead for r in records)
+    Y[:, 3] = 8.0
+    assert monitor.interrupt().update_many(Y)[-1].alarm
+
+
+def test_a_process_that_does_not_move_at_all() -> None:
+    monitor = small().fit(np.full((50, 4), 3.0))
+    assert len(monitor.constant_features_) == 4
+    assert not any(monitor.update_many(np.full((30, 4), 3.0)).column("alarm"))
+    assert all(monitor.update_many(np.full((5, 4), 4.0)).column("alarm")[3:])

@@ -1,0 +1,29 @@
+"""Extras are imported when they are used, and a missing one is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_the_core_and_its_plot_import_without_extras() -> None:
+    """No extra is imported before it is used; without matplotlib the message says what to do."""
+    code = """
+import sys
+for name in ("matplotlib", "bokeh", "typer", "rich", "pyarrow.parquet"):
+    sys.modules[name] = None
+import kernelstream
+from kernelstream import plot
+try:
+    plot.learning_curve(plot.LearningCurve([1], [1], [1]))
+except ModuleNotFoundError as problem:
+    sys.exit(0 if "kernelstream[plot]" in str(problem) else 2)
+sys.exit(3)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_command_line_says_what_it_needs() -> None:
+    code = "import sys; sys.modules['typer'] = None; from kernelstream.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1 and "pip install 'kernelstream[cli]'" in done.stderr

@@ -1,0 +1,25 @@
+"""What a report knows of the rows, in one pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelstream import StreamingKernelPCA
+from kernelstream.report import observe
+from kernelstream.report.observe import BINS, SAMPLE_ROWS
+
+
+@pytest.mark.parametrize("cut", [1, 97, 3000])
+def test_observing_does_not_depend_on_the_cutting(
+    model: StreamingKernelPCA, X: np.ndarray, cut: int
+) -> None:
+    blocks = ((X[i : i + cut], list(range(i, min(i + cut, 3000)))) for i in range(0, 3000, cut))
+    seen = observe(model, blocks)
+    assert seen.n_rows == 3000 and len(seen.rows) == SAMPLE_ROWS
+    assert np.array_equal(seen.rows, X[seen.numbers - 1])
+    assert seen.labels == (seen.numbers - 1).tolist()
+    errors = model.reconstruction_error(X)
+    assert len(seen.mean_error) <= BINS and seen.bin_rows == 8
+    assert np.allclose(seen.mean_error, errors.reshape(-1, 8).mean(axis=1))
+    assert np.allclose(seen.largest_error, errors.reshape(-1, 8).max(axis=1))
