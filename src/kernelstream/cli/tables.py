@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -90,13 +91,13 @@ class Writer:
         """Write some rows."""
         getattr(self, f"_write_{self.format}")(batch)
         self.rows += batch.num_rows
+        if self.path is None:
+            self.stream.flush()
 
     def _write_ndjson(self, batch: pa.RecordBatch) -> None:
         lines = [json.dumps(row, default=plain) for row in batch.to_pylist()]
         if lines:
             self.stream.write(("\n".join(lines) + "\n").encode())
-        if self.path is None:
-            self.stream.flush()
 
     def _write_csv(self, batch: pa.RecordBatch) -> None:
         if self.table is None:
@@ -110,27 +111,24 @@ class Writer:
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=style)
         pyarrow.csv.write_csv(batch, text, options)
         self.stream.write(text.getvalue())
-        if self.path is None:
-            self.stream.flush()
 
     def _write_parquet(self, batch: pa.RecordBatch) -> None:
-        if self.table is None:
-            self.schema, self.table = batch.schema, pq.ParquetWriter(self.stream, batch.schema)
-        self.table.write_batch(self._same_types(batch))
+        self._write_typed(batch, pq.ParquetWriter)
 
     def _write_arrow(self, batch: pa.RecordBatch) -> None:
-        if self.table is None:
-            self.schema, self.table = batch.schema, pa.ipc.new_file(self.stream, batch.schema)
-        self.table.write_batch(self._same_types(batch))
+        self._write_typed(batch, pa.ipc.new_file)
 
-    def _same_types(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with the types of the first one."""
+    def _write_typed(self, batch: pa.RecordBatch, open_table: Callable[..., Any]) -> None:
+        """A batch with the types of the first one."""
+        if self.table is None:
+            self.schema, self.table = batch.schema, open_table(self.stream, batch.schema)
         try:
-            return batch if batch.schema.equals(self.schema) else batch.cast(self.schema)
+            batch = batch if batch.schema.equals(self.schema) else batch.cast(self.schema)
         except pa.ArrowException as problem:
             raise CommandError(
                 DATA, f"A kept column changes its type between files ({problem}); write CSV."
             ) from problem
+        self.table.write_batch(batch)
 
     def _write_npy(self, batch: pa.RecordBatch) -> None:
         columns = []
