@@ -17,11 +17,10 @@ from typer.testing import CliRunner
 
 import kernelstream
 from kernelstream import KernelMonitor, StreamingKernelPCA, load
-from kernelstream.cli import judges
+from kernelstream.cli import monitor as monitor_module
 from kernelstream.cli.app import app
-from kernelstream.cli.failures import DATA, MODEL
-from kernelstream.cli.judges import MonitorJudge
-from kernelstream.cli.parameters import USAGE
+from kernelstream.cli.failures import DATA, MODEL, USAGE
+from kernelstream.cli.monitor import MonitorJudge
 
 pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
 
@@ -297,12 +296,12 @@ def test_the_model_is_read_under_the_lock(
     """Else what another process saves meanwhile would be lost."""
     path = tmp_path / "m.safetensors"
     path.write_bytes(watcher.read_bytes())
-    held, read = [], judges.kind_of
+    held, read = [], monitor_module.holds_monitor
 
-    def noted(model: Path) -> str:
+    def noted(model: Path) -> bool:
         held.append((tmp_path / f".{model.name}.lock").exists())
         return read(model)
 
-    monkeypatch.setattr(judges, "kind_of", noted)
+    monkeypatch.setattr(monitor_module, "holds_monitor", noted)
     judged(path, "--learn", stdin=ndjson(normal(2, 1)))
     assert held == [True]

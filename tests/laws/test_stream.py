@@ -225,7 +225,7 @@ def ask_everything(model, chain, X):
     model.reconstruction_error(X[:5])
     model.get_feature_names_out()
     names = ["n_samples_seen_", "n_components_", "explained_variance_", "kernel_"]
-    names += ["explained_variance_ratio_", "eigenvalues_", "n_tamed_steps_"]
+    names += ["explained_variance_ratio_", "eigenvalues_", "n_shortened_steps_"]
     if chain.has_points:
         names += ["basis_points_", "dual_coef_", "intercept_", "mean_coef_"]
         model.inverse_transform(scores)

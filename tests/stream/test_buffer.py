@@ -77,7 +77,7 @@ def test_a_model_that_was_handed_out_stays_as_it_is() -> None:
     assert stream.stream_ is value
     scores = stream.transform(X)
     one_by_one(stream, X[75:110])  # beyond the end of the block
-    assert files.to_bytes({"model": value}) == content
+    assert files.to_bytes({"model": value.for_file()}) == content
     assert value.n_rows == 75 and stream.n_samples_seen_ == 110
     assert np.abs(stream.transform(X) - scores).max() > 0
 

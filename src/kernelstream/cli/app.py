@@ -7,9 +7,16 @@ from typing import Annotated
 import typer
 
 from kernelstream import __version__
-from kernelstream.cli import follow, learn, models, query, show
+from kernelstream.cli.demo import demo
 from kernelstream.cli.failures import EXIT_CODES
+from kernelstream.cli.fit import fit
+from kernelstream.cli.info import info
+from kernelstream.cli.merge import merge
+from kernelstream.cli.monitor import monitor
 from kernelstream.cli.options import flat
+from kernelstream.cli.report import report
+from kernelstream.cli.transform import denoise, score, transform
+from kernelstream.cli.update import update
 
 app = typer.Typer(
     help="Kernel PCA for data that is too large or never ends.",
@@ -36,17 +43,5 @@ def root(
     """Kernel PCA for data that is too large or never ends."""
 
 
-for command in (
-    learn.fit,
-    learn.update,
-    query.transform,
-    query.denoise,
-    query.score,
-    follow.monitor,
-    models.info,
-    models.merge,
-    show.report,
-    show.demo,
-    show.bench,
-):
+for command in (fit, update, transform, denoise, score, monitor, info, merge, report, demo):
     app.command()(flat(command))

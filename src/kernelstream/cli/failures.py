@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -56,6 +57,16 @@ def reported(as_json: bool = False) -> Iterator[None]:
         fail(*of_system(problem), as_json)
     except ValueError as problem:  # the library's own words: parameters, rows, models
         fail(DATA, str(problem), as_json)
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """A polite request to end (SIGTERM) is an interruption like Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def of_system(problem: OSError) -> tuple[int, str]:

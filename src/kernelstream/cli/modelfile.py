@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from kernelstream import __version__
-from kernelstream import files as storage
+from kernelstream import __version__, files
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
-from kernelstream.estimators.base import from_content
+from kernelstream.estimators.base import build, content_of, new_stream, set_stream
+from kernelstream.estimators.inputs import next_rows
 from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.sources import Source
+from kernelstream.stream.components import Components
+from kernelstream.stream.stream import Stream
 
 try:
     import fcntl
@@ -37,37 +41,67 @@ class Stored:
     origin: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
 
+    @property
+    def stream(self) -> Stream:
+        """The stream that was learned; an AttributeError before the first row."""
+        return self.estimator.stream_
+
+    @stream.setter
+    def stream(self, stream: Stream) -> None:
+        set_stream(self.estimator, stream)
+
+    @property
+    def components(self) -> Components:
+        """What was learned of it."""
+        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
+            return self.stream.components
+
+    def learn_again(self, X: np.ndarray, weights: np.ndarray | None) -> None:
+        """Learn rows in a second pass: the basis stays as it is."""
+        rows = next_rows(self.estimator, self.stream, X, weights)
+        self.stream = self.stream.learn(rows, frozen=True)
+
+    def open_source(self, sources: list[str], read_options: dict[str, Any]) -> Source:
+        """A source with the columns that the model wants, in its type."""
+        return Source(
+            sources,
+            **read_options,
+            features=None if read_options["columns"] is not None else self.names,
+            n_features=self.stream.n_features,
+            dtype=self.stream.dtype,
+        )
+
     def save(self, path: Path) -> None:
         """Write the file wholly or not at all."""
-        content = self.estimator._content()
+        content = content_of(self.estimator)
         content["feature_names"] = self.names
         content["origin"] = json.dumps(self.origin, sort_keys=True)
         if self.progress is not None:
             content["progress"] = json.dumps(self.progress, sort_keys=True)
         try:
-            storage.save(path, content)
+            files.save(path, content)
         except OSError as problem:
             problem.filename = problem.filename or str(path)  # a full disk does not say where
             raise
 
 
+def require_sense(estimator: StreamingKernelPCA) -> None:
+    """Fail where parameters make no sense, before any row is read."""
+    try:
+        new_stream(estimator, np.empty((0, 1)))
+    except ValueError as problem:
+        raise CommandError(USAGE, str(problem)) from problem
+
+
 def read(path: Path, any_kind: bool = False) -> Stored:
     """Read a model file; a file that is none, or no kernel PCA, fails with the reason."""
-    if not path.exists():
-        raise CommandError(MODEL, f"There is no model {path}.")
-    try:
-        content = storage.load(path)
-        if content.get("estimator") == "KernelMonitor":
+    with unreadable_reported(path):
+        file = files.read(path)
+        if file.tree.get("estimator") == "KernelMonitor":
             raise CommandError(
                 MODEL, f"{path} holds a monitor: use it with 'kernelstream monitor {path}'."
             )
-        estimator = from_content(content, path)
-    except ValueError as problem:
-        raise CommandError(MODEL, str(problem)) from problem
-    except OSError as problem:
-        raise CommandError(
-            MODEL, f"Cannot read the model {path}: {problem.strerror or problem}."
-        ) from problem
+        estimator, content = build(file, path)
     # Regressions are built on kernel PCA, but learn nothing without targets.
     needs_targets = is_regressor(estimator) or is_classifier(estimator)
     if not any_kind and (needs_targets or not isinstance(estimator, StreamingKernelPCA)):
@@ -88,12 +122,19 @@ def read(path: Path, any_kind: bool = False) -> Stored:
     )
 
 
-def kind_of(path: Path) -> str:
-    """Name of the estimator in a model file."""
+def holds_monitor(path: Path) -> bool:
+    """Whether a model file holds a KernelMonitor."""
+    with unreadable_reported(path):
+        return files.read(path).tree.get("estimator") == "KernelMonitor"
+
+
+@contextlib.contextmanager
+def unreadable_reported(path: Path) -> Iterator[None]:
+    """A file that is no model, or cannot be read, as a failure of the command."""
     if not path.exists():
         raise CommandError(MODEL, f"There is no model {path}.")
     try:
-        return str(storage.load(path).get("estimator"))
+        yield
     except ValueError as problem:
         raise CommandError(MODEL, str(problem)) from problem
     except OSError as problem:
@@ -162,7 +203,7 @@ def locked(path: Path) -> Iterator[None]:
     """
     require_writable(path)
     lock = path.with_name(f".{path.name}.lock")
-    handle = _take(lock, path)
+    handle = _lock(lock, path)
     try:
         for leftover in path.parent.glob(f".{path.name}*.part"):
             leftover.unlink(missing_ok=True)
@@ -172,7 +213,7 @@ def locked(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _take(lock: Path, path: Path) -> int:
+def _lock(lock: Path, path: Path) -> int:
     while True:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         if fcntl is None:

@@ -7,6 +7,8 @@ command with the fields of its groups in their place.
 from __future__ import annotations
 
 import inspect
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
@@ -15,7 +17,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from kernelstream.cli.parameters import column_list, kept_columns, one_character
+from kernelstream.cli.failures import USAGE, CommandError
 
 
 class OnBadRows(StrEnum):
@@ -46,6 +48,7 @@ class Number(StrEnum):
 
 READING = "Reading"
 SAFETY = "Safety"
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 Sources = Annotated[
     list[str], typer.Argument(help="Files, folders, globs, or - for the standard input.")
@@ -138,12 +141,50 @@ class Reading:
 AS_IT_COMES = Reading()
 
 
+def one_character(delimiter: str | None) -> str | None:
+    r"""What stands between cells; ``\t``, as a shell hands it on, is a tab."""
+    character = "\t" if delimiter == "\\t" else delimiter
+    if character is not None and len(character) != 1:
+        raise CommandError(USAGE, f"--delimiter must be one character, or \\t; got {delimiter!r}.")
+    return character
+
+
+def seconds(text: str | None) -> float | None:
+    """A duration such as ``60s``, ``5m`` or ``1h``.
+
+    Examples
+    --------
+    >>> seconds("5m")
+    300.0
+    """
+    if text is None:
+        return None
+    words = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h|)\s*", text)
+    try:
+        value = float(words[1]) * _UNITS[words[2]] if words else math.nan
+    except ValueError:
+        value = math.nan
+    if not value >= 0:
+        raise CommandError(USAGE, f"{text!r} is no duration: write 60s, 5m or 1h.")
+    return value
+
+
+def column_list(text: str | None) -> list[str] | None:
+    """Names separated by commas."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def kept_columns(text: str | None) -> list[str] | None:
+    """Columns to carry through: names, or ``all`` (None) for those that are not learned."""
+    return None if text == "all" else column_list(text) or []
+
+
 def flat(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the fields of its groups as parameters of its own, for typer."""
     parameters = _parameters(command)
 
     def run(**given: Any) -> None:
-        _called(command, given)
+        _call(command, given)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {name: p.annotation for name, p in parameters.items()}
@@ -154,21 +195,21 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 def _parameters(taker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Parameters of a command or a group, those of groups in the place of the groups."""
     hints = get_type_hints(taker, include_extras=True)
-    found: dict[str, inspect.Parameter] = {}
+    parameters: dict[str, inspect.Parameter] = {}
     for name, parameter in inspect.signature(taker).parameters.items():
         if is_dataclass(hints[name]):
-            found |= _parameters(hints[name])
+            parameters |= _parameters(hints[name])
         else:
             kind = inspect.Parameter.KEYWORD_ONLY
-            found[name] = parameter.replace(annotation=hints[name], kind=kind)
-    return found
+            parameters[name] = parameter.replace(annotation=hints[name], kind=kind)
+    return parameters
 
 
-def _called(taker: Callable[..., Any], given: dict[str, Any]) -> Any:
+def _call(taker: Callable[..., Any], given: dict[str, Any]) -> Any:
     hints = get_type_hints(taker, include_extras=True)
     return taker(
         **{
-            name: _called(hints[name], given) if is_dataclass(hints[name]) else given[name]
+            name: _call(hints[name], given) if is_dataclass(hints[name]) else given[name]
             for name in inspect.signature(taker).parameters
         }
     )

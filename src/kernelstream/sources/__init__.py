@@ -13,7 +13,8 @@
 """
 
 from kernelstream.sources.files import File, SourceError, find_files, fingerprint
-from kernelstream.sources.source import BadRow, BadRowError, Block, Position, Source
+from kernelstream.sources.readers import BadRow
+from kernelstream.sources.source import BadRowError, Block, Position, Source
 
 __all__ = [
     "BadRow",

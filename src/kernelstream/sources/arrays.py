@@ -9,7 +9,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.sources.files import File, Opened, SourceError
+from kernelstream.sources.files import ByteStream, File, SourceError
 from kernelstream.sources.readers import Batch, Reader, Reading, rows_in_batch
 
 _SINGLE = ("float32", "float16", "int8", "uint8", "int16", "uint16", "bool")
@@ -40,23 +40,16 @@ class Member:
     def read(self, rows: int) -> np.ndarray:
         """The next rows."""
         wanted = rows * self.row_bytes
-        data = b"".join(self._pieces(wanted))
+        data = self.stream.read(wanted)
         if len(data) < wanted:
             raise SourceError(f"{self.name} is truncated.")
         return np.frombuffer(data, self.dtype).reshape(rows, *self.shape[1:])
 
-    def _pieces(self, wanted: int) -> Iterator[bytes]:
-        while wanted > 0:
-            piece = self.stream.read(min(wanted, 1 << 20))
-            if not piece:
-                return
-            wanted -= len(piece)
-            yield piece
-
     def skip(self, rows: int) -> None:
-        """Pass over rows."""
-        for _ in self._pieces(rows * self.row_bytes):
-            pass
+        """Pass over rows, a megabyte at a time."""
+        left = rows * self.row_bytes
+        while left > 0 and (piece := self.stream.read(min(left, 1 << 20))):
+            left -= len(piece)
 
 
 class Mapped:
@@ -95,8 +88,8 @@ class ArrayReader(Reader):
         # Labels and times are not features unless they are asked for.
         self.fields |= dict.fromkeys((n for n in beside if n not in self.fields), False)
         self.named = False
-        self.single = str(main.dtype) in _SINGLE
-        self.image_shape = main.shape[1:] if len(main.shape) == 3 else None
+        if len(main.shape) == 3:
+            self.image_shape = main.shape[1], main.shape[2]
         self.done = 0
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
@@ -121,12 +114,16 @@ class ArrayReader(Reader):
                 rows if features == list(range(self.width)) else rows[:, features],
             )
 
+    def is_single(self, names: list[str]) -> bool:
+        """Whether float32 holds these columns exactly."""
+        return str(self.main.dtype) in _SINGLE
+
     def fraction(self) -> float:
         """By rows."""
         return self.done / self.n_rows
 
 
-def npy(file: File, opened: Opened) -> ArrayReader:
+def open_npy(file: File, opened: ByteStream) -> ArrayReader:
     """An ``.npy`` file, memory-mapped, or streamed when it is compressed or comes from a pipe."""
     if file.is_stdin or not _starts_like_array(file):
         return ArrayReader(file, Member(opened.stream, file.name), {})
@@ -139,7 +136,7 @@ def _starts_like_array(file: File) -> bool:
         return stream.read(6) == b"\x93NUMPY"
 
 
-def npz(file: File, reading: Reading) -> ArrayReader:
+def open_npz(file: File, reading: Reading) -> ArrayReader:
     """An ``.npz`` archive: the array that was named, or the only one with rows of numbers."""
     try:
         archive = zipfile.ZipFile(file.path)
@@ -147,18 +144,18 @@ def npz(file: File, reading: Reading) -> ArrayReader:
         raise SourceError(f"{file.name} is not an archive of NumPy arrays: {problem}") from problem
     members = {name.removesuffix(".npy"): name for name in archive.namelist()}
 
-    def opened(name: str) -> Member:
+    def open_member(name: str) -> Member:
         return Member(archive.open(members[name]), f"{file.name}, array {name!r}")  # type: ignore[arg-type]
 
-    shapes = {name: opened(name) for name in members}
+    arrays = {name: open_member(name) for name in members}
     chosen = reading.array
     if chosen is None:
-        tables = [name for name, found in shapes.items() if len(found.shape) > 1]
-        tables = tables or [name for name, found in shapes.items() if len(found.shape) == 1]
+        tables = [name for name, array in arrays.items() if len(array.shape) > 1]
+        tables = tables or [name for name, array in arrays.items() if len(array.shape) == 1]
         if not tables:
             raise SourceError(f"{file.name} holds no array with rows.")
         if len(tables) > 1:
-            listed = ", ".join(f"{n} {found.shape}" for n, found in shapes.items())
+            listed = ", ".join(f"{n} {array.shape}" for n, array in arrays.items())
             raise SourceError(
                 f"{file.name} holds several arrays; choose one with array=... or --array: {listed}."
             )
@@ -167,10 +164,10 @@ def npz(file: File, reading: Reading) -> ArrayReader:
         raise SourceError(
             f"{file.name} has no array {chosen!r}; it has {', '.join(sorted(members))}."
         )
-    n = shapes[chosen].shape[:1]
+    n = arrays[chosen].shape[:1]
     beside = {
-        name: opened(name)
-        for name, found in shapes.items()
-        if name != chosen and found.shape == n and found.dtype.kind in "fiubU"
+        name: open_member(name)
+        for name, array in arrays.items()
+        if name != chosen and array.shape == n and array.dtype.kind in "fiubU"
     }
-    return ArrayReader(file, opened(chosen), beside)
+    return ArrayReader(file, open_member(chosen), beside)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kernelstream.sources.files import File, Opened, SourceError
+from kernelstream.sources.files import ByteStream, File, SourceError
 from kernelstream.sources.readers import Batch, Reader, Reading, rows_in_batch
 
 _SINGLE = {pa.float32(), pa.float16(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16()}
@@ -71,7 +71,7 @@ class ParquetReader(ColumnarReader):
         self.stored.close()
 
 
-def arrow(file: File, opened: Opened, start: bytes) -> ColumnarReader:
+def open_arrow(file: File, opened: ByteStream, start: bytes) -> ColumnarReader:
     """An Arrow or Feather file, memory-mapped where it can be, or an Arrow stream."""
     if start.startswith(b"ARROW1"):
         if file.is_stdin or file.compression is not None:
@@ -95,16 +95,14 @@ class ArrowFileReader(ColumnarReader):
         super().__init__(file, self.stored.schema)
         self.index = 0
 
-    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
-        """Stored batches, cut where they are large."""
-        done, size = 0, rows_in_batch(len(wanted))
+    def _stored_batches(self) -> Iterator[pa.RecordBatch]:
         for index in range(self.stored.num_record_batches):
             self.index = index
-            stored = self.stored.get_batch(index).select(wanted)
-            for start in range(0, stored.num_rows, size):
-                piece = stored.slice(start, size)
-                yield from _after(piece, done, skip)
-                done += piece.num_rows
+            yield self.stored.get_batch(index)
+
+    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+        """Stored batches, cut where they are large."""
+        return _cut(self._stored_batches(), wanted, skip)
 
     def fraction(self) -> float:
         """By stored batches."""
@@ -118,27 +116,25 @@ class ArrowFileReader(ColumnarReader):
 class ArrowStreamReader(ColumnarReader):
     """An Arrow stream, from a pipe or a file."""
 
-    def __init__(self, file: File, opened: Opened):
+    def __init__(self, file: File, opened: ByteStream):
         self.opened = opened
         self.stored = pa.ipc.open_stream(pa.PythonFile(opened.stream, mode="r"))
         super().__init__(file, self.stored.schema)
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
         """Stored batches, cut where they are large."""
-        done, size = 0, rows_in_batch(len(wanted))
-        for stored in self.stored:
-            for start in range(0, stored.num_rows, size):
-                piece = stored.select(wanted).slice(start, size)
-                yield from _after(piece, done, skip)
-                done += piece.num_rows
+        return _cut(iter(self.stored), wanted, skip)
 
-    def fraction(self) -> float:
-        """By bytes."""
-        return min(1.0, self.opened.told / max(self.file.size, 1))
 
-    def close(self) -> None:
-        """Close the stream."""
-        self.opened.stream.close()
+def _cut(stored: Iterator[pa.RecordBatch], wanted: list[str], skip: int) -> Iterator[Batch]:
+    """The wanted columns of stored batches, in pieces of bounded size."""
+    done, size = 0, rows_in_batch(len(wanted))
+    for whole in stored:
+        columns = whole.select(wanted)
+        for start in range(0, columns.num_rows, size):
+            piece = columns.slice(start, size)
+            yield from _after(piece, done, skip)
+            done += piece.num_rows
 
 
 def _after(batch: pa.RecordBatch, done: int, skip: int) -> Iterator[Batch]:

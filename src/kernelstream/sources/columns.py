@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kernelstream.sources.files import SourceError
 from kernelstream.sources.readers import Batch, Reader
+from kernelstream.sources.text import as_number
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def choose(
         left_out = [n for n, number in reader.fields.items() if not number and n not in dropped]
     if not features:
         raise SourceError(
-            f"{where} has no column of numbers to learn; its columns: {listed(names)}."
+            f"{where} has no column of numbers to learn; its columns: {name_list(names)}."
         )
     if keep is None:
         learned = set(features)
@@ -67,13 +67,13 @@ def choose(
 
 def matching(patterns: Sequence[str], names: list[str], where: str) -> list[str]:
     """Names that match, in the order of the patterns; one that matches nothing is an error."""
-    found: list[str] = []
+    chosen: dict[str, None] = {}
     for pattern in patterns:
         hits = [pattern] if pattern in names else [n for n in names if fnmatchcase(n, pattern)]
         if not hits:
-            raise SourceError(f"{where} has no column {pattern!r}; its columns: {listed(names)}.")
-        found += [n for n in hits if n not in found]
-    return found
+            require([pattern], names, where)
+        chosen |= dict.fromkeys(hits)
+    return list(chosen)
 
 
 def require(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
@@ -82,11 +82,12 @@ def require(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
     missing = [n for n in wanted if n not in known]
     if missing:
         raise SourceError(
-            f"{where} has no column {', '.join(map(repr, missing))}; its columns: {listed(names)}."
+            f"{where} has no column {', '.join(map(repr, missing))}; its columns: "
+            f"{name_list(names)}."
         )
 
 
-def listed(names: Sequence[str]) -> str:
+def name_list(names: Sequence[str]) -> str:
     """Names for a message, the first twenty of them."""
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     return ", ".join(names[:20]) + more
@@ -117,11 +118,7 @@ def matrix(batch: Batch, features: Sequence[str], dtype: str) -> tuple[np.ndarra
     bad = []
     for place in np.flatnonzero(~np.isfinite(X).all(axis=1)):
         j = int(np.flatnonzero(~np.isfinite(X[place]))[0])
-        value: Any = X[place, j]
-        if batch.matrix is not None:
-            value = batch.matrix[place, j].item()
-        else:
-            value = batch.table.column(features[j])[int(place)].as_py()
+        value = batch.cell(int(place), j, features[j])
         bad.append(Bad(int(place), features[j], why(value, dtype)))
     return X, bad
 
@@ -159,14 +156,4 @@ def text_as_numbers(column: pa.Array) -> np.ndarray:
     try:
         return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
-        return np.array(
-            [number_or_nan(cell) for cell in pc.utf8_trim_whitespace(column).to_pylist()]
-        )
-
-
-def number_or_nan(cell: str | None) -> float:
-    """A cell of text as a number."""
-    try:
-        return float(cell) if cell else np.nan
-    except ValueError:
-        return np.nan
+        return np.array([as_number(cell) for cell in column.to_pylist()], dtype=float)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -115,27 +115,27 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
     >>> [pathlib.Path(file.path).name for file in find_files([folder])]
     ['a.csv.gz', 'b.csv']
     """
-    found: list[File] = []
+    files: list[File] = []
     for item in given:
         text = os.fspath(item)
         if text == STDIN:
-            found.append(File(STDIN, format, None))
+            files.append(File(STDIN, format, None))
         elif os.path.isdir(text):
-            found += _in_folder(Path(text), format)
+            files += _in_folder(Path(text), format)
         elif os.path.exists(text):
-            found.append(_file(text, format))
+            files.append(_file(text, format))
         elif glob.has_magic(text):
             matches = sorted(p for p in glob.glob(text, recursive=True) if os.path.isfile(p))
             if not matches:
                 raise SourceError(f"No file matches {text!r}.")
-            found += [_file(p, format) for p in matches]
+            files += [_file(p, format) for p in matches]
         else:
             raise SourceError(f"There is no file or folder {text!r}.")
-    if not found:
+    if not files:
         raise SourceError("No source was given: name files, folders or globs, or - for a pipe.")
-    if sum(file.is_stdin for file in found) > 1:
+    if sum(file.is_stdin for file in files) > 1:
         raise SourceError("The standard input (-) can be read only once.")
-    return found
+    return files
 
 
 def _in_folder(folder: Path, format: str | None) -> list[File]:
@@ -182,31 +182,18 @@ def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
     >>> os.path.basename(found), n_bytes
     ('rows.csv', 3)
     """
-    found = []
+    entries = []
     for file in files:
         if file.is_stdin:
-            found.append((STDIN, 0, 0))
+            entries.append((STDIN, 0, 0))
         else:
             stat = os.stat(file.path)
-            found.append((os.path.abspath(file.path), stat.st_size, stat.st_mtime_ns))
-    return tuple(found)
+            entries.append((os.path.abspath(file.path), stat.st_size, stat.st_mtime_ns))
+    return tuple(entries)
 
 
-@dataclass
-class Opened:
-    """A file as a stream of bytes, decompressed; ``told`` counts the stored bytes read so far."""
-
-    stream: BinaryIO
-    counted: Counted
-
-    @property
-    def told(self) -> int:
-        """Stored bytes read so far."""
-        return self.counted.count
-
-
-class Counted(io.RawIOBase):
-    """A stream that counts what is read from it."""
+class Counter(io.RawIOBase):
+    """A stream that counts the bytes that are read from it."""
 
     def __init__(self, stream: BinaryIO):
         self.stream = stream
@@ -232,55 +219,41 @@ class Counted(io.RawIOBase):
         super().close()
 
 
-def open_bytes(file: File, stdin: BinaryIO | None) -> Opened:
+class ByteStream(NamedTuple):
+    """A file as a stream of bytes, decompressed, and the counter of its stored bytes."""
+
+    stream: io.BufferedReader
+    stored: Counter
+
+
+def open_bytes(file: File, stdin: BinaryIO | None) -> ByteStream:
     """A file or the standard input as a stream of decompressed bytes that can be peeked at."""
     if file.is_stdin:
         stored_bytes = cast(BinaryIO, stdin)  # a source that reads it has it
     else:
         stored_bytes = open(file.path, "rb")  # noqa: SIM115 (streamed)
-    counted = Counted(stored_bytes)
-    stored = io.BufferedReader(counted, _BUFFER)
+    counter = Counter(stored_bytes)
+    stored: io.BufferedReader[Any] = io.BufferedReader(counter, _BUFFER)
     compression = file.compression
     if compression is None:
         start = stored.peek(8)
         compression = next((c for magic, c in _COMPRESSED_MAGIC if start.startswith(magic)), None)
-    return Opened(_decompressed(stored, compression), counted)
+    return ByteStream(_decompressed(stored, compression), counter)
 
 
-def _decompressed(stored: Any, compression: str | None) -> BinaryIO:
+def _decompressed(stored: io.BufferedReader, compression: str | None) -> io.BufferedReader:
     if compression is None:
         return stored
     if compression == ".gz":
-        raw: object = gzip.GzipFile(fileobj=stored)
-    elif compression == ".bz2":
+        raw: Any = gzip.GzipFile(fileobj=stored)
+    elif compression == ".bz2":  # not Arrow's: it takes a file that ends too early for an empty one
         raw = bz2.BZ2File(stored)
     elif compression == ".xz":
         raw = lzma.LZMAFile(stored)  # noqa: SIM115 (closed with the stream around it)
     else:
         codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
         raw = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)
-    return cast(BinaryIO, io.BufferedReader(_AsRaw(raw), _BUFFER))
-
-
-class _AsRaw(io.RawIOBase):
-    """Any object with ``read`` as a raw stream, so that all can be peeked at alike."""
-
-    def __init__(self, source: object):
-        self.source = source
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        data = self.source.read(len(view))  # type: ignore[attr-defined]
-        view[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self.source.close()  # type: ignore[attr-defined]
-        super().close()
+    return io.BufferedReader(raw, _BUFFER)
 
 
 def guess_format(start: bytes, name: str) -> str:

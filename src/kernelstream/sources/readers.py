@@ -7,12 +7,12 @@ import lzma
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.sources.files import NEEDS_FILE, File, SourceError, guess_format, open_bytes
+from kernelstream.sources.files import ByteStream, File
 
 # What a damaged file, or one that is not what its name says, may raise while it is read.
 UNREADABLE = (
@@ -28,13 +28,32 @@ BLOCK_BYTES = 4 << 20  # of rows as float64 in one batch: memory stays bounded
 
 
 @dataclass(frozen=True)
-class Broken:
-    """A row that could not even be parsed, or held text where a number was wanted."""
+class BadRow:
+    """A row that cannot be learned, and where it stands (rows are counted from 1).
 
+    Attributes
+    ----------
+    file : str
+        Name of the file.
+    row : int
+        Number of the row.
+    column : str or None
+        Name of the column, where one is to blame.
+    reason : str
+        What is wrong.
+    text : str
+        The row as it stands in the file, where that is text.
+    """
+
+    file: str
     row: int
     column: str | None
     reason: str
     text: str
+
+    def __str__(self) -> str:
+        column = "" if self.column is None else f", column {self.column!r}"
+        return f"{self.file}, row {self.row}{column}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -49,7 +68,13 @@ class Batch:
     table: pa.RecordBatch
     end: int
     matrix: np.ndarray | None = None
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[BadRow, ...] = ()
+
+    def cell(self, place: int, j: int, name: str) -> Any:
+        """A value of a row as it is stored: the j-th feature, of this name."""
+        if self.matrix is not None:
+            return self.matrix[place, j].item()
+        return self.table.column(name)[place].as_py()
 
 
 @dataclass(frozen=True)
@@ -66,53 +91,29 @@ class Reading:
 class Reader:
     """A file that is being read. ``fields`` says of each column whether it holds numbers."""
 
+    file: File
     fields: dict[str, bool]
-    single: bool = False  # whether all columns are small enough for float32 to hold them exactly
     named: bool = True  # whether the names are the file's own
+    image_shape: tuple[int, int] | None = None  # of rows that were images
+    opened: ByteStream | None = None  # where the file is read from front to back
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
         """The rows after the first ``skip``, with the wanted columns."""
         raise NotImplementedError
 
+    def is_single(self, names: list[str]) -> bool:
+        """Whether float32 holds these columns exactly."""
+        return False
+
     def fraction(self) -> float:
-        """How much of the file has been read, between 0 and 1."""
-        raise NotImplementedError
+        """How much of the file has been read, between 0 and 1: by stored bytes."""
+        assert self.opened is not None
+        return min(1.0, self.opened.stored.count / max(self.file.size, 1))
 
     def close(self) -> None:
         """Let go of the file."""
-
-
-def open_reader(file: File, reading: Reading, stdin: BinaryIO | None) -> Reader:
-    """Open one file; its format is that of its name, or else of its first bytes."""
-    from kernelstream.sources import arrays, columnar, text
-
-    format = file.format
-    try:
-        indexed = {"parquet": columnar.ParquetReader, "npz": lambda file: arrays.npz(file, reading)}
-        if format in NEEDS_FILE and not file.is_stdin and file.compression is None:
-            return indexed[format](file)
-        opened = open_bytes(file, stdin)
-        start = opened.stream.peek(64)[:64]  # type: ignore[attr-defined]
-        if not start:
-            raise SourceError(f"{file.name} is empty.")
-        format = format or guess_format(start, file.name)
-        if format in NEEDS_FILE:
-            if file.is_stdin or file.compression is not None:
-                raise SourceError(
-                    f"{file.name}: {format} can only be read from a file on the disk that is not "
-                    "compressed as a whole; save it first, or send CSV, NDJSON or an Arrow stream."
-                )
-            opened.stream.close()
-            return indexed[format](file)
-        if format == "csv":
-            return text.CsvReader(file, opened, reading)
-        if format == "ndjson":
-            return text.NdjsonReader(file, opened)
-        if format == "npy":
-            return arrays.npy(file, opened)
-        return columnar.arrow(file, opened, start)
-    except UNREADABLE as problem:
-        raise SourceError(f"{file.name} cannot be read as {format}: {problem}") from problem
+        if self.opened is not None:
+            self.opened.stream.close()
 
 
 def rows_in_batch(n_columns: int) -> int:

@@ -6,15 +6,24 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.sources.columnar import ColumnarReader
-from kernelstream.sources.columns import Bad, Chosen, choose, listed, matrix, require
-from kernelstream.sources.files import File, SourceError, find_files
-from kernelstream.sources.readers import UNREADABLE, Batch, Reader, Reading, open_reader
+from kernelstream.sources.arrays import open_npy, open_npz
+from kernelstream.sources.columnar import ParquetReader, open_arrow
+from kernelstream.sources.columns import Bad, Chosen, choose, matrix, name_list, require
+from kernelstream.sources.files import (
+    NEEDS_FILE,
+    File,
+    SourceError,
+    find_files,
+    guess_format,
+    open_bytes,
+)
+from kernelstream.sources.readers import UNREADABLE, BadRow, Batch, Reader, Reading
+from kernelstream.sources.text import CsvReader, NdjsonReader
 
 
 @dataclass(frozen=True)
@@ -34,35 +43,6 @@ class Position:
 
 
 BEGINNING = Position()
-
-
-@dataclass(frozen=True)
-class BadRow:
-    """A row that cannot be learned, and where it stands (rows are counted from 1).
-
-    Attributes
-    ----------
-    file : str
-        Name of the file.
-    row : int
-        Number of the row.
-    column : str or None
-        Name of the column, where one is to blame.
-    reason : str
-        What is wrong.
-    text : str
-        The row as it stands in the file, where that is text.
-    """
-
-    file: str
-    row: int
-    column: str | None
-    reason: str
-    text: str
-
-    def __str__(self) -> str:
-        column = "" if self.column is None else f", column {self.column!r}"
-        return f"{self.file}, row {self.row}{column}: {self.reason}"
 
 
 class BadRowError(SourceError):
@@ -209,9 +189,11 @@ class Source:
             first, columns, exclude, features, n_features, weight_column, keep
         )
         self._reading = replace(self._reading, features=self._chosen.features)
-        self.dtype = chosen_dtype(first, self._chosen) if dtype == "auto" else dtype
+        if dtype == "auto":
+            dtype = "float32" if first.is_single(list(self.names)) else "float64"
+        self.dtype = dtype
         self.named = first.named
-        self.image_shape = getattr(first, "image_shape", None)
+        self.image_shape = first.image_shape
         self._first: Reader | None = first
         self._reader: Reader | None = None
         self._at = 0
@@ -233,20 +215,16 @@ class Source:
             columns, exclude, n_features = features, (), len(features)
         elif features is not None:
             n_features = len(features)
-        if n_features is not None and columns is None:
-            chosen = choose(first, where, None, exclude, weight, keep)
-            if len(chosen.features) != n_features:
-                raise SourceError(
-                    f"{where} has {len(chosen.features)} columns of numbers and the model wants "
-                    f"{n_features}; choose them with --columns: {listed(chosen.features)}."
-                )
-            return chosen
         chosen = choose(first, where, columns, exclude, weight, keep)
-        if n_features is not None and len(chosen.features) != n_features:
-            raise SourceError(
-                f"{len(chosen.features)} columns were chosen and the model wants {n_features}."
-            )
-        return chosen
+        n_chosen = len(chosen.features)
+        if n_features in (None, n_chosen):
+            return chosen
+        if columns is not None:
+            raise SourceError(f"{n_chosen} columns were chosen and the model wants {n_features}.")
+        raise SourceError(
+            f"{where} has {n_chosen} columns of numbers and the model wants {n_features}; choose "
+            f"them with --columns: {name_list(chosen.features)}."
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -325,13 +303,13 @@ class Source:
         if self._chosen.weight is not None:
             weights, more = self._weights(batch)
             cells = cells + more
-        bad = [BadRow(file.name, b.row, b.column, b.reason, b.text) for b in batch.broken]
+        bad = list(batch.broken)
         places: dict[int, Bad] = {}
         for cell in cells:
             places.setdefault(cell.place, cell)
         for place, cell in places.items():
             number = int(batch.numbers[place])
-            text = shown(batch, place, self.names)
+            text = row_text(batch, place, self.names)
             bad.append(BadRow(file.name, number, cell.column, cell.reason, text))
         bad.sort(key=lambda b: b.row)
         if bad and self.on_bad_rows == "error":
@@ -360,6 +338,35 @@ class Source:
         return weights, cells
 
 
+def open_reader(file: File, reading: Reading, stdin: BinaryIO | None) -> Reader:
+    """Open one file; its format is that of its name, or else of its first bytes."""
+    format, on_disk = file.format, not file.is_stdin and file.compression is None
+    try:
+        if format not in NEEDS_FILE or not on_disk:
+            opened = open_bytes(file, stdin)
+            start = opened.stream.peek(64)[:64]
+            if not start:
+                raise SourceError(f"{file.name} is empty.")
+            format = format or guess_format(start, file.name)
+            if format == "csv":
+                return CsvReader(file, opened, reading)
+            if format == "ndjson":
+                return NdjsonReader(file, opened)
+            if format == "npy":
+                return open_npy(file, opened)
+            if format == "arrow":
+                return open_arrow(file, opened, start)
+            if not on_disk:
+                raise SourceError(
+                    f"{file.name}: {format} can only be read from a file on the disk that is not "
+                    "compressed as a whole; save it first, or send CSV, NDJSON or an Arrow stream."
+                )
+            opened.stream.close()
+        return ParquetReader(file) if format == "parquet" else open_npz(file, reading)
+    except UNREADABLE as problem:
+        raise SourceError(f"{file.name} cannot be read as {format}: {problem}") from problem
+
+
 def standard_input() -> BinaryIO:
     """The standard input as bytes; a process may have been started without any."""
     if sys.stdin is None:
@@ -383,18 +390,8 @@ def first_rows(block: Block, n: int) -> Block:
     )
 
 
-def chosen_dtype(reader: Reader, chosen: Chosen) -> str:
-    """float32 where it holds every column exactly, else float64."""
-    if isinstance(reader, ColumnarReader):
-        return "float32" if reader.is_single(list(chosen.features)) else "float64"
-    return "float32" if reader.single else "float64"
-
-
-def shown(batch: Batch, place: int, names: Sequence[str]) -> str:
+def row_text(batch: Batch, place: int, names: Sequence[str]) -> str:
     """A row in words, for the list of rejected rows."""
-    if batch.matrix is not None:
-        values: list[Any] = [batch.matrix[place, j].item() for j in range(min(len(names), 20))]
-    else:
-        values = [batch.table.column(name)[place].as_py() for name in names[:20]]
+    values = [batch.cell(place, j, name) for j, name in enumerate(names[:20])]
     more = ", …" if len(names) > 20 else ""
     return ", ".join("" if value is None else str(value) for value in values) + more

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -14,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 
-from kernelstream.sources.files import File, Opened, SourceError
-from kernelstream.sources.readers import BLOCK_BYTES, Batch, Broken, Reader, Reading
+from kernelstream.sources.files import ByteStream, File, SourceError
+from kernelstream.sources.readers import BLOCK_BYTES, BadRow, Batch, Reader, Reading
 
 LOOKED_AT = 1000  # rows at the start that decide which columns hold numbers
 
@@ -26,24 +27,21 @@ class CsvReader(Reader):
     Without a header (a first line of numbers only) the columns are called x0, x1, and so on.
     """
 
-    def __init__(self, file: File, opened: Opened, reading: Reading):
-        self.file, self.opened = file, opened
+    def __init__(self, file: File, opened: ByteStream, reading: Reading):
+        self.file, self.opened, self.stream = file, opened, opened.stream
         line = self._first_line()
         text = line.decode("utf-8-sig").strip("\r\n")
-        self.delimiter = reading.delimiter or told_delimiter(text)
-        first = next(csv.reader([text], delimiter=self.delimiter), [])
-        has_header = not all(map(looks_like_number, first))
-        if reading.header is not None:
-            has_header = reading.header
-        self.named = has_header
-        names = [name.strip() for name in first]
-        self.names = names if has_header else [f"x{i}" for i in range(len(first))]
+        self.delimiter = reading.delimiter or guess_delimiter(text)
+        first = csv_cells(text, self.delimiter)
+        names = header_names(first, reading.header)
+        self.named = names is not None
+        self.names = [f"x{i}" for i in range(len(first))] if names is None else names
         if len(set(self.names)) < len(self.names):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
-        self.broken: deque[Broken] = deque()  # Arrow may parse ahead, on a thread of its own
+        self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
         # Arrow reads several blocks ahead: they are small, but never smaller than a row.
         self.block_size = max(1 << 20, 32 * len(line))
-        self.stored = self._open(b"" if has_header else line)
+        self.stored = self._open(b"" if self.named else line)
         self.head = next(self.stored, None)
         self.fields = {name: self._holds_numbers(i) for i, name in enumerate(self.names)}
 
@@ -51,17 +49,17 @@ class CsvReader(Reader):
         """The first line that is not empty; quotes may hold line ends."""
         text = b""
         while True:
-            line = self.opened.stream.readline()
+            line = self.stream.readline()
             text += line
             if not line or (text.count(b'"') % 2 == 0 and text.strip()):
                 return text
 
     def _open(self, line: bytes) -> Iterator[pa.RecordBatch]:
         """Batches of text columns; a first line that was data is read once more."""
-        if not line and not self.opened.stream.peek(1):  # type: ignore[attr-defined]
+        if not line and not self.stream.peek(1):
             return
         yield from pyarrow.csv.open_csv(
-            pa.PythonFile(Replayed(line, self.opened.stream), mode="r"),
+            pa.PythonFile(Replayed(line, self.stream), mode="r"),
             read_options=pyarrow.csv.ReadOptions(
                 use_threads=False, block_size=self.block_size, column_names=self.names
             ),
@@ -77,7 +75,7 @@ class CsvReader(Reader):
 
     def _note(self, row: Any) -> str:
         reason = f"{row.actual_columns} cells, but the file has {row.expected_columns} columns"
-        self.broken.append(Broken(row.number, None, reason, row.text))
+        self.broken.append(BadRow(self.file.name, row.number, None, reason, row.text))
         return "skip"
 
     def _holds_numbers(self, place: int) -> bool:
@@ -159,14 +157,6 @@ class CsvReader(Reader):
             batch = batch.set_column(at, name, column.cast(types[name]))
         return batch
 
-    def fraction(self) -> float:
-        """By bytes."""
-        return min(1.0, self.opened.told / max(self.file.size, 1))
-
-    def close(self) -> None:
-        """Close the stream."""
-        self.opened.stream.close()
-
 
 class Replayed:
     """A stream whose first bytes were read already and come once more."""
@@ -187,31 +177,6 @@ class Replayed:
         """The stream is closed by its owner."""
 
 
-def told_delimiter(line: str) -> str:
-    """What the first line of a CSV has of comma, semicolon, tab and bar, in this order.
-
-    Commas of decimals stand between no cells.
-
-    Examples
-    --------
-    >>> told_delimiter("a,b;c"), told_delimiter("1,5;2,7")
-    (',', ';')
-    """
-    numbers = line.replace(",", ".").split(";")
-    if len(numbers) > 1 and all(map(looks_like_number, numbers)):
-        return ";"
-    return next((c for c in ",;\t|" if c in line), ",")
-
-
-def looks_like_number(cell: str) -> bool:
-    """Whether a cell of text is a number, an empty one included."""
-    try:
-        float(cell.strip() or "nan")
-    except ValueError:
-        return False
-    return True
-
-
 def castable(column: pa.Array, type: pa.DataType) -> bool:
     """Whether every cell of a text column can be of a type; "007" is a name, not a number."""
     try:
@@ -225,14 +190,14 @@ def castable(column: pa.Array, type: pa.DataType) -> bool:
 class NdjsonReader(Reader):
     """One JSON object a line: whole blocks go through Arrow, those with a bad row line by line."""
 
-    def __init__(self, file: File, opened: Opened):
-        self.file, self.opened = file, opened
+    def __init__(self, file: File, opened: ByteStream):
+        self.file, self.opened, self.stream = file, opened, opened.stream
         self.rest = b""
         self.types: dict[str, pa.DataType] = {}
         self.head = self._next_lines()
         counts: dict[str, list[int]] = {}
         for line in self.head.split(b"\n", LOOKED_AT)[:LOOKED_AT]:
-            row = parsed(line)
+            row = parse_json(line)
             for name, value in row.items() if isinstance(row, dict) else ():
                 numbers = counts.setdefault(name, [0, 0])
                 numbers[0] += is_json_number(value) or value is None
@@ -245,7 +210,7 @@ class NdjsonReader(Reader):
         """Whole lines of about a megabyte; less when a pipe has no more at the moment."""
         data = self.rest
         while True:
-            piece = self.opened.stream.read1(BLOCK_BYTES // 4)  # type: ignore[attr-defined]
+            piece = self.stream.read1(BLOCK_BYTES // 4)
             if not piece:
                 self.rest = b""
                 return data
@@ -298,15 +263,15 @@ class NdjsonReader(Reader):
     ) -> Batch:
         columns: dict[str, list[Any]] = {name: [] for name in wanted}
         numbers: list[int] = []
-        broken: list[Broken] = []
+        broken: list[BadRow] = []
         end = done
         for end, line in enumerate(lines.removesuffix(b"\n").split(b"\n"), done + 1):
             if end <= skip or not line.strip():
                 continue
-            row = parsed(line)
+            row = parse_json(line)
             text = line.decode(errors="replace")
             if not isinstance(row, dict):
-                broken.append(Broken(end, None, "not a JSON object", text))
+                broken.append(BadRow(self.file.name, end, None, "not a JSON object", text))
                 continue
             wrong = next(
                 (
@@ -317,7 +282,8 @@ class NdjsonReader(Reader):
                 None,
             )
             if wrong is not None:
-                broken.append(Broken(end, wrong, f"{row[wrong]!r} is not a number", text))
+                reason = f"{row[wrong]!r} is not a number"
+                broken.append(BadRow(self.file.name, end, wrong, reason, text))
                 continue
             numbers.append(end)
             for name, values in columns.items():
@@ -328,7 +294,7 @@ class NdjsonReader(Reader):
 
     def _column(self, name: str, values: list[Any], reading: Reading) -> pa.Array:
         if name in reading.features:
-            return pa.array([np.nan if v is None else float(v) for v in values], pa.float64())
+            return pa.array(map(as_number, values), pa.float64())
         try:
             column = pa.array(values, self.types.get(name))
         except pa.ArrowException as problem:
@@ -340,21 +306,72 @@ class NdjsonReader(Reader):
             self.types[name] = column.type
         return column
 
-    def fraction(self) -> float:
-        """By bytes."""
-        return min(1.0, self.opened.told / max(self.file.size, 1))
 
-    def close(self) -> None:
-        """Close the stream."""
-        self.opened.stream.close()
+def guess_delimiter(line: str) -> str:
+    """What the first line of a CSV has of comma, semicolon, tab and bar, in this order.
+
+    Commas of decimals stand between no cells.
+
+    Examples
+    --------
+    >>> guess_delimiter("a,b;c"), guess_delimiter("1,5;2,7")
+    (',', ';')
+    """
+    numbers = line.replace(",", ".").split(";")
+    if len(numbers) > 1 and all(map(looks_like_number, numbers)):
+        return ";"
+    return next((c for c in ",;\t|" if c in line), ",")
 
 
-def parsed(line: bytes) -> Any:
+def csv_cells(line: str, delimiter: str) -> list[str]:
+    """The cells of one row of CSV."""
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def header_names(cells: list[str], header: bool | None) -> list[str] | None:
+    """Names of columns in the first row of a CSV; None where it is data.
+
+    Unless ``header`` says so, it is data where it is all numbers.
+    """
+    if header is None:
+        header = not all(map(looks_like_number, cells))
+    return [cell.strip() for cell in cells] if header else None
+
+
+def parse_json(line: bytes | str) -> Any:
     """The JSON value of a line, or None."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
+
+
+def as_number(value: Any) -> float | None:
+    """A JSON value or a cell of CSV as a number; NaN where it is missing, None where it is text.
+
+    Examples
+    --------
+    >>> as_number(" 1.5"), as_number(""), as_number("x"), as_number(True)
+    (1.5, nan, None, None)
+    """
+    if value is None:
+        return math.nan
+    if is_json_number(value):
+        try:
+            return float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            return math.inf
+    if not isinstance(value, str):
+        return None
+    try:
+        return float(value.strip() or "nan")
+    except ValueError:
+        return None
+
+
+def looks_like_number(cell: str) -> bool:
+    """Whether a cell of text is a number, an empty one included."""
+    return as_number(cell) is not None
 
 
 def is_json_number(value: Any) -> bool:

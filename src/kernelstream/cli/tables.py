@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +24,6 @@ from kernelstream.cli.terminal import plain
 from kernelstream.sources.files import FORMATS
 
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-_NPY_HEADER = 128  # bytes; the number of rows is written into it at the end
 
 
 def format_of(path: Path | None, to: str | None) -> str:
@@ -31,16 +31,18 @@ def format_of(path: Path | None, to: str | None) -> str:
     suffixes = [] if path is None else [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
-    found = to or (FORMATS.get(suffixes[-1]) if suffixes else ("ndjson" if path is None else None))
-    if found is None or found == "npz":
+    format = to or (FORMATS.get(suffixes[-1]) if suffixes else ("ndjson" if path is None else None))
+    if format is None or format == "npz":
         raise CommandError(
             USAGE,
             f"{path}: name the format with --to (parquet, csv, arrow, ndjson, npy), or with the "
             "ending of the file.",
         )
-    if path is None and found not in ("ndjson", "csv"):
-        raise CommandError(USAGE, f"{found} cannot go to the standard output: name a file with -o.")
-    return found
+    if path is None and format not in ("ndjson", "csv"):
+        raise CommandError(
+            USAGE, f"{format} cannot go to the standard output: name a file with -o."
+        )
+    return format
 
 
 def wants_quotes(column: pa.Array) -> bool:
@@ -89,13 +91,13 @@ class Writer:
         """Write some rows."""
         getattr(self, f"_write_{self.format}")(batch)
         self.rows += batch.num_rows
+        if self.path is None:
+            self.stream.flush()
 
     def _write_ndjson(self, batch: pa.RecordBatch) -> None:
         lines = [json.dumps(row, default=plain) for row in batch.to_pylist()]
         if lines:
             self.stream.write(("\n".join(lines) + "\n").encode())
-        if self.path is None:
-            self.stream.flush()
 
     def _write_csv(self, batch: pa.RecordBatch) -> None:
         if self.table is None:
@@ -109,27 +111,24 @@ class Writer:
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=style)
         pyarrow.csv.write_csv(batch, text, options)
         self.stream.write(text.getvalue())
-        if self.path is None:
-            self.stream.flush()
 
     def _write_parquet(self, batch: pa.RecordBatch) -> None:
-        if self.table is None:
-            self.schema, self.table = batch.schema, pq.ParquetWriter(self.stream, batch.schema)
-        self.table.write_batch(self._same_types(batch))
+        self._write_typed(batch, pq.ParquetWriter)
 
     def _write_arrow(self, batch: pa.RecordBatch) -> None:
-        if self.table is None:
-            self.schema, self.table = batch.schema, pa.ipc.new_file(self.stream, batch.schema)
-        self.table.write_batch(self._same_types(batch))
+        self._write_typed(batch, pa.ipc.new_file)
 
-    def _same_types(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with the types of the first one."""
+    def _write_typed(self, batch: pa.RecordBatch, open_table: Callable[..., Any]) -> None:
+        """A batch with the types of the first one."""
+        if self.table is None:
+            self.schema, self.table = batch.schema, open_table(self.stream, batch.schema)
         try:
-            return batch if batch.schema.equals(self.schema) else batch.cast(self.schema)
+            batch = batch if batch.schema.equals(self.schema) else batch.cast(self.schema)
         except pa.ArrowException as problem:
             raise CommandError(
                 DATA, f"A kept column changes its type between files ({problem}); write CSV."
             ) from problem
+        self.table.write_batch(batch)
 
     def _write_npy(self, batch: pa.RecordBatch) -> None:
         columns = []
@@ -142,14 +141,19 @@ class Writer:
             columns.append(column.to_numpy(zero_copy_only=False))
         rows = np.ascontiguousarray(np.column_stack(columns))
         if self.table is None:
+            if self.stream is not self.file:
+                raise CommandError(
+                    USAGE, "A NumPy file cannot be compressed as a whole: write .npy."
+                )
             self.table = rows.dtype, rows.shape[1]
-            self.stream.write(b"\0" * _NPY_HEADER)
+            self._write_npy_header()
         self.stream.write(rows.astype(self.table[0], copy=False).tobytes())
 
     def _finish(self) -> None:
         if self.format in ("parquet", "arrow") and self.table is not None:
             self.table.close()
-        if self.format == "npy":
+        if self.format == "npy" and self.table is not None:
+            self.file.seek(0)
             self._write_npy_header()
         if self.stream is not self.file:
             self.stream.close()
@@ -158,11 +162,7 @@ class Writer:
             os.fsync(self.file.fileno())
 
     def _write_npy_header(self) -> None:
-        dtype, width = self.table if self.table is not None else (np.dtype(float), 0)
+        """As many bytes whatever the number of rows: NumPy leaves room for it to grow."""
+        dtype, width = self.table
         described = {"descr": dtype.str, "fortran_order": False, "shape": (self.rows, width)}
-        start = b"\x93NUMPY\x01\x00" + (_NPY_HEADER - 10).to_bytes(2, "little")
-        text = repr(described).encode().ljust(_NPY_HEADER - len(start) - 1) + b"\n"
-        if self.stream is not self.file:
-            raise CommandError(USAGE, "A NumPy file cannot be compressed as a whole: write .npy.")
-        self.file.seek(0)
-        self.file.write(start + text)
+        np.lib.format.write_array_header_1_0(self.file, described)

@@ -7,18 +7,17 @@ cut; so a run that goes on from a checkpoint ends with the same bytes as one tha
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kernelstream.cli.failures import CHANGED, DATA, CommandError
-from kernelstream.cli.modelfile import Stored, read, require_apart
-from kernelstream.cli.terminal import Screen, Watch
-from kernelstream.sources import BadRow, Block, Position, Source, fingerprint
-from kernelstream.stream.stream import advance, end_second_pass, second_pass, wants_second_pass
+from kernelstream.cli.failures import CHANGED, DATA, CommandError, terminable
+from kernelstream.cli.modelfile import Stored, history, read, require_apart
+from kernelstream.cli.rejects import Rejects
+from kernelstream.cli.terminal import Screen, Watch, facts_table
+from kernelstream.sources import Block, Position, Source, fingerprint
+from kernelstream.stream.passes import begin_second_pass, end_second_pass, wants_second_pass
 
 
 @dataclass(frozen=True)
@@ -36,42 +35,6 @@ class Place:
     def position(self) -> Position:
         """The place in the source."""
         return Position(self.file, self.row)
-
-
-class Rejects:
-    """Bad rows as NDJSON, cut back to the checkpoint when a run goes on."""
-
-    def __init__(self, path: Path | None, size: int):
-        self.path = path
-        if path is None:
-            return
-        if size and (not path.exists() or path.stat().st_size < size):
-            raise CommandError(
-                CHANGED, f"{path} is not the list of rejects that the checkpoint left."
-            )
-        if not size:
-            path.write_bytes(b"")
-        os.truncate(path, size)
-        self.file = open(path, "ab")  # noqa: SIM115 (closed at the end of the run)
-
-    def add(self, bad: tuple[BadRow, ...]) -> int:
-        """Write rows down; returns the size of the list."""
-        if self.path is None:
-            return 0
-        for row in bad:
-            self.file.write(json.dumps(asdict(row)).encode() + b"\n")
-        self.file.flush()
-        return self.file.tell()
-
-    def close(self) -> None:
-        """Close the list."""
-        if self.path is not None:
-            self.file.close()
-
-
-def checkpoint_path(output: Path) -> Path:
-    """Where the checkpoint of a model lies: beside it."""
-    return output.with_name(output.name + ".checkpoint")
 
 
 class Run:
@@ -109,11 +72,104 @@ class Run:
         self.stored, self.source, self.output, self.screen = stored, source, output, screen
         self.identity = identity
         self.asked, self.every, self.rejects_path = passes, every, rejects
-        self.checkpoint = checkpoint_path(output)
+        self.checkpoint = output.with_name(output.name + ".checkpoint")
         self.files = [list(entry) for entry in fingerprint(source.files)]
         require_apart([output, self.checkpoint, rejects], [file.path for file in source.files])
         self.place = Place()
         self.saved_at = time.monotonic()
+
+    def complete(self, resume: bool, before: list[dict[str, Any]]) -> None:
+        """Learn to the end, write the model, drop the checkpoint, tell what happened.
+
+        Parameters
+        ----------
+        resume : bool
+            Go on from the checkpoint; with none, and the model complete, say so and do nothing.
+        before : list of dict
+            The history of the model.
+        """
+        screen, output = self.screen, self.output
+        if resume and self._prepare_resume():
+            screen.say(f"Already complete: {output}.")
+            screen.result({"model": str(output), "complete": True})
+            return
+        began = time.perf_counter()
+        with terminable():
+            self.learn()
+        place, stored = self.place, self.stored
+        entry = history(
+            [file.path for file in self.source.files],
+            place.rows,
+            place.bad,
+            passes=place.turn,
+            identity=self.identity,
+            sizes=self._sizes(),
+        )
+        stored.origin = {"history": [*before, entry]}
+        stored.save(output)
+        self.checkpoint.unlink(missing_ok=True)
+        took = time.perf_counter() - began
+        estimator = stored.estimator
+        share = float(estimator.explained_variance_ratio_.sum())
+        points = len(getattr(estimator, "basis_points_", ()))
+        facts = {
+            "model": str(output),
+            "rows": place.rows,
+            "bad_rows": place.bad,
+            "passes": place.turn,
+            "rows_seen": estimator.n_samples_seen_,
+            "features": estimator.n_features_in_,
+            "points": points,
+            "components": estimator.n_components_,
+            "explained_variance_ratio": share,
+            "seconds": round(took, 3),
+        }
+        shown = [
+            ("rows", f"{place.rows:,} in {took:.1f} s"),
+            ("features", f"{estimator.n_features_in_}"),
+            ("basis points", f"{points}"),
+            ("components", f"{estimator.n_components_} with {share:.1%} of the variance"),
+            ("model", f"{output}"),
+        ]
+        if place.bad:
+            listed = f", listed in {self.rejects_path}" if self.rejects_path else ""
+            shown.insert(1, ("bad rows", f"{place.bad:,} passed over{listed}"))
+        screen.result(facts, facts_table(shown))
+
+    def _prepare_resume(self) -> bool:
+        """Go on from the checkpoint, or start afresh and say so; True where all is done already."""
+        if self.resume():
+            place = self.place
+            turn = "" if place.turn == 1 else " of the second pass"
+            self.screen.say(f"Going on after {place.rows:,} rows{turn}, from {self.checkpoint}.")
+            return False
+        if self.output.exists():
+            done = read(self.output).origin.get("history", [])
+            if done and self._made(done[-1]):
+                return True
+            if self.identity["command"] != "update":
+                raise CommandError(
+                    CHANGED,
+                    f"There is no checkpoint, and {self.output} was made from other sources or "
+                    "with other options. Leave out --resume to replace it, or write another file "
+                    "with -o.",
+                )
+        self.screen.say(f"No checkpoint {self.checkpoint} yet: starting afresh.")
+        return False
+
+    def _made(self, entry: dict[str, Any]) -> bool:
+        """Whether the last thing that a model learned is what this run would learn.
+
+        An update in place is not compared by the model it began with: that one is gone.
+        """
+        now = {k: v for k, v in self.identity.items() if k != "model"}
+        before = {k: v for k, v in entry.get("identity", {}).items() if k != "model"}
+        same_files = entry["sources"] == [file.path for file in self.source.files]
+        return now == before and same_files and entry.get("sizes") == self._sizes()
+
+    def _sizes(self) -> list[int]:
+        """Bytes of the sources: what a finished model remembers of them."""
+        return [file.size for file in self.source.files]
 
     def resume(self) -> bool:
         """Go on from the checkpoint, if there is one that fits; False to start afresh."""
@@ -123,8 +179,8 @@ class Run:
             raise CommandError(
                 CHANGED, "--resume needs files: a pipe cannot be read from a place in it."
             )
-        found = read(self.checkpoint)
-        progress = found.progress
+        stored = read(self.checkpoint)
+        progress = stored.progress
         if progress is None:
             raise CommandError(CHANGED, f"{self.checkpoint} is a model, not a checkpoint.")
         start_afresh = "Start afresh without --resume."
@@ -145,15 +201,15 @@ class Run:
             raise CommandError(
                 CHANGED, f"The sources are not those of the checkpoint. {start_afresh}"
             )
-        self.stored = replace(found, progress=None)
+        self.stored = replace(stored, progress=None)
         self.place = Place(**progress["place"])
         return True
 
-    def learn(self) -> Stored:
+    def learn(self) -> None:
         """Run to the end; interrupted, leave a checkpoint where checkpoints were asked for."""
         rejects = Rejects(self.rejects_path, self.place.rejected_bytes)
-        model = getattr(self.stored.estimator, "_model", None)
-        self.held = model, self.place  # always of one moment: what a checkpoint writes
+        # Always of one moment: what a checkpoint writes.
+        self.held = getattr(self.stored, "stream", None), self.place
         try:
             if self.place.turn == 1:
                 self._pass(rejects)
@@ -162,14 +218,12 @@ class Run:
                         DATA, "The source holds no good row: there is nothing to learn."
                     )
                 if self._wants_second():
-                    estimator = self.stored.estimator
-                    estimator._model = second_pass(estimator._model)
+                    self.stored.stream = begin_second_pass(self.stored.stream)
                     bad, size = self.place.bad, self.place.rejected_bytes
                     self._reach(Place(turn=2, bad=bad, rejected_bytes=size))
             if self.place.turn == 2:
                 self._pass(None)
-                estimator = self.stored.estimator
-                estimator._model = end_second_pass(estimator._model)
+                self.stored.stream = end_second_pass(self.stored.stream)
         except KeyboardInterrupt:
             if self.every is not None and self.held[0] is not None:
                 self._save()
@@ -177,10 +231,9 @@ class Run:
             raise
         finally:
             rejects.close()
-        return self.stored
 
     def _wants_second(self) -> bool:
-        useful = wants_second_pass(self.stored.estimator._model)
+        useful = wants_second_pass(self.stored.stream)
         if self.asked == 2 and not useful:
             self.screen.say("A second pass changes nothing for this basis and tracker: left out.")
         return useful and self.asked != 1 and not self.source.from_pipe
@@ -198,30 +251,28 @@ class Run:
                 watch.update(len(block), self.stored.estimator)
 
     def _learn(self, block: Block) -> None:
-        estimator = self.stored.estimator
         if not len(block) or (block.weights is not None and not block.weights.any()):
             return
         try:
             if self.place.turn == 1:
-                estimator.partial_fit(block.X, sample_weight=block.weights)
+                self.stored.estimator.partial_fit(block.X, sample_weight=block.weights)
             else:
-                X, weights = estimator._learnable(block.X, block.weights, reset=False)
-                estimator._model = advance(estimator._model, X, weights, frozen=True)
+                self.stored.learn_again(block.X, block.weights)
         except ValueError as problem:
             where = f"{block.file}, rows {block.rows[0]} to {block.rows[-1]}"
             raise CommandError(DATA, f"{where}: {problem}") from problem
 
     def _reach(self, place: Place) -> None:
         self.place = place
-        self.held = getattr(self.stored.estimator, "_model", None), place
+        self.held = getattr(self.stored, "stream", None), place
         due = self.every is not None and time.monotonic() - self.saved_at >= self.every
         if due and self.held[0] is not None:
             self._save()
 
     def _save(self) -> None:
-        model, place = self.held
-        assert model is not None
-        self.stored.estimator._model = model
+        stream, place = self.held
+        assert stream is not None
+        self.stored.stream = stream
         progress = {"identity": self.identity, "files": self.files, "place": asdict(place)}
         replace(self.stored, progress=progress).save(self.checkpoint)
         self.saved_at = time.monotonic()

@@ -1,8 +1,7 @@
-"""``info`` and ``merge``: what is in model files, and several into one."""
+"""``info``: what is in a model file."""
 
 from __future__ import annotations
 
-from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +11,8 @@ from rich.table import Table
 
 import kernelstream
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, USAGE, CommandError, reported
-from kernelstream.cli.modelfile import Stored, kind_of, locked, read
+from kernelstream.cli.failures import reported
+from kernelstream.cli.modelfile import Stored, holds_monitor, read
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.plot.drawing import short_numbers
 
@@ -35,7 +34,7 @@ def info(
     """
     screen = Screen(as_json)
     with reported(as_json):
-        if kind_of(model) == "KernelMonitor":
+        if holds_monitor(model):
             show_monitor(model, screen)
             return
         stored = read(model, any_kind=True)
@@ -79,20 +78,20 @@ def show_monitor(path: Path, screen: Screen) -> None:
 
 def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     """Everything about a model, for machines."""
-    estimator = stored.estimator
-    model, certificate = estimator._model, estimator.certificate_
+    estimator, stream = stored.estimator, stored.stream
+    certificate = estimator.certificate_
     finite = np.isfinite(certificate.eigenvalue_intervals).all()
-    weight = estimator._view().weight
+    weight = stored.components.weight
     return {
         "path": str(path),
         "bytes": path.stat().st_size,
         "kind": type(estimator).__name__,
         "kernel": str(estimator.kernel_),
-        "basis": str(model.parts.basis),
-        "tracker": str(model.parts.tracker),
+        "basis": str(stream.chain.basis),
+        "tracker": str(stream.chain.tracker),
         "points": len(getattr(estimator, "basis_points_", ())),
-        "dtype": model.dtype,
-        "standardized": model.standardise,
+        "dtype": stream.dtype,
+        "standardized": stream.scaling is not None,
         "features": estimator.n_features_in_,
         "feature_names": stored.names,
         "rows_seen": estimator.n_samples_seen_,
@@ -164,33 +163,3 @@ def component_table(facts: dict[str, Any], limit: int) -> Table:
     if len(shares) > limit:
         table.add_row("…", "", "", f"{sum(shares):.1%}", f"{len(shares) - limit} more")
     return table
-
-
-def merge(
-    models: Annotated[list[Path], typer.Argument(help="Two or more models of the same kind.")],
-    output: opt.Output,
-    as_json: opt.Json = False,
-) -> None:
-    """Models that were fitted apart become the model of all their rows.
-
-    They need the same features and the same kernel with the same numbers (give --gamma).
-
-    Examples
-    --------
-      kernelstream merge monday.safetensors tuesday.safetensors -o both.safetensors
-    """
-    screen = Screen(as_json)
-    with reported(as_json):
-        if len(models) < 2:
-            raise CommandError(USAGE, "Name at least two models to merge.")
-        with locked(output):
-            stored = [read(path) for path in models]
-            for path, other in zip(models[1:], stored[1:], strict=True):
-                if other.names != stored[0].names:
-                    raise CommandError(DATA, f"{models[0]} and {path} have different columns.")
-            both = reduce(lambda a, b: a.merge(b), (each.estimator for each in stored))
-            entries = [entry for each in stored for entry in each.origin.get("history", [])]
-            Stored(both, stored[0].names, {"history": entries}).save(output)
-            rows = both.n_samples_seen_
-        facts = {"model": str(output), "rows_seen": rows, "merged": [str(path) for path in models]}
-        screen.result(facts, f"{len(models)} models, {rows:,} rows → {output}")

@@ -13,14 +13,11 @@ import pyarrow as pa
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, CommandError, reported
-from kernelstream.cli.follow import terminable
-from kernelstream.cli.learn import for_model
+from kernelstream.cli.failures import DATA, CommandError, reported, terminable
 from kernelstream.cli.modelfile import Stored, read, require_apart
-from kernelstream.cli.run import Rejects
+from kernelstream.cli.rejects import Rejects
+from kernelstream.cli.tables import Writer, format_of
 from kernelstream.cli.terminal import Screen, Watch
-from kernelstream.cli.writing import Writer, format_of
-from kernelstream.estimators.pca import StreamingKernelPCA
 
 
 class To(StrEnum):
@@ -69,12 +66,8 @@ def transform(query: Query) -> None:
       kernelstream transform model.safetensors data.csv --to csv | head
     """
 
-    def scores(stored: Stored) -> Callable[[np.ndarray], Columns]:
-        def of_rows(X: np.ndarray) -> Columns:
-            found = stored.estimator.transform(X)
-            return {f"pc{i + 1}": found[:, i] for i in range(found.shape[1])}
-
-        return of_rows
+    def scores(stored: Stored, X: np.ndarray) -> Columns:
+        return {f"pc{i}": column for i, column in enumerate(stored.estimator.transform(X).T, 1)}
 
     apply(query, scores)
 
@@ -89,17 +82,12 @@ def denoise(query: Query) -> None:
       kernelstream denoise model.safetensors noisy.npy -o clean.npy
     """
 
-    def cleaned(stored: Stored) -> Callable[[np.ndarray], Columns]:
-        width = stored.estimator.n_features_in_
-        names = stored.names or [f"x{i}" for i in range(width)]
+    def clean_rows(stored: Stored, X: np.ndarray) -> Columns:
+        clean = stored.estimator.inverse_transform(stored.estimator.transform(X))
+        names = stored.names or [f"x{i}" for i in range(clean.shape[1])]
+        return dict(zip(names, clean.T, strict=True))
 
-        def of_rows(X: np.ndarray) -> Columns:
-            found = stored.estimator.inverse_transform(stored.estimator.transform(X))
-            return {name: found[:, i] for i, name in enumerate(names)}
-
-        return of_rows
-
-    apply(query, cleaned)
+    apply(query, clean_rows)
 
 
 def score(query: Query) -> None:
@@ -114,24 +102,24 @@ def score(query: Query) -> None:
       kernelstream score model.safetensors - < rows.ndjson
     """
 
-    def strangeness(stored: Stored) -> Callable[[np.ndarray], Columns]:
-        def of_rows(X: np.ndarray) -> Columns:
-            error = stored.estimator.reconstruction_error(X)
-            return {"reconstruction_error": error, "t2": t_squared(stored.estimator, X)}
+    def statistics(stored: Stored, X: np.ndarray) -> Columns:
+        estimator = stored.estimator
+        variances = np.asarray(estimator.explained_variance_, dtype=float)
+        return {
+            "reconstruction_error": estimator.reconstruction_error(X),
+            "t2": t_squared(estimator.transform(X), variances),
+        }
 
-        return of_rows
-
-    apply(query, strangeness)
+    apply(query, statistics)
 
 
-def t_squared(estimator: StreamingKernelPCA, X: np.ndarray) -> np.ndarray:
+def t_squared(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Hotelling's T² of rows: squared scores in units of the components' variances."""
-    variances = np.asarray(estimator.explained_variance_, dtype=float)
     real = variances > 0
-    return np.square(estimator.transform(X)[:, real].astype(float)) @ (1.0 / variances[real])
+    return np.square(scores[:, real].astype(float)) @ (1.0 / variances[real])
 
 
-def apply(query: Query, prepare: Callable[[Stored], Callable[[np.ndarray], Columns]]) -> None:
+def apply(query: Query, compute: Callable[[Stored, np.ndarray], Columns]) -> None:
     """Read blocks, compute columns, write them with those that are kept."""
     output, screen = query.output, Screen(query.as_json, query.quiet)
     with reported(screen.as_json):
@@ -139,16 +127,16 @@ def apply(query: Query, prepare: Callable[[Stored], Callable[[np.ndarray], Colum
         format = format_of(output, None if query.to is None else query.to.value)
         stored = read(query.model)
         read_options = {**read_options, "carried_as_text": format == "csv"}
-        source = for_model(stored, query.sources, read_options)
+        source = stored.open_source(query.sources, read_options)
         require_apart([output, query.rejects], [query.model, *(file.path for file in source.files)])
-        of_rows, bad = prepare(stored), 0
+        bad = 0
         listing = Rejects(query.rejects, 0)
         with terminable(), Writer(output, format) as writer, Watch(screen, source, "rows") as watch:
             for block in source:
                 bad += len(block.bad)
                 listing.add(block.bad)
                 if len(block):
-                    writer.write(beside(of_rows(block.X), block.carried))
+                    writer.write(join_columns(block.carried, compute(stored, block.X)))
                 watch.update(len(block))
             if writer.rows == 0:
                 raise CommandError(DATA, "The source holds no good row.")
@@ -161,10 +149,10 @@ def apply(query: Query, prepare: Callable[[Stored], Callable[[np.ndarray], Colum
             screen.say(f"{bad:,} bad rows passed over.")
 
 
-def beside(found: Columns, carried: pa.RecordBatch) -> pa.RecordBatch:
+def join_columns(carried: pa.RecordBatch, computed: Columns) -> pa.RecordBatch:
     """Kept columns first, then what was computed; a name that both have is marked."""
     columns: dict[str, Any] = {name: carried.column(name) for name in carried.schema.names}
-    for name, values in found.items():
+    for name, values in computed.items():
         fresh = name if name not in columns else f"{name}_model"
         columns[fresh] = pa.array(np.ascontiguousarray(values))
     return pa.RecordBatch.from_pydict(columns)

@@ -1,0 +1,44 @@
+"""``merge``: several models into one."""
+
+from __future__ import annotations
+
+from functools import reduce
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelstream.cli import options as opt
+from kernelstream.cli.failures import DATA, USAGE, CommandError, reported
+from kernelstream.cli.modelfile import Stored, locked, read
+from kernelstream.cli.terminal import Screen
+
+
+def merge(
+    models: Annotated[list[Path], typer.Argument(help="Two or more models of the same kind.")],
+    output: opt.Output,
+    as_json: opt.Json = False,
+) -> None:
+    """Models that were fitted apart become the model of all their rows.
+
+    They need the same features and the same kernel with the same numbers (give --gamma).
+
+    Examples
+    --------
+      kernelstream merge monday.safetensors tuesday.safetensors -o both.safetensors
+    """
+    screen = Screen(as_json)
+    with reported(as_json):
+        if len(models) < 2:
+            raise CommandError(USAGE, "Name at least two models to merge.")
+        with locked(output):
+            stored = [read(path) for path in models]
+            for path, other in zip(models[1:], stored[1:], strict=True):
+                if other.names != stored[0].names:
+                    raise CommandError(DATA, f"{models[0]} and {path} have different columns.")
+            both = reduce(lambda a, b: a.merge(b), (each.estimator for each in stored))
+            entries = [entry for each in stored for entry in each.origin.get("history", [])]
+            Stored(both, stored[0].names, {"history": entries}).save(output)
+            rows = both.n_samples_seen_
+        facts = {"model": str(output), "rows_seen": rows, "merged": [str(path) for path in models]}
+        screen.result(facts, f"{len(models)} models, {rows:,} rows → {output}")

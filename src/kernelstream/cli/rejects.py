@@ -1,0 +1,42 @@
+"""The list of bad rows that were passed over, as NDJSON (``--rejects``)."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from kernelstream.cli.failures import CHANGED, CommandError
+from kernelstream.sources import BadRow
+
+
+class Rejects:
+    """Bad rows as NDJSON, cut back to the checkpoint when a run goes on."""
+
+    def __init__(self, path: Path | None, size: int):
+        self.path = path
+        if path is None:
+            return
+        if size and (not path.exists() or path.stat().st_size < size):
+            raise CommandError(
+                CHANGED, f"{path} is not the list of rejects that the checkpoint left."
+            )
+        if not size:
+            path.write_bytes(b"")
+        os.truncate(path, size)
+        self.file = open(path, "ab")  # noqa: SIM115 (closed at the end of the run)
+
+    def add(self, bad: tuple[BadRow, ...]) -> int:
+        """Write rows down; returns the size of the list."""
+        if self.path is None:
+            return 0
+        for row in bad:
+            self.file.write(json.dumps(asdict(row)).encode() + b"\n")
+        self.file.flush()
+        return self.file.tell()
+
+    def close(self) -> None:
+        """Close the list."""
+        if self.path is not None:
+            self.file.close()

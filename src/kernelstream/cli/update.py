@@ -1,0 +1,58 @@
+"""``update``: a model goes on learning."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelstream.cli import options as opt
+from kernelstream.cli.checkpoints import Run
+from kernelstream.cli.failures import reported
+from kernelstream.cli.modelfile import locked, read, require_apart
+from kernelstream.cli.terminal import Screen
+
+
+def update(
+    model: opt.Model,
+    sources: opt.Sources,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Default: the model itself.")
+    ] = None,
+    weight_column: opt.WeightColumn = None,
+    checkpoint_every: opt.CheckpointEvery = None,
+    resume: opt.Resume = False,
+    rejects: opt.RejectsFile = None,
+    columns: opt.Columns = None,
+    reading: opt.Reading = opt.AS_IT_COMES,
+    quiet: opt.Quiet = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Go on learning: rows of a stream that come after those the model has seen.
+
+    Examples
+    --------
+      kernelstream update model.safetensors today.parquet
+
+      kernelstream update model.safetensors new/ -o newer.safetensors
+    """
+    screen = Screen(as_json, quiet)
+    with reported(as_json):
+        read_options = reading.of_source(columns, weight_column=weight_column)
+        every = opt.seconds(checkpoint_every)
+        target = model if output is None else output
+        with locked(target):
+            stored = read(model)
+            source = stored.open_source(sources, read_options)
+            identity = {
+                "command": "update",
+                "model": hashlib.sha256(model.read_bytes()).hexdigest(),
+                "columns": list(source.names),
+                **{name: read_options[name] for name in ("weight_column", "limit", "on_bad_rows")},
+            }
+            require_apart([rejects], [model])
+            before = stored.origin.get("history", [])
+            run = Run(stored, source, target, identity, 1, every, rejects, screen)
+            run.complete(resume, before)

@@ -1,0 +1,150 @@
+"""``fit``: what goes in, what comes out, and what is said when something is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernelstream import StreamingKernelPCA, load
+from kernelstream.cli.failures import DATA
+from kernelstream.cli.fit import parse_part
+from tests.cli.conftest import BAD, NAMES, OPTIONS, fitted, outcome, run, said
+
+
+def test_fit_in_one_pass_is_partial_fit(data: Path, X: np.ndarray) -> None:
+    facts = outcome("fit", "x.parquet", "-o", "m.safetensors", *OPTIONS, "--passes", 1)
+    assert (facts["rows"], facts["passes"], facts["points"], facts["features"]) == (1500, 1, 30, 3)
+    found = load("m.safetensors")
+    assert list(found.feature_names_in_) == NAMES
+    python = StreamingKernelPCA(3, gamma=0.2, basis=30, random_state=0).partial_fit(X)
+    assert np.array_equal(found.dual_coef_, python.dual_coef_)
+
+
+def test_a_second_pass_leaves_nothing_stale(data: Path) -> None:
+    assert outcome("fit", "x.parquet", "-o", "two.safetensors", *OPTIONS)["passes"] == 2
+    fitted("--passes", 1, output="one.safetensors")
+    one, two = load("one.safetensors"), load("two.safetensors")
+    assert two.n_samples_seen_ == one.n_samples_seen_ == 1500
+    assert two.stream_.state.moments.weight == 1500  # type: ignore[union-attr]
+    assert two.certificate_.excess_bound <= one.certificate_.excess_bound
+
+
+def test_options_reach_the_model(data: Path) -> None:
+    fitted(
+        "--tracker",
+        "rls(forgetting=0.97)",
+        "--basis",
+        "distance(nu=0.3)",
+        "--standardize",
+        "--kernel",
+        "laplacian",
+        "--columns",
+        "a,b",
+        "--seed",
+        7,
+        "--certify",
+        "none",
+    )
+    model = load("m.safetensors")
+    assert str(model.stream_.chain.tracker).startswith("RLS(forgetting=0.97")
+    assert str(model.stream_.chain.basis) == "Distance(nu=0.3)"
+    assert model.stream_.standardise and model.stream_.chain.seed == 7
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert model.stream_.chain.certify is False
+    fitted("--forgetting", 0.99)
+    assert load("m.safetensors").stream_.chain.tracker.forgetting == 0.99
+
+
+def test_weights_count(data: Path, X: np.ndarray) -> None:
+    pd.DataFrame(X, columns=NAMES).assign(w=2.0).to_parquet("w.parquet")
+    fitted("--weight-column", "w", source="w.parquet")
+    assert load("m.safetensors").stream_.state.moments.weight == 3000  # type: ignore[union-attr]
+    assert outcome("info", "m.safetensors")["weight"] == 3000
+
+
+def test_standard_input_and_limit(data: Path, X: np.ndarray) -> None:
+    text = pd.DataFrame(X, columns=NAMES).to_csv(index=False).encode()
+    facts = outcome("fit", "-", "-o", "m.safetensors", *OPTIONS, "--limit", 700, stdin=text)
+    assert (facts["rows"], facts["passes"]) == (700, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--kernel", "wrong"], "--kernel must be one of"),
+        (["--kernel", "poly(degree=__import__('os'))"], "write a name"),
+        (["--basis", "distance(mu=1)"], "the parameters of distance are"),
+        (["--basis", "distance(nu=-1)"], "nu must be a number above 0"),
+        (["--components", "many"], "write a number, a share"),
+        (["--tracker", "hebbian", "--components", "0.9"], "give n_components as an integer"),
+        (["--checkpoint-every", "soon"], "write 60s, 5m or 1h"),
+        (["--kernel", "linear", "--gamma", "1"], "has no gamma"),
+        (["--monitor", "--resume", "--gamma", "1"], "leave out --gamma, --resume"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_happens(
+    data: Path, words: list[str], message: str
+) -> None:
+    result = run("fit", "x.parquet", "-o", "m.safetensors", *words, code=2)
+    assert message in said(result)
+    assert sorted(p.name for p in data.iterdir()) == ["x.parquet"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--alpha", "0.001"],
+        ["--lags", "2"],
+        ["--monitor", "--components", "5"],
+        ["--monitor", "--certify", "tight"],
+        ["--monitor", "--preimage", "ridge"],
+    ],
+    ids=" ".join,
+)
+def test_options_that_would_change_nothing_are_refused(data: Path, words: list[str]) -> None:
+    option = next(word for word in words if word.startswith("--") and word != "--monitor")
+    told = said(run("fit", "x.parquet", "-o", "m.safetensors", "--basis", "20", *words, code=2))
+    assert option in told and not Path("m.safetensors").exists()
+
+
+def test_a_bad_row_is_named_and_the_old_model_stays(data: Path) -> None:
+    fitted()
+    before = Path("m.safetensors").read_bytes()
+    Path("bad.csv").write_text(BAD)
+    result = run("fit", "bad.csv", "-o", "m.safetensors", *OPTIONS, code=DATA)
+    assert "bad.csv, row 601, column 'b': the value is missing" in said(result)
+    assert Path("m.safetensors").read_bytes() == before
+
+
+def test_bad_rows_are_passed_over_and_listed(data: Path) -> None:
+    Path("bad.csv").write_text(BAD)
+    facts = outcome(
+        "fit",
+        "bad.csv",
+        "-o",
+        "m.safetensors",
+        "--on-bad-rows",
+        "skip",
+        "--rejects",
+        "rejects.ndjson",
+        "--basis",
+        "10",
+        "--gamma",
+        "0.1",
+        "--components",
+        2,
+    )
+    assert (facts["rows"], facts["bad_rows"], facts["passes"]) == (610, 2, 2)
+    listed = [json.loads(line) for line in Path("rejects.ndjson").read_text().splitlines()]
+    assert [(row["row"], row["column"]) for row in listed] == [(601, "b"), (602, "b")]
+    assert listed[1]["reason"] == "'x' is not a number" and listed[1]["file"] == "bad.csv"
+    assert "2 bad rows passed over" in run("info", "m.safetensors").stdout
+
+
+def test_parts_are_never_evaluated() -> None:
+    with pytest.raises(Exception, match="write a name"):
+        parse_part("(lambda: 1)()", {}, "kernel")

@@ -1,0 +1,129 @@
+"""Model files: what is none, two writers, full disks, and nothing written over what is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernelstream import StreamingKernelRidge, files
+from kernelstream.cli.failures import BUSY, MODEL, WRITE
+from kernelstream.cli.modelfile import locked
+from tests.cli.conftest import fitted, outcome, run, said
+
+
+def test_files_that_are_no_models(data: Path) -> None:
+    assert "There is no model" in said(run("info", "no.safetensors", code=MODEL))
+    assert "not a kernelstream model" in said(run("info", "x.parquet", code=MODEL))
+    fitted()
+    whole = Path("m.safetensors").read_bytes()
+    Path("cut.safetensors").write_bytes(whole[: len(whole) // 2])
+    assert "Cannot load" in said(run("info", "cut.safetensors", code=MODEL))
+
+
+def test_a_folder_is_no_model(data: Path) -> None:
+    for words in (["info", "."], ["monitor", "."], ["score", ".", "x.parquet"]):
+        assert "Cannot read the model" in said(run(*words, code=MODEL))
+
+
+def test_models_that_are_no_kernel_pca(data: Path, X: np.ndarray) -> None:
+    StreamingKernelRidge(basis=20, random_state=0).fit(X, X[:, 0]).save("r.safetensors")
+    assert outcome("info", "r.safetensors")["kind"] == "StreamingKernelRidge"
+    for command in ("update", "transform", "score"):
+        result = run(command, "r.safetensors", "x.parquet", code=MODEL)
+        assert "holds a StreamingKernelRidge" in said(result)
+
+
+def test_a_model_of_another_version(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "VERSION", 99)
+    fitted()
+    monkeypatch.undo()
+    monkeypatch.chdir(data)
+    before = Path("m.safetensors").read_bytes()
+    result = run("update", "m.safetensors", "x.parquet", code=MODEL)
+    assert "format version 99" in said(result) and Path("m.safetensors").read_bytes() == before
+
+
+def test_nothing_that_is_read_is_written_over(data: Path) -> None:
+    """By whatever name: an output or a list of rejects that is a source, or the model."""
+    fitted()
+    (data / "sub").mkdir()
+    pd.read_parquet("x.parquet").drop(columns="id").to_csv("x.csv", index=False)
+    Path("link.csv").symlink_to("x.csv")
+    Path("hard.csv").hardlink_to("x.csv")
+    before = {name: Path(name).read_bytes() for name in ("x.csv", "m.safetensors")}
+    fit = ["fit", "x.csv", "--basis", "20"]
+    whole = data / "x.csv"
+    for words in (
+        [*fit, "-o", whole],
+        [*fit, "-o", "sub/../x.csv"],
+        [*fit, "-o", "link.csv"],
+        [*fit, "-o", "hard.csv"],
+        [*fit, "-o", whole, "--monitor"],
+        [*fit, "-o", "n.safetensors", "--rejects", whole],
+        [*fit, "-o", "n.safetensors", "--rejects", "n.safetensors"],
+        [*fit, "-o", "n.safetensors", "--rejects", "n.safetensors.checkpoint"],
+        [*fit, "-o", "n.safetensors", "--monitor", "--rejects", whole],
+        ["update", "m.safetensors", "x.csv", "-o", whole],
+        ["update", "m.safetensors", "x.csv", "--rejects", whole],
+        ["update", "m.safetensors", "x.csv", "--rejects", data / "m.safetensors"],
+        ["transform", "m.safetensors", "x.csv", "-o", whole],
+        ["transform", "m.safetensors", "x.csv", "-o", data / "m.safetensors", "--to", "csv"],
+        ["score", "m.safetensors", "x.csv", "-o", "o.csv", "--rejects", whole],
+        ["score", "m.safetensors", "x.csv", "-o", "o.csv", "--rejects", "o.csv"],
+        ["report", "m.safetensors", "x.csv", "-o", whole],
+        ["report", "m.safetensors", "x.csv", "-o", data / "m.safetensors"],
+    ):
+        assert "write another file" in said(run(*words, code=2))
+    assert {name: Path(name).read_bytes() for name in before} == before
+    left = {path.name for path in data.iterdir()}
+    assert left == {"x.parquet", "x.csv", "link.csv", "hard.csv", "m.safetensors", "sub"}
+
+
+def test_only_plain_files_are_replaced(data: Path) -> None:
+    """A pipe or a device that a file is renamed over would be gone."""
+    fitted()
+    os.mkfifo("pipe.csv")
+    for words in (
+        ["transform", "m.safetensors", "x.parquet", "-o", "pipe.csv"],
+        ["fit", "x.parquet", "-o", "pipe.csv"],
+        ["report", "m.safetensors", "-o", "pipe.csv"],
+    ):
+        assert "is no plain file" in said(run(*words, code=WRITE))
+    assert Path("pipe.csv").is_fifo()
+
+
+def test_two_writers(data: Path) -> None:
+    fitted()
+    before = Path("m.safetensors").read_bytes()
+    with locked(Path("m.safetensors")):
+        result = run("update", "m.safetensors", "x.parquet", code=BUSY)
+        assert "Another process is writing m.safetensors" in said(result)
+    assert Path("m.safetensors").read_bytes() == before
+    run("update", "m.safetensors", "x.parquet")
+    assert not list(data.glob(".*"))
+
+
+def test_places_that_cannot_be_written(data: Path) -> None:
+    result = run("fit", "x.parquet", "-o", "no/m.safetensors", code=WRITE)
+    assert "there is no folder no" in said(result)
+    assert "is a folder" in said(run("fit", "x.parquet", "-o", data, code=WRITE))
+
+
+def test_a_disk_that_is_full_when_the_model_is_written(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted()
+    before = Path("m.safetensors").read_bytes()
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    result = run("update", "m.safetensors", "x.parquet", code=WRITE)
+    assert "m.safetensors: there is no room to write" in said(result)
+    assert Path("m.safetensors").read_bytes() == before
+    assert sorted(p.name for p in data.iterdir()) == ["m.safetensors", "x.parquet"]

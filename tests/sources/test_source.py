@@ -1,0 +1,109 @@
+"""Sources: every format gives the same rows, from any position, and names what is wrong."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelstream.sources import Position, Source, SourceError
+from tests.sources.conftest import NAMES, WRITERS, D, N, joined
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_gives_the_same_rows(name: str, tmp_path: Path, X: np.ndarray) -> None:
+    WRITERS[name](tmp_path / name, X)
+    source = Source(tmp_path / name)
+    assert len(source.names) == D
+    assert np.array_equal(joined(source), X)
+    assert source.fraction() == 1.0
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("skip", [1, 799, 800, 2999])
+def test_reading_goes_on_anywhere(name: str, skip: int, tmp_path: Path, X: np.ndarray) -> None:
+    WRITERS[name](tmp_path / name, X)
+    rest = list(Source(tmp_path / name).blocks(Position(0, skip)))
+    assert np.array_equal(np.concatenate([block.X for block in rest]), X[skip:])
+    assert rest[0].rows[0] == skip + 1
+    assert rest[-1].end == Position(0, N)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.ndjson", "x.csv.gz", "x.npy", "x.arrows"])
+def test_standard_input(name: str, tmp_path: Path, X: np.ndarray) -> None:
+    WRITERS[name](tmp_path / name, X)
+    source = Source("-", stdin=io.BytesIO((tmp_path / name).read_bytes()))
+    assert source.from_pipe
+    assert np.array_equal(joined(source), X)
+    with pytest.raises(SourceError, match="only once"):
+        joined(source)
+
+
+def test_parquet_through_a_pipe_says_what_to_do(tmp_path: Path, X: np.ndarray) -> None:
+    WRITERS["x.parquet"](tmp_path / "x.parquet", X)
+    with pytest.raises(SourceError, match="send CSV, NDJSON or an Arrow stream"):
+        Source("-", stdin=io.BytesIO((tmp_path / "x.parquet").read_bytes()))
+
+
+def test_weights(tmp_path: Path) -> None:
+    path = tmp_path / "w.csv"
+    path.write_text("a,w\n1,2\n3,-1\n5,0\n")
+    source = Source(path, weight_column="w", on_bad_rows="skip")
+    (block,) = source
+    assert source.names == ("a",)
+    assert block.X.tolist() == [[1], [5]] and block.weights.tolist() == [2, 0]  # type: ignore[union-attr]
+    assert block.bad[0].reason == "the weight -1 is negative"
+
+
+def test_the_limit_counts_good_rows(tmp_path: Path, X: np.ndarray) -> None:
+    WRITERS["x.parquet"](tmp_path / "x.parquet", X)
+    source = Source([tmp_path / "x.parquet"] * 2, limit=N + 10)
+    blocks = list(source)
+    assert sum(map(len, blocks)) == N + 10
+    assert blocks[-1].end == Position(1, 10)
+
+
+def test_files_that_differ(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "b.csv").write_text("b,c\n1,2\n")
+    with pytest.raises(SourceError, match=r"b\.csv has no column 'a'; its columns: b, c"):
+        joined(Source([tmp_path / "a.csv", tmp_path / "b.csv"]))
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (b"", "e.csv", "is empty"),
+        (b"PAR1 no, not really", "p.parquet", "cannot be read"),
+        (b"\x00\x01\x02", "what", "give --format"),
+        (b"a,a\n1,2\n", "twice.csv", "several columns of one name"),
+        (b"name\nAnna\n", "text.csv", "no column of numbers"),
+        (b"\x1f\x8b\x08broken", "broken.csv.gz", "cannot be read"),
+        (b"a,b\n1,2\n", "plain.csv.gz", "plain.csv.gz cannot be read"),
+        (b"a,b\n1,2\n", "plain.csv.bz2", "plain.csv.bz2 cannot be read"),
+        (b"a,b\n1,2\n", "plain.csv.xz", "plain.csv.xz cannot be read"),
+        (b"a,b\n1,2\n", "plain.csv.zst", "plain.csv.zst cannot be read"),
+        (b"a,b\r1,2\r3,4\r", "mac.csv", "mac.csv cannot be read"),
+        (b"1,5;2,7\n1,6;2,8\n", "comma.csv", "no column of numbers"),
+    ],
+)
+def test_files_that_cannot_be_read(content: bytes, name: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError, match=message):
+        joined(Source(tmp_path / name))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_go_straight_in(library: str, X: np.ndarray) -> None:
+    from kernelstream import StreamingKernelPCA
+
+    table: Any = pytest.importorskip(library).DataFrame(dict(zip(NAMES, X.T, strict=True)))
+    model = StreamingKernelPCA(2, basis=30, random_state=0).partial_fit(table)
+    assert list(model.feature_names_in_) == NAMES
+    plain = StreamingKernelPCA(2, basis=30, random_state=0).partial_fit(X)
+    assert np.allclose(model.transform(table), plain.transform(X), rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(table[["b", "a", "c", "d"]])
