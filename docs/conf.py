@@ -62,7 +62,7 @@ numpydoc_validation_checks = {
 # The protocols of parts and the values that they exchange are described in words: CONTRIBUTING.md.
 numpydoc_validation_exclude = {
     r"\.__",
-    r"\.(Kernel|Euclidean|Basis|Span|Projection|Clock|Tracker|Moments|Preimage|Schedule)\b",
+    r"\.(Kernel|Euclidean|Basis|Span|Projection|Clock|Tracker|Moments|Preimage|Schedule|Stream)\b",
     r"\.images\.patches\.",
 }
 # The fields of a value are its attributes, not the parameters of a call.
@@ -155,7 +155,7 @@ def setup(app):
 
 def _skip_inherited_from_elsewhere(app, what, name, member, skip, options):
     """What the classes of scikit-learn and of Python bring is described there."""
-    function = getattr(member, "fget", member)
+    function = getattr(member, "fget", getattr(member, "func", member))  # of a property
     owner = getattr(function, "__objclass__", function)  # of a method that is not in Python
     module = getattr(owner, "__module__", None) or "kernelstream"
     return True if not module.startswith("kernelstream") else None
