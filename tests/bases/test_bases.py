@@ -17,8 +17,7 @@ from sklearn.base import clone
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.backends.draws import pick
 from kernelstream.bases.base import Clock, factorise, refactorise, transition
-from kernelstream.bases.centroids.kmeans import lloyd, nearest
-from kernelstream.bases.centroids.refinement import lloyd_pass
+from kernelstream.bases.centroids.kmeans import lloyd, lloyd_pass, nearest
 from kernelstream.bases.centroids.sample import Reservoir, last
 from tests.conftest import CHAINS, settled_state, state_of
 from tests.naive import chain as naive

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.backends.arrays import to_host
-from kernelstream.backends.draws import generator
+from kernelstream.backends.draws import generator, highest
 from kernelstream.bases import Basis, Centroids, Fourier, Landmarks
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.estimators.pca import StreamingKernelPCA
@@ -32,9 +32,9 @@ from kernelstream.stream.stream import (
     caught_up,
     folded,
     picked,
-    settled,
     signed_anew,
     start_rows,
+    with_finished_basis,
 )
 from kernelstream.trackers import Tracker
 
@@ -169,11 +169,6 @@ def sampled_together(size: int, samples: list[Sample | None]) -> Sample | None:
     )
 
 
-def highest(priority: np.ndarray, size: int) -> np.ndarray:
-    """Indices of the highest priorities, in the order of the data."""
-    return np.sort(np.argsort(-priority, kind="stable")[:size])
-
-
 def moments_of(rows: Rows) -> tuple[float, np.ndarray, np.ndarray]:
     """Weight, mean and Σ w (x − mean)² of rows."""
     X = to_host(rows.X).astype(float)
@@ -264,10 +259,7 @@ def with_final_basis(begun: Model, model: Model | None, passes: int) -> Model:
     model = replace(model, parts=parts, standardise=begun.standardise)
     if passes == 1:
         return signed_anew(caught_up(model))
-    model = settled(model)
-    assert model.state is not None
-    basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
-    return replace(model, state=replace(model.state, basis=basis))
+    return with_finished_basis(caught_up(model))
 
 
 @on_worker

@@ -17,7 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, cast, like, namespace_of, to_float64, weighted_sum
+from kernelstream.backends.arrays import (
+    Array,
+    cast,
+    like,
+    namespace_of,
+    padded,
+    to_float64,
+    weighted_sum,
+)
 from kernelstream.backends.jit import compiled
 from kernelstream.bases import Clock, Projection
 from kernelstream.bases.base import finite, residual_energy
@@ -25,7 +33,6 @@ from kernelstream.certificate.entries import after_change, blank_ledger, enter
 from kernelstream.stream.components import reference
 from kernelstream.stream.state import Parts, State
 from kernelstream.trackers import Moments
-from kernelstream.trackers.base import padded
 from kernelstream.trackers.moments import CrossMoments
 
 
@@ -93,7 +100,9 @@ def fold_rows(
             return fold_rows(parts, given, X[:n_read, :], w, frozen, y)
         state = replace(state, basis=basis)
     if tracker.needs_points:
-        points = parts.basis.own_coordinates(parts.kernel, state.basis)
+        span = parts.basis.span(state.basis)
+        assert span is not None  # the tracker saw to it
+        points = span.own_coordinates(parts.kernel)
         state = replace(state, tracker=tracker.told(state.tracker, points))
 
     # mean → tracker: rows as they are for moments, less the running mean for sequential rules

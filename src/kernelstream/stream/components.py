@@ -14,15 +14,16 @@ from kernelstream.backends.arrays import (
     cast,
     like,
     namespace_of,
+    padded,
     row_norms_squared,
     to_float64,
     to_host,
 )
 from kernelstream.bases import Basis, Span
+from kernelstream.bases.base import Correction
 from kernelstream.certificate.rounding import moved_in_float32
 from kernelstream.kernels import Kernel
 from kernelstream.stream.state import Parts, State
-from kernelstream.trackers.base import padded
 
 KEEPS_SIGN = 0.7  # a component keeps its sign while its cosine to the reference is above this
 VISIBLE = 1e-3  # share of its deviation by which rounding may move a score
@@ -96,7 +97,7 @@ class View:
         if self.span is None:
             return self.coordinates(X) @ cast(self.vectors, X.dtype)
         rows = to_float64(X) if self._rough else X
-        K = self.kernel.block(rows, cast(self.span.points, rows.dtype))
+        K = self.kernel.block(rows, self.span.prepared(self.kernel, rows))
         scores = K @ cast(self.dual_coef, K.dtype)
         return cast(scores - cast(self.intercept, K.dtype)[None, :], X.dtype)
 
@@ -121,8 +122,8 @@ class View:
 
 def look(parts: Parts, state: State) -> View:
     """The components of a state, as many as were asked for."""
-    correction = sample_correction(parts, state)
-    values, vectors, mean = components(parts, state, correction)
+    sample = None if parts.tracker.sequential else parts.basis.correction(parts.kernel, state.basis)
+    values, vectors, mean = components(parts, state, sample)
     weight = state.moments.weight
     energy = state.ledger.energy / weight if weight > 0 else 0.0
     total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
@@ -143,12 +144,12 @@ def look(parts: Parts, state: State) -> View:
         total_variance=total_variance,
         weight=weight,
         orthonormal=not parts.tracker.sequential,
-        inputs=input_moments(parts, state, vectors, mean, correction is not None),
+        inputs=input_moments(parts, state, vectors, mean, sample),
     )
 
 
 def input_moments(
-    parts: Parts, state: State, vectors: Array, mean: Array, correct: bool
+    parts: Parts, state: State, vectors: Array, mean: Array, sample: Correction | None
 ) -> InputMoments | None:
     """The way back to the rows that was learned with the model, where one was asked for.
 
@@ -160,8 +161,8 @@ def input_moments(
     if not parts.center:
         targets = targets.about(0.0 * targets.origin, weight, state.moments.total)
     cross, offset = targets.cross / weight, targets.total / weight
-    if correct:
-        cross = cross + parts.basis.cross_correction(parts.kernel, state.basis, targets.origin)
+    if sample is not None:
+        cross = cross + sample.cross(targets.origin)
     if parts.center:
         cross = cross - mean[:, None] * offset[None, :]
     transposed = namespace_of(vectors).matrix_transpose(vectors)
@@ -169,18 +170,15 @@ def input_moments(
     return InputMoments(about, transposed @ cross)
 
 
-def sample_correction(parts: Parts, state: State) -> tuple[Array, Array] | None:
+def correction(state: State, sample: Correction | None) -> tuple[Array, Array] | None:
     """Correct moments that were gathered in older bases by those of a sample in the present one.
 
     S_c = S + (W/R) Σ v (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were folded
     with, v the weight each stands for (mean 1; weights and forgetting are in it).
     """
-    if parts.tracker.sequential:
+    if sample is None:
         return None
-    found = parts.basis.correction(parts.kernel, state.basis)
-    if found is None:
-        return None
-    scatter, total, n = found
+    scatter, total, n = sample.moments()
     share = state.moments.weight / n
     return scatter * share, total * share
 
@@ -213,11 +211,11 @@ def lift(vectors: Array) -> Array:
 
 
 def components(
-    parts: Parts, state: State, correction: tuple[Array, Array] | None = None
+    parts: Parts, state: State, sample: Correction | None = None
 ) -> tuple[Array, Array, Array]:
     """Variances, signed unit vectors and mean; the number of components is not yet chosen."""
     values, vectors, mean = parts.tracker.components(
-        state.tracker, state.moments, parts.center, correction
+        state.tracker, state.moments, parts.center, correction(state, sample)
     )
     if parts.tracker.sequential:
         return values, vectors, mean

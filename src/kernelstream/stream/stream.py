@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -273,22 +274,19 @@ def learn_all(
     for start in range(0, n, model.batch_size):
         found = picked(Rows(X, weights), order[start : start + model.batch_size])
         scout = folded(scout, found)
-    scout = refined(scout, Rows(X, weights))
-    return signed_anew(folded(second_pass(replace(scout, parts=model.parts)), rows, frozen=True))
+    scout = second_pass(replace(scout, parts=model.parts), reader(scout, Rows(X, weights)))
+    return signed_anew(folded(scout, rows, frozen=True))
 
 
-def refined(model: Model, rows: Rows) -> Model:
-    """Further passes over rows that are all at hand, for a basis that wants them."""
-    basis, size = model.parts.basis, model.batch_size
-    for passed in range(basis.refinements):
-        state = model.state
-        assert state is not None
+def reader(model: Model, rows: Rows) -> Callable[[], Iterator[tuple[Array, np.ndarray | None]]]:
+    """What goes through rows that are all at hand, block by block, each time it is called."""
+    size = model.batch_size
+
+    def read() -> Iterator[tuple[Array, np.ndarray | None]]:
         pieces = (rows[start : start + size].canonical() for start in range(0, len(rows), size))
-        blocks = ((X, weights) for X, weights, _ in ahead(pieces, model.block, model.device))
-        is_last = passed == basis.refinements - 1
-        better = basis.refine(model.parts.kernel, state.basis, blocks, is_last)
-        model = replace(model, state=replace(state, basis=better))
-    return model
+        return ((X, weights) for X, weights, _ in ahead(pieces, model.block, model.device))
+
+    return read
 
 
 def wants_second_pass(model: Model) -> bool:
@@ -296,13 +294,27 @@ def wants_second_pass(model: Model) -> bool:
     return model.parts.basis.settles_late and not model.parts.tracker.sequential
 
 
-def second_pass(model: Model) -> Model:
+def second_pass(
+    model: Model,
+    read: Callable[[], Iterator[tuple[Array, np.ndarray | None]]] | None = None,
+) -> Model:
     """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
-    model = settled(model)
+    model = with_finished_basis(caught_up(model), read)
     assert model.state is not None
-    basis = model.parts.basis.refreshed(model.parts.kernel, model.state.basis)
-    empty = blank(model.parts, basis, model.state.moments.total)
+    empty = blank(model.parts, model.state.basis, model.state.moments.total)
     return unsigned(replace(model, state=empty))
+
+
+def with_finished_basis(
+    model: Model,
+    read: Callable[[], Iterator[tuple[Array, np.ndarray | None]]] | None = None,
+) -> Model:
+    """The model with the basis for a second pass, in which its statistics are not."""
+    state = model.state
+    assert state is not None
+    clock = Clock(model.parts.seed, state.n_rows)
+    basis = model.parts.basis.finish(model.parts.kernel, state.basis, clock, read)
+    return replace(model, state=replace(state, basis=basis))
 
 
 def end_second_pass(model: Model) -> Model:
