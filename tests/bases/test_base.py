@@ -183,7 +183,7 @@ def test_what_is_computed_of_a_span_is_computed_once_and_not_pickled():
 
 
 def test_points_on_a_device_are_prepared_once():
-    kernel = 2.0 * kernels.RBF(gamma=0.5) + kernels.Exponential(gamma=0.2)
+    kernel: Any = 2.0 * kernels.RBF(gamma=0.5) + kernels.Exponential(gamma=0.2)
     X = np.random.default_rng(0).normal(size=(9, 2)) + 20.0  # distances need a shift
     span, rows = factorise(kernel, array_api_strict.asarray(X[:5])), array_api_strict.asarray(X)
     prepared = span.prepared(kernel, rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
@@ -69,55 +68,31 @@ def scaled_distances(X: Array, Y: Array, resolution: float, factor: float) -> Ar
     return points.scaled_distances(X)
 
 
-@dataclass(frozen=True, eq=False)
 class Points:
-    """Points that rows of their own type and device are compared with.
+    """Points ready to be compared with rows of their own type and device.
 
-    What depends on the points alone is computed once: a device that has to hand over a number for
-    every block of rows would let the host wait each time.
+    What depends on the points alone is computed here. A device has to hand over two numbers for
+    it: where many blocks of rows meet the same points, the host waits for them once.
     """
 
-    array: Array  # (m, d)
-    resolution: float
-    factor: float
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of points and of features."""
-        return tuple(self.array.shape)
+    def __init__(self, Y: Array, resolution: float, factor: float) -> None:
+        self.array, self.resolution, self.factor = Y, resolution, factor
+        self.shape = Y.shape
+        self.centre = shift(Y, resolution)
+        shifted = Y if self.centre is None else Y - self.centre
+        self.columns = shifted * (-2.0 * factor)
+        self.norms = factor * row_norms_squared(shifted)
+        self.cut_off = isinstance(Y, np.ndarray) or resolution * _largest_norm(Y) > _SMALL
 
     def __getitem__(self, where: tuple[slice, slice]) -> Points:
         return Points(self.array[where], self.resolution, self.factor)
 
-    @cached_property
-    def centre(self) -> Array | None:
-        """The mean of the points where distances need a shift by it, else None."""
-        return shift(self.array, self.resolution)
-
-    @cached_property
-    def columns(self) -> tuple[Array, Array]:
-        """−2f(y − c) and f|y − c|²: what rows are multiplied with, and what is added."""
-        Y = self.array if self.centre is None else self.array - self.centre
-        return Y * (-2.0 * self.factor), self.factor * row_norms_squared(Y)
-
-    @cached_property
-    def is_large(self) -> bool:
-        """Whether rounding may move an exponent; always said of the host, where it does not matter.
-
-        There a result that is cut off at zero costs no more than one that is not.
-        """
-        if isinstance(self.array, np.ndarray):
-            return True
-        norms = row_norms_squared(self.array)
-        largest = float(namespace_of(norms).max(norms)) if norms.shape[0] else 0.0
-        return self.resolution * largest > _SMALL
-
     def scaled_distances(self, X: Array) -> Array:
         """``factor · |x_i − y_j|²``, up to rounding on the wrong side of zero."""
         X = X if self.centre is None else X - self.centre
-        scaled = product(X, *self.columns)
+        scaled = product(X, self.columns, self.norms)
         scaled += (self.factor * row_norms_squared(X))[:, None]
-        if self.is_large:
+        if self.cut_off:
             scaled = overwrite("maximum" if self.factor > 0 else "minimum", scaled, 0.0)
         return scaled
 
@@ -175,6 +150,11 @@ def shift(Y: Array, resolution: float) -> Array | None:
         centre = ones(n, Y, Y.dtype) @ Y / n  # a GPU is slow at the mean of a long, narrow matrix
         squared_norm = float(namespace_of(Y).sum(centre * centre))
     return centre if resolution * squared_norm > 16.0 else None
+
+
+def _largest_norm(Y: Array) -> float:
+    """Squared norm of the longest point."""
+    return float(namespace_of(Y).max(row_norms_squared(Y))) if Y.shape[0] else 0.0
 
 
 def manhattan_distances(X: Array, Y: Array) -> Array:
