@@ -41,7 +41,7 @@ class ReducedSetState:
 
 
 @stored
-class ReducedSet(Basis):
+class ReducedSet(Basis[ReducedSetState]):
     """A fixed number of pre-images that span the leading directions of all rows so far.
 
     The rows of a block become points, as in :class:`Everything`; at its end, when there are more
@@ -101,10 +101,6 @@ class ReducedSet(Basis):
         """Start with no points."""
         grown = Everything().begin(kernel, X, weights, seed)
         return ReducedSetState(grown, 0.0 * grown.span.factor)
-
-    def rank(self, state: ReducedSetState) -> int:
-        """Return the number of points."""
-        return state.span.rank
 
     def coordinates(self, kernel: Kernel, state: ReducedSetState, X: Array) -> Array:
         """Coordinates of rows, in float64."""

@@ -181,7 +181,7 @@ def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passe
     validate_data(model, chunks.meta, reset=True, skip_check_array=True)
     begun = looking = new_stream(model, np.empty((0, model.n_features_in_), chunks.dtype))
     require_parallel(begun)
-    refinements = begun.chain.basis.refinements
+    refinements = getattr(begun.chain.basis, "refinements", 0)  # of Centroids
     if refinements:
         warnings.warn(
             f"refinements={refinements} of the points are left out on a cluster: they need rows in "

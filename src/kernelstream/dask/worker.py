@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.draws import generator
+from kernelstream.backends.draws import generator, highest
 from kernelstream.bases import Basis, Centroids, Fourier, Landmarks
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.estimators.inputs import plain_next_rows
@@ -23,7 +23,7 @@ from kernelstream.part import Part
 from kernelstream.regression.base import require_summable
 from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.merge import add_states, merge
-from kernelstream.stream.passes import defer_signs, take_signs
+from kernelstream.stream.passes import defer_signs, finish_basis, take_signs
 from kernelstream.stream.scaling import ColumnMoments
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.stream import Stream
@@ -157,11 +157,6 @@ def join_samples(size: int, samples: list[Sample | None]) -> Sample | None:
     return Sample(priority[kept], rows.take(kept), pooled)
 
 
-def highest(priority: np.ndarray, size: int) -> np.ndarray:
-    """Indices of the highest priorities, in the order of the data."""
-    return np.sort(np.argsort(-priority, kind="stable")[:size])
-
-
 @on_worker
 def decide(stream: Stream, sample: Sample | None) -> Stream:
     """Decide what the data decide; bases that are chosen once are chosen here."""
@@ -227,10 +222,7 @@ def end_first_pass(begun: Stream, stream: Stream | None, passes: int) -> Stream:
     stream = replace(something(stream).with_chain(seed=begun.chain.seed), scaling=begun.scaling)
     if passes == 1:
         return take_signs(stream.caught_up)
-    stream = stream.settled
-    chain, state = stream.chain, stream.begun
-    basis = chain.basis.refreshed(chain.kernel, state.basis)
-    return stream.with_state(replace(state, basis=basis))
+    return finish_basis(stream.caught_up)
 
 
 @on_worker

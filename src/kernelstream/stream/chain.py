@@ -17,7 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, cast, like, namespace_of, to_float64, weighted_sum
+from kernelstream.backends.arrays import (
+    Array,
+    cast,
+    like,
+    namespace_of,
+    padded,
+    to_float64,
+    weighted_sum,
+)
 from kernelstream.backends.jit import compiled
 from kernelstream.bases import Basis, Clock, Projection
 from kernelstream.bases.base import finite, residual_energy
@@ -27,7 +35,6 @@ from kernelstream.kernels import Kernel
 from kernelstream.stream.components import Learned
 from kernelstream.stream.state import State
 from kernelstream.trackers import Moments, Tracker
-from kernelstream.trackers.base import padded
 from kernelstream.trackers.moments import CrossMoments
 
 
@@ -109,7 +116,9 @@ class Chain:
                 return self.fold_rows(given, X[:n_read, :], w, frozen, y)
             state = replace(state, basis=basis)
         if tracker.needs_points:
-            points = self.basis.own_coordinates(self.kernel, state.basis)
+            span = self.basis.span(state.basis)
+            assert span is not None  # the tracker saw to it
+            points = span.own_coordinates(self.kernel)
             state = replace(state, tracker=tracker.told(state.tracker, points))
 
         # mean → tracker: rows as they are for moments, less the running mean for sequential rules

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernelstream.backends.arrays import Array
+from kernelstream.backends.arrays import Array, padded
 from kernelstream.files import stored
-from kernelstream.trackers.base import Moments, Tracker, padded
+from kernelstream.trackers.base import Tracker
+from kernelstream.trackers.moments import Moments
 
 # One iterate in so many enters the average: neighbours hardly differ, and a block of the rule's
 # compiled pass stays in one piece.
@@ -30,7 +31,7 @@ class AveragedState:
 
 
 @stored
-class Averaged(Tracker):
+class Averaged(Tracker[AveragedState]):
     """A sequential rule whose components are averaged along the stream (Polyak and Ruppert).
 
     The rule learns as it would without; shown is the average of its components at rows 64, 128 and

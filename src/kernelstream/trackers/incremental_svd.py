@@ -11,14 +11,15 @@ from kernelstream.backends.arrays import (
     Array,
     like,
     namespace_of,
+    padded,
     symmetric_eigen,
     to_float64,
     to_host,
     weighted_sum,
 )
 from kernelstream.files import stored
-from kernelstream.part import check_number
-from kernelstream.trackers.base import Moments, Tracker, padded
+from kernelstream.trackers.base import Tracker
+from kernelstream.trackers.moments import Moments
 
 _ROUNDING = 1e-14  # a singular value of this share of the first is rounding
 
@@ -47,7 +48,7 @@ class IncrementalSVDState:
 
 
 @stored
-class IncrementalSVD(Tracker):
+class IncrementalSVD(Tracker[IncrementalSVDState]):
     """The factorisation of all rows, updated block by block and cut to r components each time.
 
     Chin and Suter's section 4 in orthonormal coordinates, where the kernel trick of their section
@@ -87,8 +88,7 @@ class IncrementalSVD(Tracker):
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
-        if self.forgetting != 1:
-            check_number("IncrementalSVD", "forgetting", self.forgetting, above=0, below=1)
+        self._check_forgetting()
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> IncrementalSVDState:
         """Start without rows."""
