@@ -152,10 +152,10 @@ def test_lack_of_memory_names_a_block_that_fits() -> None:
 
     with (
         pytest.raises(MemoryError, match="batch_size=256"),
-        devices.memory_explained(1024),
+        devices.explain_memory(1024),
     ):
         raise OutOfMemoryError("CUDA out of memory")
-    with pytest.raises(RuntimeError, match="something else"), devices.memory_explained(1024):
+    with pytest.raises(RuntimeError, match="something else"), devices.explain_memory(1024):
         raise RuntimeError("something else")
 
 

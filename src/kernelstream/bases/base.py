@@ -255,7 +255,7 @@ class Basis(Part, Generic[S]):
         assert span is not None  # explicit features have a rank and coordinates of their own
         return span
 
-    def detached(self, state: S) -> S:
+    def detach(self, state: S) -> S:
         """Return the state without views of the rows it was shown: the caller takes them back."""
         return state
 

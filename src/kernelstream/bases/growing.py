@@ -155,10 +155,10 @@ class Growing(Basis[GrowingState]):
         """Offer the points of one model to the other, by the same criterion as rows."""
         if same_points(a.span, b.span):
             return a, None, None
-        joint, carry = self.offered(kernel, a, b.span.points, seed)
+        joint, carry = self.offer(kernel, a, b.span.points, seed)
         return joint, carry, transition(kernel, b.span, joint.span)
 
-    def offered(
+    def offer(
         self, kernel: Kernel, state: GrowingState, points: Array, seed: int
     ) -> tuple[GrowingState, Array]:
         """The state that has seen some points, and the matrix that carries old coordinates there.

@@ -60,7 +60,7 @@ def stays(basis: Basis) -> bool:
     return is_chosen_once(basis) or (isinstance(basis, Centroids) and not basis.follows)
 
 
-def aligned(value: Any) -> Any:
+def align(value: Any) -> Any:
     """The same value with every array in one piece that begins where the processor likes it.
 
     What came over the wire may begin at any byte. NumPy then takes other paths, which are slower
@@ -69,11 +69,11 @@ def aligned(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned and value.flags.forc else value.copy()
     if isinstance(value, tuple | list):
-        return type(value)(map(aligned, value))
+        return type(value)(map(align, value))
     if isinstance(value, Part):
-        return type(value)(**{k: aligned(v) for k, v in value.get_params(deep=False).items()})
+        return type(value)(**{k: align(v) for k, v in value.get_params(deep=False).items()})
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{f.name: aligned(getattr(value, f.name)) for f in fields(value)})
+        return replace(value, **{f.name: align(getattr(value, f.name)) for f in fields(value)})
     return value
 
 
@@ -83,7 +83,7 @@ def on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
         return function(
-            *map(aligned, arguments), **{name: aligned(value) for name, value in options.items()}
+            *map(align, arguments), **{name: align(value) for name, value in options.items()}
         )
 
     return run

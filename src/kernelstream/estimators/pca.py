@@ -518,9 +518,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         if batch_size is None:
             batch_size = suitable_batch_size(basis, tracker, X, device)
         chain = Chain(
-            kernel=kernel.copied(),
-            basis=basis.copied(),
-            tracker=tracker.copied(),
+            kernel=kernel.copy(),
+            basis=basis.copy(),
+            tracker=tracker.copy(),
             center=bool(self.center),
             n_components=n_components,
             seed=checked_seed(self.random_state),

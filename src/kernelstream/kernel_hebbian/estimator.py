@@ -268,7 +268,7 @@ def grow(stream: Stream) -> Stream:
     state = basis.begin(kernel, points, None, chain.seed)
     for start in range(0, points.shape[0], stream.batch_size):
         rows = points[start : start + stream.batch_size, :]
-        state, _ = basis.offered(kernel, state, rows, chain.seed)
+        state, _ = basis.offer(kernel, state, rows, chain.seed)
     # w = Σ_k f_k φ(x_k) has the coordinates Zᵀ f, Z those of the rows in the new basis.
     Z = basis.coordinates(kernel, state, points)
     T = namespace_of(Z).matrix_transpose(Z) @ span.factor

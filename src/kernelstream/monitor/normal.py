@@ -83,7 +83,7 @@ def row_dots(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return _row_dots(np.ascontiguousarray(X), np.ascontiguousarray(Y))
 
 
-def lagged(before: np.ndarray, Z: np.ndarray, lags: int) -> np.ndarray:
+def lag_rows(before: np.ndarray, Z: np.ndarray, lags: int) -> np.ndarray:
     """Each row followed by the ``lags`` rows before it: ``[z_t, z_{t-1}, …]``.
 
     ``before`` holds the rows that came earlier, the latest last; where there are none, the first
@@ -92,7 +92,7 @@ def lagged(before: np.ndarray, Z: np.ndarray, lags: int) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> lagged(np.empty((0, 1)), np.array([[1.0], [2.0], [3.0]]), 1)
+    >>> lag_rows(np.empty((0, 1)), np.array([[1.0], [2.0], [3.0]]), 1)
     array([[1., 1.],
            [2., 1.],
            [3., 2.]])

@@ -153,7 +153,7 @@ class OnePassRidge(StreamingKernelPCA):
 
     # -- queries
 
-    def _predicted(self, X: Any) -> Array:
+    def _predict(self, X: Any) -> Array:
         """Predictions (n, t) of rows, in their type."""
         return self._query(solution_of(self).predict, X)
 

@@ -119,7 +119,7 @@ class Chain:
             span = self.basis.span(state.basis)
             assert span is not None  # the tracker saw to it
             points = span.own_coordinates(self.kernel)
-            state = replace(state, tracker=tracker.told(state.tracker, points))
+            state = replace(state, tracker=tracker.tell_points(state.tracker, points))
 
         # mean → tracker: rows as they are for moments, less the running mean for sequential rules
         rank = int(block.Z.shape[1])
@@ -150,7 +150,7 @@ class Chain:
                 padded(state.moments.total, (rank,))
                 + weighted_sum(block.Z, None if faded is None else like(faded, block.Z)),
             ),
-            targets=regressed(state, block.Z, targets, faded),
+            targets=regress(state, block.Z, targets, faded),
         )
         # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
         if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
@@ -234,7 +234,7 @@ class Chain:
         )
 
 
-def regressed(
+def regress(
     state: State, Z: Array, targets: Array | None, weights: np.ndarray | None
 ) -> CrossMoments | None:
     """Beside the tracker: the moments of coordinates with targets, where rows have some."""

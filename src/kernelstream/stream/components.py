@@ -231,9 +231,7 @@ class Learned(Value):
                 vectors = vectors[:, :kept]
         else:
             start = padded(state.signs, (rank, int(state.signs.shape[1])))
-            vectors, mean = chain.tracker.followed(
-                state.tracker, state.moments, chain.center, start
-            )
+            vectors, mean = chain.tracker.follow(state.tracker, state.moments, chain.center, start)
         return self.sign(vectors, mean, r)
 
     def sign(self, vectors: Array, mean: Array, shown_columns: int | None = None) -> Array:

@@ -92,9 +92,9 @@ class Averaged(Tracker[AveragedState]):
         rule = self.rule.begin(rank, n_components, reference)
         return AveragedState(rule, 0.0 * rule.V, 0)
 
-    def told(self, state: AveragedState, points: Array) -> AveragedState:
+    def tell_points(self, state: AveragedState, points: Array) -> AveragedState:
         """Tell the rule."""
-        return replace(state, rule=self.rule.told(state.rule, points))
+        return replace(state, rule=self.rule.tell_points(state.rule, points))
 
     def update(
         self,
@@ -113,7 +113,7 @@ class Averaged(Tracker[AveragedState]):
             rank = old + sum(i < stop for i in admitted)
             if points is not None:  # those that are admitted later are not there yet
                 known = int(points.shape[0]) - sum(i >= stop for i in admitted)
-                rule = self.rule.told(rule, points[:known, :rank])
+                rule = self.rule.tell_points(rule, points[:known, :rank])
             rule = self.rule.update(
                 rule,
                 Z[start:stop, :rank],  # coordinates that come later are zero for these rows

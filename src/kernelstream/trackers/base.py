@@ -48,7 +48,7 @@ class Tracker(Part, Generic[S]):
     def begin(self, rank: int, n_components: int | None, reference: Array) -> S:
         """Return the state before the first row."""
 
-    def told(self, state: S, points: Array) -> S:
+    def tell_points(self, state: S, points: Array) -> S:
         """Return the state that knows the basis points, one a row, in their own coordinates."""
         return state
 
@@ -92,9 +92,7 @@ class Tracker(Part, Generic[S]):
     ) -> tuple[Array, Array, Array]:
         """Variances in descending order, unit vectors as columns, and the mean they refer to."""
 
-    def followed(
-        self, state: S, moments: Moments, center: bool, start: Array
-    ) -> tuple[Array, Array]:
+    def follow(self, state: S, moments: Moments, center: bool, start: Array) -> tuple[Array, Array]:
         """Components near those of ``start``, and their mean: good enough to read signs off."""
         _, vectors, mean = self.components(state, moments, center)
         return vectors[:, : min(int(start.shape[1]), int(vectors.shape[1]))], mean

@@ -127,7 +127,7 @@ class Covariance(Tracker[CovarianceState]):
         values, vectors = symmetric_eigen(C)
         return namespace_of(C).clip(values, min=0.0), vectors, mean
 
-    def followed(
+    def follow(
         self, state: CovarianceState, moments: Moments, center: bool, start: Array
     ) -> tuple[Array, Array]:
         """Subspace iteration from ``start``, and Rayleigh–Ritz: a few products."""

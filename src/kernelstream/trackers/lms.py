@@ -72,7 +72,7 @@ class LMS(Stepped[LMSState]):
     state_type = LMSState
     needs_points = True
 
-    def told(self, state: LMSState, points: Array) -> LMSState:
+    def tell_points(self, state: LMSState, points: Array) -> LMSState:
         """Remember the points for the block that comes."""
         return replace(state, points=points)
 

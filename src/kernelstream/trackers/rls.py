@@ -105,7 +105,7 @@ class RLS(Weighted[RLSState]):
     def rebase(self, state: RLSState, T: Array) -> tuple[RLSState, None]:
         """V ← T V at unit length and at right angles again."""
         moved, _ = super().rebase(state, T)
-        return (self._orthonormalised(moved) if moved.time else moved), None
+        return (self._orthonormalise(moved) if moved.time else moved), None
 
     def _start(self, state: RLSState, z: Array) -> RLSState:
         column = int(np.flatnonzero(column_norms(state.V) == 0)[0])
@@ -135,11 +135,11 @@ class RLS(Weighted[RLSState]):
             accurate, learned = learned > 0, abs(learned)
             V = combined(V, rows, T, S)
             state = replace(state, V=V, Q=Q, variances=variances, time=state.time + learned)
-            state = state if accurate else self._orthonormalised(state)
+            state = state if accurate else self._orthonormalise(state)
             position += learned
         return state
 
-    def _orthonormalised(self, state: RLSState) -> RLSState:
+    def _orthonormalise(self, state: RLSState) -> RLSState:
         """Gram–Schmidt in the order of the components; what vanishes waits for a new start."""
         V = np.array(to_host(state.V))
         lost = 0

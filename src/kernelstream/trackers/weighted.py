@@ -165,7 +165,7 @@ class Weighted(Tracker[W]):
             stop = position + self._next_start(state, Z[position:, :])
             if stop > position and float(column_norms(state.V).max(initial=0.0)) > 0:
                 state = self._learn(
-                    self._oriented(state), Z[position:stop, :], w[position:stop], metric
+                    self._orient(state), Z[position:stop, :], w[position:stop], metric
                 )
             if stop < n:
                 state = self._start(state, Z[stop, :])
@@ -206,9 +206,9 @@ class Weighted(Tracker[W]):
         V = namespace_of(state.V).asarray(state.V, copy=True)
         V[:, column] = z
         state = replace(state, V=V)
-        return state if np.any(column_norms(V) == 0) else self._oriented(state)
+        return state if np.any(column_norms(V) == 0) else self._orient(state)
 
-    def _oriented(self, state: W) -> W:
+    def _orient(self, state: W) -> W:
         """The rows that started the components become orthonormal before the first row is learned.
 
         ``V = Z (ZᵀZ)^{-1/2}``, the paper's A[0] = P^{1/2}, from the singular value decomposition.

@@ -49,7 +49,7 @@ from kernelstream.bases.base import (
 )
 from kernelstream.bases.centroids.cells import joint_points, new_points, sums_of
 from kernelstream.bases.centroids.kmeans import assign, lloyd, lloyd_pass, nearest, seed_points
-from kernelstream.bases.centroids.sample import Reservoir, detached, last, with_recent
+from kernelstream.bases.centroids.sample import Reservoir, detach, last, with_recent
 from kernelstream.bases.centroids.state import CentroidsState
 from kernelstream.bases.centroids.tolerance import Growth, missed_most
 from kernelstream.bases.distance import Distance
@@ -271,9 +271,9 @@ class Centroids(Basis[CentroidsState]):
             state = replace(state, variance=state.variance + pace * (spread - state.variance))
         return state.judged(), block
 
-    def detached(self, state: CentroidsState) -> CentroidsState:
+    def detach(self, state: CentroidsState) -> CentroidsState:
         """Copy the recent rows, which no block replaces now."""
-        return replace(state, recent=detached(state.recent))
+        return replace(state, recent=detach(state.recent))
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock

@@ -226,7 +226,7 @@ def with_recent(recent: tuple[Array, ...], X: Array, most: int) -> tuple[Array, 
     return keep if len(keep) <= 32 else (concatenate_rows(list(keep)),)
 
 
-def detached(recent: tuple[Array, ...]) -> tuple[Array, ...]:
+def detach(recent: tuple[Array, ...]) -> tuple[Array, ...]:
     """The same rows in memory of their own, which the caller's writing does not reach."""
     return tuple(
         block.copy() if isinstance(block, np.ndarray) and block.base is not None else block
