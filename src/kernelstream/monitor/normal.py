@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -399,7 +400,7 @@ def learn_whitened(whitened: WhitenedRows, setting: Setting) -> Normal:
 
 
 @compiled
-def _rows_times(X, A):
+def _rows_times(X: Any, A: Any) -> Any:
     n, inner = X.shape
     m = A.shape[1]
     out = np.zeros((n, m))
@@ -414,7 +415,7 @@ def _rows_times(X, A):
 
 
 @compiled
-def _row_dots(X, Y):
+def _row_dots(X: Any, Y: Any) -> Any:
     n, d = X.shape
     out = np.zeros(n)
     for row in range(n):

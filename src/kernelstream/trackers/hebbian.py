@@ -233,7 +233,7 @@ def recursion(
     """T and S of a block, from the outputs G = A_0 Zᵀ of its start and its inner products K.
 
     ``A_0 → T A_0 + S Z``; ``variances`` is updated. Only inner products appear, so the rows may
-    as well be points of a feature space (``dual.py``).
+    as well be points of a feature space (``epochs.py``).
     """
     T = np.eye(G.shape[0])
     S = np.zeros(G.shape)
