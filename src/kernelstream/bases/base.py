@@ -109,9 +109,12 @@ class Span:
         defect.flat[:: self.rank + 1] -= 1.0
         return float(np.linalg.norm(defect)), np.linalg.norm(KF, axis=0)
 
-    @once
     def extent(self, kernel: Kernel, shifted: bool = True) -> float:
         """``kernel.extent`` of the points: every block asks."""
+        return self._extent(kernel, shifted)
+
+    @once
+    def _extent(self, kernel: Kernel, shifted: bool) -> float:
         return kernel.extent(self.points, shifted)
 
     @once

@@ -152,3 +152,5 @@ class PatchFeatures(Basis):
         window = np.outer(bell, bell).ravel().astype(X.dtype)
         contrast = np.sqrt(np.einsum("ij,ij->i", X, X) + X.dtype.type(self.floor**2))
         return contrast, X * window / contrast[:, None]
+
+

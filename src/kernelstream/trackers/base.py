@@ -78,9 +78,9 @@ class Tracker(Part, Generic[S]):
         """κ_1 … κ_K of the scatter that a change of basis loses; None if unknown."""
         return None
 
-    @abstractmethod
     def decay(self, state: S, factor: float) -> S:
-        """Shrink the weight of everything learned."""
+        """Shrink the weight of everything learned; rules that forget row by row have done so."""
+        return state
 
     @abstractmethod
     def components(

@@ -137,10 +137,6 @@ class Weighted(Tracker[W]):
             V = V * like(np.where(dead, 0.0, 1.0), V)[None, :]
         return replace(state, V=V, reseeded=state.reseeded + int(dead.sum())), None
 
-    def decay(self, state: W, factor: float) -> W:
-        """Nothing to do: the rules forget row by row."""
-        return state
-
     def components(
         self,
         state: W,
