@@ -75,7 +75,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         or an object of :mod:`kernelstream.bases`.
     tracker : str or Tracker
         How components follow the rows: ``"covariance"`` (exact), ``"incremental_svd"``,
-        ``"hebbian"``, ``"rls"``, ``"lms"``, ``"subkha"``, or an object of
+        ``"hebbian"``, ``"rls"``, ``"lms"``, ``"subset_hebbian"``, or an object of
         :mod:`kernelstream.trackers`.
     center : bool
         Whether the mapped data is centred.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ FLAT_SHARE = 0.3  # of the first patches, those of least contrast: they show no 
 @dataclass(frozen=True)
 class PatchFeaturesState:
     """Directions D, one a row."""
+
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"directions"})
 
     directions: np.ndarray
 
@@ -152,5 +155,3 @@ class PatchFeatures(Basis):
         window = np.outer(bell, bell).ravel().astype(X.dtype)
         contrast = np.sqrt(np.einsum("ij,ij->i", X, X) + X.dtype.type(self.floor**2))
         return contrast, X * window / contrast[:, None]
-
-
