@@ -90,19 +90,20 @@ def kernel_hebbian(l: int, r: int, epochs: int = 1) -> dict[str, Any]:
     import torch
 
     from kernelstream import kernels
-    from kernelstream.kernel_hebbian import epochs as dual
+    from kernelstream.kernel_hebbian import epochs
+    from kernelstream.kernel_hebbian.gram import KernelMatrix
 
     X = torch.rand((l, 196), device="cuda", generator=torch.Generator("cuda").manual_seed(0))
     gamma = 0.02
-    data = dual.FiniteSet(kernels.RBF(gamma), X, True, None, r, None, 0)
-    state, means = dual.begin(data, r, 0)
+    data = KernelMatrix(kernels.RBF(gamma), X, True, None, r, None, 0)
+    state, means = epochs.begin(data, r, 0)
     order = np.random.default_rng(0).permutation(l)
     schedule = schedules.Constant(1e-3)
     B = data.batch_size
     few = 40 * B  # enough for a steady state; an epoch is l / few times that
 
     def learn() -> None:
-        dual.sample_epoch(data, means, state, schedule, order[:few])
+        epochs.sample_epoch(data, means, state, schedule, order[:few])
 
     A32 = state.A.to(torch.float32)
     T = torch.eye(r, device="cuda", dtype=state.A.dtype)

@@ -62,7 +62,7 @@ def model(**parts: Any) -> StreamingKernelPCA:
 def of_bases(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
     """Captured variance of rows in random order and sorted by digit, certainty, size and time."""
     ordered = X[np.argsort(y, kind="stable")]
-    given = {
+    given: dict[str, Any] = {
         "Centroids(100)": bases.Centroids(100),
         "Centroids(tolerance=0.1)": bases.Centroids(500, tolerance=0.1),
         "Landmarks(100)": bases.Landmarks(100),

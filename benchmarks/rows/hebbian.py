@@ -8,7 +8,8 @@ from benchmarks import kernlab, naive
 from benchmarks.measuring import Outcome, Side, faster, interleaved, within
 from benchmarks.run import Run
 from kernelstream import KernelHebbianPCA, kernels, schedules
-from kernelstream.kernel_hebbian import epochs as dual
+from kernelstream.kernel_hebbian import epochs as hebbian
+from kernelstream.kernel_hebbian.gram import KernelMatrix
 
 ETA = 0.05
 
@@ -19,12 +20,12 @@ def epochs(run: Run) -> list[Outcome]:
     X = run.images.small.astype(np.float64)
     gamma, r, l = run.images.small_gamma, sizes.hebbian_components, len(X)
     kernel, schedule = kernels.RBF(gamma), schedules.Constant(ETA)
-    kept = dual.FiniteSet(kernel, X, n_components=r)
-    anew = dual.FiniteSet(kernel, X, n_components=r, cache_bytes=0)
-    start, means = dual.begin(kept, r, seed=0)
+    kept = KernelMatrix(kernel, X, n_components=r)
+    anew = KernelMatrix(kernel, X, n_components=r, cache_bytes=0)
+    start, means = hebbian.begin(kept, r, seed=0)
     order = np.random.default_rng(0).permutation(l)
     few = order[: sizes.hebbian_naive_rows]
-    dual.sample_epoch(anew, means, start, schedule, few)  # compiles, if nothing did before
+    hebbian.sample_epoch(anew, means, start, schedule, few)  # compiles, if nothing did before
     B = kept.batch_size
     matrix = kept.block(order)
 
@@ -43,8 +44,8 @@ def epochs(run: Run) -> list[Outcome]:
 
     seconds, _ = interleaved(
         {
-            "kept": lambda: dual.sample_epoch(kept, means, start, schedule, order),
-            "anew": lambda: dual.sample_epoch(anew, means, start, schedule, order),
+            "kept": lambda: hebbian.sample_epoch(kept, means, start, schedule, order),
+            "anew": lambda: hebbian.sample_epoch(anew, means, start, schedule, order),
             "loop": loop,
             "products kept": lambda: products(False),
             "products anew": lambda: products(True),

@@ -15,7 +15,7 @@ from sklearn.svm import OneClassSVM
 
 from kernelstream import KernelMonitor
 from kernelstream.kernels import RBF
-from kernelstream.monitor.normal import lagged
+from kernelstream.monitor.normal import lag_rows
 from reproductions.tennessee_eastman.protocol import Rows, Runs, over_limit, rates
 
 Score = Callable[[Rows], np.ndarray]
@@ -86,7 +86,7 @@ def mahalanobis(X: Rows, lags: int) -> Score:
 
     def score(rows: Rows) -> np.ndarray:
         Z = state.standard.apply(rows)
-        U = state.normal.scaling.apply(lagged(Z[:0], Z, lags), np.matmul)
+        U = state.normal.scaling.apply(lag_rows(Z[:0], Z, lags), np.matmul)
         return np.sum(U**2, axis=1)
 
     return score

@@ -69,13 +69,15 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"kernelstream.{name}")
     if name in _NAMES:
-        found = getattr(import_module(f"kernelstream.{_NAMES[name]}"), name)
+        value = getattr(import_module(f"kernelstream.{_NAMES[name]}"), name)
     elif name == "__version__":
-        found = import_module("importlib.metadata").version("kernelstream")
+        from importlib.metadata import version
+
+        value = version("kernelstream")
     else:
         raise AttributeError(f"module 'kernelstream' has no attribute {name!r}")
-    globals()[name] = found  # the next time nobody asks here
-    return found
+    globals()[name] = value  # found there from now on, without this function
+    return value
 
 
 def __dir__() -> list[str]:

@@ -30,20 +30,20 @@ class Part(BaseEstimator):
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
 
-    def copied(self) -> Self:
+    def copy(self) -> Self:
         """The same part with parameters of its own, those of parts inside it included.
 
         A stream learns with the parameters it began with. The object that the user holds may get
         others (``set_params(kernel__gamma=…)`` for the next ``fit``), or serve another estimator.
         """
         return type(self)(
-            **{name: _copied(value) for name, value in self.get_params(deep=False).items()}
+            **{name: _copy(value) for name, value in self.get_params(deep=False).items()}
         )
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, Part):
-        return value.copied()
+        return value.copy()
     return value.copy() if isinstance(value, np.ndarray | list) else value
 
 

@@ -152,10 +152,10 @@ def test_lack_of_memory_names_a_block_that_fits() -> None:
 
     with (
         pytest.raises(MemoryError, match="batch_size=256"),
-        devices.memory_explained(1024),
+        devices.explain_memory(1024),
     ):
         raise OutOfMemoryError("CUDA out of memory")
-    with pytest.raises(RuntimeError, match="something else"), devices.memory_explained(1024):
+    with pytest.raises(RuntimeError, match="something else"), devices.explain_memory(1024):
         raise RuntimeError("something else")
 
 
@@ -232,7 +232,7 @@ def test_the_recursion_on_a_gpu_is_that_of_the_host(
 ) -> None:
     import torch
 
-    from kernelstream.kernel_hebbian import triton_recursion as hebbian_device
+    from kernelstream.kernel_hebbian import triton_recursion
 
     rng = np.random.default_rng(r + n)
     A, Z = rng.normal(size=(r, 200)) / 14, rng.normal(size=(n, 200)) / 14
@@ -243,7 +243,7 @@ def test_the_recursion_on_a_gpu_is_that_of_the_host(
     T, S, shortened = recursion(G, K, steps, 30, variances, schedule)
     count = torch.zeros(1, dtype=torch.int32, device="cuda")
     time = torch.full((1,), 30, device="cuda")
-    there = hebbian_device.recursion(
+    there = triton_recursion.recursion(
         torch.from_numpy(G).cuda(),
         torch.from_numpy(K).cuda(),
         getattr(torch, dtype),

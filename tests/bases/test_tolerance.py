@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_swiss_roll
 
-from kernelstream import StreamingKernelPCA, bases, load, trackers
-from kernelstream import files as storage
+from kernelstream import StreamingKernelPCA, bases, files, load, trackers
 from kernelstream.bases.centroids.tolerance import Growth, missed_most
 from kernelstream.kernels import RBF
-from kernelstream.stream.stream import caught_up
 
 
 def walk(n: int = 6000, seed: int = 0) -> np.ndarray:
@@ -36,7 +34,7 @@ def grown(X: np.ndarray, tolerance: float | None = 0.05, **options: Any) -> Stre
 
 def missed_share(model: StreamingKernelPCA, X: np.ndarray) -> float:
     """The true share, in the basis that the stream ends with."""
-    state = caught_up(model._model).state
+    state = model.stream_.caught_up.state
     assert state is not None
     Z = state.basis.span.coordinates(model.kernel_, X)
     return float((1 - np.sum(Z**2, axis=1)).mean() / (1 - np.sum(Z.mean(axis=0) ** 2)))
@@ -47,7 +45,7 @@ def n_points(model: StreamingKernelPCA) -> int:
 
 
 def to_bytes(model: StreamingKernelPCA) -> bytes:
-    return storage.to_bytes({"model": model._model})
+    return files.to_bytes({"model": model.stream_.for_file()})
 
 
 def test_the_tolerance_is_reached_and_not_by_far_exceeded():
@@ -73,7 +71,7 @@ def test_the_tolerance_is_reached_on_short_data_too(learn: str, n: int, weighted
         3, gamma=0.3, basis=bases.Centroids(400, tolerance=0.01), random_state=0
     )
     getattr(model, learn)(X, sample_weight=w)
-    span = model._view().span
+    span = model.stream_.components.span
     assert span is not None
     Z = span.coordinates(model.kernel_, X)
     share = np.full(n, 1 / n) if w is None else w / w.sum()
@@ -88,7 +86,7 @@ def test_the_tolerance_is_reached_on_short_data_too(learn: str, n: int, weighted
 def test_the_estimate_is_near_the_truth():
     X = walk()
     model = grown(X)
-    state = caught_up(model._model).state
+    state = model.stream_.caught_up.state
     assert state is not None
     assert state.basis.growth.missed_share == pytest.approx(missed_share(model, X), rel=0.3)
 
@@ -135,7 +133,7 @@ def test_fit_and_float32():
 def test_merged_models_go_on_growing():
     X = walk()
     merged = grown(X[:3000]).merge(grown(X[3000:], random_state=1))
-    state = caught_up(merged._model).state
+    state = merged.stream_.caught_up.state
     assert state is not None
     assert state.basis.growth.weight == 6000
     merged.partial_fit(walk(3000, seed=5))
@@ -145,7 +143,7 @@ def test_merged_models_go_on_growing():
 def test_without_a_tolerance_there_is_no_growth():
     model = grown(walk(2000), None, n_points=40)
     assert n_points(model) == 40
-    state = model._model.state
+    state = model.stream_.state
     assert state is not None
     assert state.basis.growth is None
 

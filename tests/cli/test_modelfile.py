@@ -11,7 +11,7 @@ import pytest
 
 from kernelstream import StreamingKernelRidge, files
 from kernelstream.cli.failures import BUSY, MODEL, WRITE
-from kernelstream.cli.modelfile import locked
+from kernelstream.cli.modelfile import lock
 from tests.cli.conftest import fitted, outcome, run, said
 
 
@@ -99,7 +99,7 @@ def test_only_plain_files_are_replaced(data: Path) -> None:
 def test_two_writers(data: Path) -> None:
     fitted()
     before = Path("m.safetensors").read_bytes()
-    with locked(Path("m.safetensors")):
+    with lock(Path("m.safetensors")):
         result = run("update", "m.safetensors", "x.parquet", code=BUSY)
         assert "Another process is writing m.safetensors" in said(result)
     assert Path("m.safetensors").read_bytes() == before

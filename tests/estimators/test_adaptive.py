@@ -223,7 +223,7 @@ def test_rebase_carries_the_components_along(rule: trackers.Tracker) -> None:
     rng = np.random.default_rng(0)
     state: Any = rule.begin(5, 2, np.zeros(0))
     if rule.needs_points:
-        state = rule.told(state, np.eye(5))
+        state = rule.tell_points(state, np.eye(5))
     state = rule.update(state, rng.normal(size=(50, 5)), None, ())
     turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
     moved, loss = rule.rebase(state, turn)
@@ -234,7 +234,7 @@ def test_rebase_carries_the_components_along(rule: trackers.Tracker) -> None:
     moved, _ = rule.rebase(state, gone)
     assert moved.reseeded == 1 and not np.any(moved.V[:, 0])
     if rule.needs_points:
-        moved = rule.told(moved, np.eye(5))
+        moved = rule.tell_points(moved, np.eye(5))
     again = rule.update(moved, rng.normal(size=(1, 5)), None, ())
     assert np.linalg.norm(again.V[:, 0]) == pytest.approx(1.0)
 
@@ -246,7 +246,7 @@ def test_states_are_values() -> None:
         state: Any = rule.begin(4, 2, np.zeros(0))
         for _ in range(3):
             if rule.needs_points:
-                state = rule.told(state, np.eye(4))
+                state = rule.tell_points(state, np.eye(4))
             before = {k: np.copy(v) for k, v in vars(state).items() if isinstance(v, np.ndarray)}
             after = rule.update(state, rng.normal(size=(20, 4)), None, ())
             rule.rebase(state, np.eye(4)[:3])

@@ -13,7 +13,7 @@ from sklearn.decomposition import KernelPCA
 
 from kernelstream import IncrementalKernelPCA, StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.bases.base import transition
-from kernelstream.bases.reduced_set import compressed
+from kernelstream.bases.reduced_set import compress
 from tests.naive import papers as naive_papers
 
 
@@ -24,7 +24,7 @@ def parabola(n: int, seed: int = 0) -> np.ndarray:
     return np.stack([x, x**2 + 0.2 * rng.normal(size=n)], axis=1)
 
 
-def aligned(ours: np.ndarray, other: np.ndarray) -> np.ndarray:
+def align(ours: np.ndarray, other: np.ndarray) -> np.ndarray:
     return other * np.sign(np.sum(ours * other, axis=0))
 
 
@@ -51,7 +51,7 @@ def test_equals_batch(
     )
     query = np.random.default_rng(1).normal(size=(20, 3))
     ours, exact = model.transform(query)[:, :r], batch.transform(query)[:, :r]
-    np.testing.assert_allclose(ours, aligned(ours, exact), rtol=0, atol=1e-8 * np.sqrt(largest))
+    np.testing.assert_allclose(ours, align(ours, exact), rtol=0, atol=1e-8 * np.sqrt(largest))
 
 
 @pytest.mark.parametrize("r", [1, 3, 12])
@@ -67,7 +67,7 @@ def test_truncated_equals_the_papers_equations(r: int, block: int) -> None:
     K = kernel(X, X)
     twin = K @ alpha - v @ K @ alpha
     ours = model.transform(X)
-    np.testing.assert_allclose(ours, aligned(ours, twin), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ours, align(ours, twin), rtol=0, atol=1e-9)
 
 
 def test_truncation_is_not_batch() -> None:
@@ -194,7 +194,7 @@ def test_points_are_new_inputs_that_hold_more_than_sampled_rows() -> None:
         T = transition(kernel, state.span, new.span)
         return float(np.trace(T @ S @ T.T) / np.trace(S))
 
-    found = compressed(kernel, state.span, S, 20).span.points
+    found = compress(kernel, state.span, S, 20).span.points
     assert len(found) == 20
     moved = [not np.any(np.all(np.isclose(X, y), axis=1)) for y in found]
     assert any(moved)

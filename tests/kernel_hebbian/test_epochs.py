@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import kernels, schedules
-from kernelstream.kernel_hebbian import epochs as dual
+from kernelstream.kernel_hebbian import epochs
+from kernelstream.kernel_hebbian.gram import KernelMatrix
 from tests.naive import hebbian as naive
 
 SCHEDULES: list[schedules.Schedule] = [
@@ -44,14 +45,14 @@ def test_blocks_equal_the_loop(
 ) -> None:
     X, r = rows(40, seed), 3
     kernel = kernels.RBF(gamma=2.0)
-    data = dual.FiniteSet(kernel, X, center, batch_size=batch_size)
-    start, means = dual.begin(data, r, seed)
+    data = KernelMatrix(kernel, X, center, batch_size=batch_size)
+    start, means = epochs.begin(data, r, seed)
     steps = naive.Steps(schedule, r)
     state, A = start, start.A
     K = kernel(X)
     for epoch in range(3):
         order = np.random.default_rng(seed + epoch).permutation(len(X))
-        state, _ = dual.sample_epoch(data, means, state, schedule, order)
+        state, _ = epochs.sample_epoch(data, means, state, schedule, order)
         A = naive.kha(A, K, order, steps, center)
     np.testing.assert_allclose(
         effective(state.A, center), effective(A, center), rtol=0, atol=1e-10 * np.abs(A).max()
@@ -64,10 +65,10 @@ def test_weights_equal_the_loop(batch_size: int) -> None:
     X = rows(40)
     w = np.random.default_rng(1).uniform(0.5, 2, size=40)
     kernel, schedule = kernels.Polynomial(degree=2, gamma=1.0), schedules.Automatic()
-    data = dual.FiniteSet(kernel, X, True, w, batch_size=batch_size)
-    start, means = dual.begin(data, 3, 0)
+    data = KernelMatrix(kernel, X, True, w, batch_size=batch_size)
+    start, means = epochs.begin(data, 3, 0)
     order = np.random.default_rng(0).permutation(40)
-    state, _ = dual.sample_epoch(data, means, start, schedule, order)
+    state, _ = epochs.sample_epoch(data, means, start, schedule, order)
     A = naive.kha(start.A, kernel(X), order, naive.Steps(schedule, 3), True, w)
     np.testing.assert_allclose(state.A, A, rtol=0, atol=1e-10 * np.abs(A).max())
 
@@ -88,12 +89,12 @@ def test_the_matrix_that_is_kept_is_the_kernel_matrix(
     kernel: kernels.Kernel, batch_size: int
 ) -> None:
     X = rows(50) + 3.0
-    data = dual.FiniteSet(kernel, X, batch_size=batch_size)
+    data = KernelMatrix(kernel, X, batch_size=batch_size)
     expected = kernel.block(X, X)
     assert data.matrix is not None
     np.testing.assert_allclose(data.matrix, expected, rtol=0, atol=1e-12 * expected.max())
     A = np.random.default_rng(0).normal(size=(3, 50))
-    anew = dual.FiniteSet(kernel, X, batch_size=batch_size, cache_bytes=0)
+    anew = KernelMatrix(kernel, X, batch_size=batch_size, cache_bytes=0)
     for measured in (data, anew):
         product, means = measured.measured(A)
         np.testing.assert_allclose(product, A @ expected, rtol=1e-9, atol=1e-12)
@@ -101,10 +102,10 @@ def test_the_matrix_that_is_kept_is_the_kernel_matrix(
 
 
 def test_an_epoch_leaves_the_coefficients_it_was_given() -> None:
-    data = dual.FiniteSet(kernels.RBF(gamma=2.0), rows(40), batch_size=9)
-    start, means = dual.begin(data, 3, 0)
+    data = KernelMatrix(kernels.RBF(gamma=2.0), rows(40), batch_size=9)
+    start, means = epochs.begin(data, 3, 0)
     A, variances = start.A.copy(), start.variances.copy()
-    dual.sample_epoch(data, means, start, schedules.Constant(0.1), np.arange(40))
+    epochs.sample_epoch(data, means, start, schedules.Constant(0.1), np.arange(40))
     np.testing.assert_array_equal(start.A, A)
     np.testing.assert_array_equal(start.variances, variances)
 
@@ -116,10 +117,10 @@ def test_cache_and_sparse_rows_change_nothing(cache_bytes: int, make: Any) -> No
     kernel, schedule = kernels.RBF(gamma=2.0), schedules.Automatic()
     expected = None
     for size in (50, 7):
-        data = dual.FiniteSet(kernel, make(X), batch_size=size, cache_bytes=cache_bytes)
+        data = KernelMatrix(kernel, make(X), batch_size=size, cache_bytes=cache_bytes)
         assert (data.matrix is None) == (cache_bytes == 0)
-        start, means = dual.begin(data, 2, 0)
-        A = dual.sample_epoch(data, means, start, schedule, np.arange(50))[0].A
+        start, means = epochs.begin(data, 2, 0)
+        A = epochs.sample_epoch(data, means, start, schedule, np.arange(50))[0].A
         expected = A if expected is None else expected
         np.testing.assert_allclose(A, expected, rtol=0, atol=1e-11)
 
@@ -129,11 +130,11 @@ def test_single_precision_keeps_double_coefficients() -> None:
     kernel, schedule = kernels.RBF(gamma=2.0), schedules.Automatic()
     found = []
     for rows_ in (X, X.astype(np.float64)):
-        data = dual.FiniteSet(kernel, rows_)
-        start, means = dual.begin(data, 3, 0)
+        data = KernelMatrix(kernel, rows_)
+        start, means = epochs.begin(data, 3, 0)
         assert data.block(np.array([3])).dtype == rows_.dtype
         assert start.A.dtype == np.float64
-        found.append(dual.sample_epoch(data, means, start, schedule, np.arange(200))[0].A)
+        found.append(epochs.sample_epoch(data, means, start, schedule, np.arange(200))[0].A)
     np.testing.assert_allclose(found[0], found[1], atol=1e-3 * np.abs(found[1]).max())
 
 
@@ -141,8 +142,8 @@ def test_start_is_orthonormal_for_every_scale_of_the_kernel() -> None:
     X = rows(60)
     for scale in (1e-6, 1.0, 1e6):
         kernel = kernels.Constant(scale) * kernels.RBF(gamma=2.0)
-        data = dual.FiniteSet(kernel, X)
-        start, means = dual.begin(data, 4, 0)
+        data = KernelMatrix(kernel, X)
+        start, means = epochs.begin(data, 4, 0)
         inner = means.centred(start.A, data.products(start.A)) @ start.A.T
         np.testing.assert_allclose(inner, np.eye(4), atol=1e-9)
 
@@ -151,18 +152,18 @@ def test_automatic_steps_do_not_see_the_scale_of_the_kernel() -> None:
     X, order = rows(60), np.arange(60)
     found = []
     for scale in (1.0, 100.0):
-        data = dual.FiniteSet(kernels.Constant(scale) * kernels.RBF(gamma=2.0), X)
-        start, means = dual.begin(data, 3, 0)
-        state, _ = dual.sample_epoch(data, means, start, schedules.Automatic(), order)
+        data = KernelMatrix(kernels.Constant(scale) * kernels.RBF(gamma=2.0), X)
+        start, means = epochs.begin(data, 3, 0)
+        state, _ = epochs.sample_epoch(data, means, start, schedules.Automatic(), order)
         found.append(state.A * np.sqrt(scale))
     np.testing.assert_allclose(found[0], found[1], atol=1e-10 * np.abs(found[0]).max())
 
 
 def test_batch_update_is_the_mean_of_the_updates() -> None:
     X, kernel = rows(40), kernels.RBF(gamma=2.0)
-    data = dual.FiniteSet(kernel, X, batch_size=11)
-    start, means = dual.begin(data, 3, 0)
-    state, _ = dual.batch_update(data, means, start, schedules.Constant(0.3))
+    data = KernelMatrix(kernel, X, batch_size=11)
+    start, means = epochs.begin(data, 3, 0)
+    state, _ = epochs.batch_update(data, means, start, schedules.Constant(0.3))
     A = naive.batch_kha(start.A, kernel(X), 0.3)
     np.testing.assert_allclose(effective(state.A, True), effective(A, True), atol=1e-12)
 
@@ -170,30 +171,30 @@ def test_batch_update_is_the_mean_of_the_updates() -> None:
 @pytest.mark.parametrize("batch", [True, False])
 def test_watched_change_is_the_change_in_feature_space(batch: bool) -> None:
     X, kernel = rows(40), kernels.RBF(gamma=2.0)
-    data = dual.FiniteSet(kernel, X, batch_size=9)
-    start, means = dual.begin(data, 3, 0)
+    data = KernelMatrix(kernel, X, batch_size=9)
+    start, means = epochs.begin(data, 3, 0)
     watched = np.random.default_rng(0).normal(size=(3, 40))
     H = np.eye(40) - 1 / 40
     exact = np.diag(watched @ H @ kernel(X) @ H @ watched.T)
     if batch:
-        _, found = dual.batch_update(data, means, start, schedules.Automatic(), watched)
+        _, found = epochs.batch_update(data, means, start, schedules.Automatic(), watched)
     else:
         order = np.random.default_rng(1).permutation(40)
-        _, found = dual.sample_epoch(data, means, start, schedules.Automatic(), order, watched)
+        _, found = epochs.sample_epoch(data, means, start, schedules.Automatic(), order, watched)
     assert found is not None
     np.testing.assert_allclose(found, exact, rtol=1e-9)
 
 
 def test_learning_stops_when_the_change_is_smaller_than_tol() -> None:
-    data = dual.FiniteSet(kernels.RBF(gamma=2.0), rows(100))
-    start, means = dual.begin(data, 2, 0)
+    data = KernelMatrix(kernels.RBF(gamma=2.0), rows(100))
+    start, means = epochs.begin(data, 2, 0)
     schedule = schedules.Automatic()
-    state, epochs, converged = dual.learn(data, start, means, schedule, 200, 1e-5, 0)
-    assert converged and 1 < epochs < 200
-    _, few, early = dual.learn(data, start, means, schedule, 3, 1e-5, 0)
+    state, n_epochs, converged = epochs.learn(data, start, means, schedule, 200, 1e-5, 0)
+    assert converged and 1 < n_epochs < 200
+    _, few, early = epochs.learn(data, start, means, schedule, 3, 1e-5, 0)
     assert few == 3 and not early
-    longer, more, _ = dual.learn(data, start, means, schedule, 200, 1e-7, 0)
-    assert more > epochs
+    longer, more, _ = epochs.learn(data, start, means, schedule, 200, 1e-7, 0)
+    assert more > n_epochs
     change = longer.A - state.A
     assert np.max(np.sum(means.centred(change, data.products(change)) * change, axis=1)) < 1e-3
 
@@ -202,20 +203,20 @@ def test_memory_is_linear_in_the_rows() -> None:
     """No array of size l × l: with 4,000 rows it would have 128 MB."""
     X = rows(4000)
     tracemalloc.start()
-    data = dual.FiniteSet(kernels.RBF(gamma=2.0), X, batch_size=64, cache_bytes=0)
-    start, means = dual.begin(data, 3, 0)
-    state, *_ = dual.learn(data, start, means, schedules.Automatic(), 1, 0.0, 0)
-    dual.solution(data, means, state)
+    data = KernelMatrix(kernels.RBF(gamma=2.0), X, batch_size=64, cache_bytes=0)
+    start, means = epochs.begin(data, 3, 0)
+    state, *_ = epochs.learn(data, start, means, schedules.Automatic(), 1, 0.0, 0)
+    epochs.solution(data, means, state)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20e6
 
 
 def test_a_step_that_diverges_is_shortened_and_said() -> None:
-    data = dual.FiniteSet(kernels.RBF(gamma=2.0), rows(50))
-    start, means = dual.begin(data, 2, 0)
+    data = KernelMatrix(kernels.RBF(gamma=2.0), rows(50))
+    start, means = epochs.begin(data, 2, 0)
     with pytest.warns(RuntimeWarning, match="would diverge"):
-        state, *_ = dual.learn(data, start, means, schedules.Constant(50.0), 2, 1e-6, 0)
+        state, *_ = epochs.learn(data, start, means, schedules.Constant(50.0), 2, 1e-6, 0)
     assert np.all(np.isfinite(state.A)) and state.tamed > 0
 
 
@@ -224,10 +225,10 @@ def test_another_array_namespace_gives_the_same(batch: bool) -> None:
     xp = pytest.importorskip("array_api_strict")
     X, found = rows(40), []
     for data_rows in (X, xp.asarray(X)):
-        data = dual.FiniteSet(kernels.RBF(gamma=2.0), data_rows, batch_size=9)
-        start, means = dual.begin(data, 3, 0)
-        state, *_ = dual.learn(data, start, means, schedules.Automatic(), 7, 0.0, 0, batch)
-        found.append(dual.solution(data, means, state))
+        data = KernelMatrix(kernels.RBF(gamma=2.0), data_rows, batch_size=9)
+        start, means = epochs.begin(data, 3, 0)
+        state, *_ = epochs.learn(data, start, means, schedules.Automatic(), 7, 0.0, 0, batch)
+        found.append(epochs.solution(data, means, state))
     assert type(found[1].V) is type(xp.asarray(X))
     factor = np.asarray(found[1].span.factor)
     np.testing.assert_allclose(

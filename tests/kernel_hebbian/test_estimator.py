@@ -23,7 +23,8 @@ from kernelstream import (
     schedules,
     trackers,
 )
-from kernelstream.kernel_hebbian import epochs as dual
+from kernelstream.kernel_hebbian import epochs
+from kernelstream.kernel_hebbian.gram import KernelMatrix
 from tests.naive import hebbian as naive
 
 
@@ -110,11 +111,11 @@ def test_linear_kernel_is_sangers_rule_in_input_space() -> None:
     """The dual coefficients are never seen by the components: W = A X, for centred X."""
     X = np.random.default_rng(0).normal(size=(80, 4)) * [3, 2, 1, 0.5]
     X -= X.mean(axis=0)
-    data = dual.FiniteSet(kernels.Linear(), X, batch_size=17)
-    start, means = dual.begin(data, 2, 0)
+    data = KernelMatrix(kernels.Linear(), X, batch_size=17)
+    start, means = epochs.begin(data, 2, 0)
     order = np.random.default_rng(1).permutation(80)
     schedule = schedules.SearchThenConverge(0.05, tau=50)
-    state, _ = dual.sample_epoch(data, means, start, schedule, order)
+    state, _ = epochs.sample_epoch(data, means, start, schedule, order)
     W = naive.gha(start.A @ X, X[order], naive.Steps(schedule, 2))
     np.testing.assert_allclose(state.A @ X, W, atol=1e-12)
 
@@ -331,15 +332,15 @@ def _streams() -> dict[str, tuple[np.ndarray, kernels.Kernel, int]]:
 def test_automatic_steps_match_the_best_constant(name: str) -> None:
     """After one pass, whatever the kernel's scale (12 constants up to 2/energy)."""
     X, kernel, r = _streams()[name]
-    data = dual.FiniteSet(kernel, X, n_components=r)
-    start, means = dual.begin(data, r, 0)
+    data = KernelMatrix(kernel, X, n_components=r)
+    start, means = epochs.begin(data, r, 0)
     order = np.random.default_rng(0).permutation(len(X))
     H = np.eye(len(X)) - 1 / len(X)
     K = H @ kernel(X) @ H
     best = np.linalg.eigvalsh(K)[::-1][:r].sum() / len(X)
 
     def captured(schedule: schedules.Schedule) -> float:
-        A = dual.sample_epoch(data, means, start, schedule, order)[0].A
+        A = epochs.sample_epoch(data, means, start, schedule, order)[0].A
         Y = A @ K
         return float(np.trace(np.linalg.pinv(Y @ A.T) @ (Y @ Y.T)) / len(X) / best)
 

@@ -13,13 +13,13 @@ from kernelstream import KernelMonitor
 from kernelstream.monitor import fitting
 from kernelstream.monitor.fitting import RIDGES, WIDTHS, choose, pseudo_faults, saturates
 from kernelstream.monitor.normal import (
-    lagged,
+    lag_rows,
 )
 from tests.monitor.processes import SETTING, correlated, curved, process, small
 
 
 def test_pseudo_faults_keep_each_variable_normal() -> None:
-    R = lagged(np.empty((0, 5)), correlated(50), 1)[1:]
+    R = lag_rows(np.empty((0, 5)), correlated(50), 1)[1:]
     exchanged, small, large = pseudo_faults(R, 1, 0)
     np.testing.assert_array_equal(np.sort(exchanged, axis=0), np.sort(R, axis=0))
     assert np.abs(np.cov(exchanged.T) - np.cov(R.T)).max() > 0.5

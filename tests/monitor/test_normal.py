@@ -13,7 +13,7 @@ from kernelstream.monitor.normal import (
     Gathered,
     Normal,
     Scaling,
-    lagged,
+    lag_rows,
     learn_normal,
     row_dots,
     rows_times,
@@ -120,11 +120,11 @@ def test_moments_with_forgetting() -> None:
 
 def test_lags() -> None:
     Z = np.arange(8.0).reshape(4, 2)
-    R = lagged(Z[:0], Z, 2)
+    R = lag_rows(Z[:0], Z, 2)
     np.testing.assert_array_equal(R[0], [0, 1, 0, 1, 0, 1])
     np.testing.assert_array_equal(R[3], [6, 7, 4, 5, 2, 3])
     for cut in range(1, 4):
-        np.testing.assert_array_equal(lagged(Z[:cut], Z[cut:], 2), R[cut:])
+        np.testing.assert_array_equal(lag_rows(Z[:cut], Z[cut:], 2), R[cut:])
 
 
 def test_adaptation_learns_rows_as_they_were_scored(normal: Normal) -> None:

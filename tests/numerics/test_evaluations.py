@@ -16,7 +16,8 @@ import pytest
 
 from kernelstream import KernelHebbianPCA, StreamingKernelPCA, bases, kernels, schedules
 from kernelstream.bases.centroids import kmeans as lloyd
-from kernelstream.kernel_hebbian import epochs as dual
+from kernelstream.kernel_hebbian import epochs
+from kernelstream.kernel_hebbian.gram import KernelMatrix
 
 
 class Counting(kernels.RBF):
@@ -149,12 +150,12 @@ def test_a_repeated_single_query_evaluates_its_row_only():
 @pytest.mark.parametrize("kept", [True, False], ids=["matrix-kept", "computed-anew"])
 def test_a_hebbian_epoch_evaluates_each_pair_at_most_once(kept):
     X = rows(300)
-    data = dual.FiniteSet(
+    data = KernelMatrix(
         Counting(0.1), X, n_components=3, cache_bytes=8 * len(X) ** 2 if kept else 0
     )
-    start, means = dual.begin(data, 3, seed=0)
+    start, means = epochs.begin(data, 3, seed=0)
     step, order = schedules.Constant(0.01), np.arange(len(X))
-    spent = evaluations(lambda: dual.sample_epoch(data, means, start, step, order))
+    spent = evaluations(lambda: epochs.sample_epoch(data, means, start, step, order))
     assert spent == (0 if kept else len(X) ** 2)
 
 

@@ -19,18 +19,18 @@ def test_a_copy_has_parameters_of_its_own() -> None:
     points = np.zeros((2, 3))
     given = bases.Landmarks(points)
     points[0, 0] = 1.0
-    copy = given.copied()
+    copy = given.copy()
     points[1, 1] = 5.0
     assert copy is not given and copy.points[0, 0] == 1.0 and copy.points[1, 1] == 0.0
 
 
 def test_parts_inside_are_copied_too() -> None:
     rule = trackers.Hebbian(schedules.SearchThenConverge(0.5, 100.0))
-    copy = rule.copied()
+    copy = rule.copy()
     rule.set_params(schedule__tau=7.0)
     assert copy.get_params()["schedule__tau"] == 100.0
     both = kernels.RBF(gamma=0.1) + kernels.Linear()
-    assert both.copied().get_params() != {} and both.copied() is not both
+    assert both.copy().get_params() != {} and both.copy() is not both
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from benchmarks.parts import TABLES, markdown, put, tables
 from benchmarks.search import Search
 from benchmarks.systems import Problem, System
 from kernelstream import StreamingKernelPCA, bases, kernels, schedules
-from kernelstream.kernel_hebbian import epochs as dual
+from kernelstream.kernel_hebbian import epochs
+from kernelstream.kernel_hebbian.gram import KernelMatrix
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = {
@@ -229,10 +230,10 @@ def test_the_exponent_is_the_slope():
 
 def test_the_naive_epoch_is_the_blocked_one():
     X = np.random.default_rng(0).normal(size=(120, 5))
-    data = dual.FiniteSet(kernels.RBF(0.1), X, n_components=3)
-    start, means = dual.begin(data, 3, seed=0)
+    data = KernelMatrix(kernels.RBF(0.1), X, n_components=3)
+    start, means = epochs.begin(data, 3, seed=0)
     rows = np.random.default_rng(1).permutation(len(X))[:80]
-    fast, _ = dual.sample_epoch(data, means, start, schedules.Constant(0.05), rows)
+    fast, _ = epochs.sample_epoch(data, means, start, schedules.Constant(0.05), rows)
     slow = naive.kernel_hebbian_rows(start.A, X, 0.1, 0.05, rows, means.column)
     np.testing.assert_allclose(slow, fast.A, atol=1e-12)
 

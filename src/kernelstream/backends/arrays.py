@@ -119,6 +119,15 @@ def to_host(x: Any) -> np.ndarray:
     return np.asarray(x)
 
 
+def padded(x: Array, shape: tuple[int, ...]) -> Array:
+    """``x`` with zeros appended up to ``shape``."""
+    if tuple(x.shape) == shape:
+        return x
+    whole = like(np.zeros(shape), x)
+    whole[tuple(slice(0, n) for n in x.shape)] = x
+    return whole
+
+
 def take_rows(x: Array, index: Any) -> Array:
     """The rows ``index`` (integers, of the host or where x is) of ``x``: a copy, never a view."""
     if not is_foreign(index):

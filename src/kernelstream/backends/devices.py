@@ -35,7 +35,7 @@ def checked_device(device: Any) -> str | None:
     return name
 
 
-def placed(x: Array, device: str | None) -> Array:
+def place(x: Array, device: str | None) -> Array:
     """Rows of the host on ``device``; arrays that live elsewhere already are returned as they are.
 
     Copies to a GPU start from pinned memory and run beside the computation.
@@ -54,25 +54,25 @@ def placed(x: Array, device: str | None) -> Array:
     return rows.to(device, copy=True)
 
 
-def moved(value: Any, device: str | None) -> Any:
+def move_to_device(value: Any, device: str | None) -> Any:
     """A value with its arrays on a device of PyTorch, or (None) on the host.
 
     Fields that a dataclass names in ``ON_HOST`` stay there.
     """
     if isinstance(value, tuple):
-        return tuple(moved(item, device) for item in value)
+        return tuple(move_to_device(item, device) for item in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         stay = getattr(value, "ON_HOST", ())
         return dataclasses.replace(
             value,
             **{
-                field.name: moved(getattr(value, field.name), device)
+                field.name: move_to_device(getattr(value, field.name), device)
                 for field in dataclasses.fields(value)
                 if field.init and field.name not in stay
             },
         )
     if isinstance(value, np.ndarray) or is_foreign(value):
-        return to_host(value) if device is None else placed(to_host(value), device)
+        return to_host(value) if device is None else place(to_host(value), device)
     return value
 
 
@@ -93,13 +93,13 @@ def ahead(
         with torch.cuda.stream(copies):
             coming = prepare(block), copies.record_event()
         if pending is not None:
-            yield _arrived(pending, torch, device)
+            yield _await_copy(pending, torch, device)
         pending = coming
     if pending is not None:
-        yield _arrived(pending, torch, device)
+        yield _await_copy(pending, torch, device)
 
 
-def _arrived(pending: tuple[Any, Any], torch: Any, device: str) -> Any:
+def _await_copy(pending: tuple[Any, Any], torch: Any, device: str) -> Any:
     block, event = pending
     current = torch.cuda.current_stream(device)
     current.wait_event(event)
@@ -124,7 +124,7 @@ def preferred_rows(X: Array, device: str | None, m: int, otherwise: int) -> int:
 
 
 @contextlib.contextmanager
-def memory_explained(rows: int) -> Iterator[None]:
+def explain_memory(rows: int) -> Iterator[None]:
     """Turn a device's lack of memory into an error that says what would fit."""
     try:
         yield

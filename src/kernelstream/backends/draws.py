@@ -46,6 +46,11 @@ def uniforms(seed: int, purpose: str, first: int, count: int) -> np.ndarray:
     return np.maximum(draws, np.finfo(float).tiny)  # so that logarithms are finite
 
 
+def highest(priority: np.ndarray, size: int) -> np.ndarray:
+    """Indices of the ``size`` highest priorities, in their own order; of equals the first."""
+    return np.sort(np.argsort(-priority, kind="stable")[:size])
+
+
 def pick(rng: np.random.Generator, weights: np.ndarray, count: int) -> np.ndarray:
     """At most ``count`` different indices, drawn in proportion to ``weights`` (all at once).
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, fields
+from functools import cached_property, wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import numpy as np
 import scipy.linalg
 
 from kernelstream.backends.arrays import (
     Array,
+    as_dense,
     cast,
     dtype_name,
     is_sparse,
@@ -22,10 +24,16 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_float64,
     to_host,
+    weighted_gram,
+    weighted_sum,
 )
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 from kernelstream.part import Part
+
+S = TypeVar("S")  # the state of a basis
+P = ParamSpec("P")
+Value = TypeVar("Value")
 
 # Eigenvalues of K(D,D) below this share of the largest are dropped. `eigh` in float64 is good to
 # about m·1e-16; rows in float32 make coordinates whose error is 6e-8/√(share).
@@ -33,6 +41,21 @@ _RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
 SAME = 1e-9  # differences of factors, relative to their largest entry, that are rounding
 # scikit-learn's measure of a kernel matrix that is not positive semidefinite by more than rounding.
 NEGATIVE_SHARE = 1e-5
+
+
+def once(
+    method: Callable[Concatenate[Span, P], Value],
+) -> Callable[Concatenate[Span, P], Value]:
+    """A method of a span whose value, for the same arguments, is computed once."""
+
+    @wraps(method)
+    def known(self: Span, /, *arguments: P.args, **options: P.kwargs) -> Value:
+        key = method.__name__, *arguments, *options.items()
+        if key not in self.computed:
+            self.computed[key] = method(self, *arguments, **options)
+        return self.computed[key]
+
+    return known
 
 
 @stored
@@ -48,43 +71,68 @@ class Span:
     factor: Array
     projector: Array
 
+    @classmethod
+    def of(cls, kernel: Kernel, points: Array, factor: Array, gram: Array) -> Span:
+        """Points and a factor of their kernel matrix, which is known then."""
+        span = cls(points, factor, cast(factor, points.dtype))
+        span.computed["gram", kernel] = gram
+        return span
+
+    @cached_property
+    def computed(self) -> dict[Any, Any]:
+        """What was computed of the points: no part of the value, and not pickled with it."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     @property
     def rank(self) -> int:
         """Number of coordinates."""
         return int(self.factor.shape[1])
 
+    @once
     def gram(self, kernel: Kernel) -> Array:
-        """K(D,D) in float64, computed once: it made the factor, and the certificate looks again."""
-        if "known_gram" not in self.__dict__:
-            self.__dict__["known_gram"] = kernel.gram(to_float64(self.points))
-        return self.__dict__["known_gram"]
+        """K(D,D) in float64: it made the factor, and the certificate looks again."""
+        return kernel.gram(to_float64(self.points))
 
+    def own_coordinates(self, kernel: Kernel) -> Array:
+        """Coordinates of the points themselves, ``K(D,D) F``, one point a row, in float64."""
+        return self.gram(kernel) @ self.factor
+
+    @once
     def orthonormality(self, kernel: Kernel) -> tuple[float, np.ndarray]:
-        """``|FᵀKF − I|`` and the lengths of the columns of KF, computed once for all who ask."""
-        if "known_orthonormality" not in self.__dict__:
-            F = to_host(self.factor)
-            KF = to_host(self.gram(kernel)) @ F
-            defect = F.T @ KF
-            defect.flat[:: self.rank + 1] -= 1.0
-            self.__dict__["known_orthonormality"] = (
-                float(np.linalg.norm(defect)),
-                np.linalg.norm(KF, axis=0),
-            )
-        return self.__dict__["known_orthonormality"]
+        """``|FᵀKF − I|`` and the lengths of the columns of KF."""
+        F = to_host(self.factor)
+        KF = to_host(self.gram(kernel)) @ F
+        defect = F.T @ KF
+        defect.flat[:: self.rank + 1] -= 1.0
+        return float(np.linalg.norm(defect)), np.linalg.norm(KF, axis=0)
 
     def extent(self, kernel: Kernel, shifted: bool = True) -> float:
-        """``kernel.extent`` of the points, computed once: every block asks."""
-        known = self.__dict__.setdefault("known_extent", {})
-        if shifted not in known:
-            known[shifted] = kernel.extent(self.points, shifted)
-        return known[shifted]
+        """``kernel.extent`` of the points: every block asks."""
+        return self._extent(kernel, shifted)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if not k.startswith("known_")}
+    @once
+    def _extent(self, kernel: Kernel, shifted: bool) -> float:
+        return kernel.extent(self.points, shifted)
+
+    @once
+    def _on_device(self, kernel: Kernel, dtype: str) -> Any:
+        return kernel.prepared(cast(self.points, getattr(namespace_of(self.points), dtype)))
+
+    def prepared(self, kernel: Kernel, X: Array) -> Any:
+        """The points as ``kernel.block`` takes them against the rows X, of which many blocks come.
+
+        As they are on the host, where nothing waits for what is computed of them.
+        """
+        if isinstance(self.points, np.ndarray):
+            return cast(self.points, X.dtype)
+        return self._on_device(kernel, dtype_name(X))
 
     def coordinates(self, kernel: Kernel, X: Array) -> Array:
         """Coordinates of rows: one kernel block, one product."""
-        return kernel.block(X, cast(self.points, X.dtype)) @ cast(self.projector, X.dtype)
+        return kernel.block(X, self.prepared(kernel, X)) @ cast(self.projector, X.dtype)
 
 
 @dataclass(frozen=True)
@@ -118,12 +166,41 @@ class Projection:
     admitted: tuple[int, ...] = ()
 
 
-class Basis(Part):
+@dataclass(frozen=True)
+class Correction:
+    """A sample of all rows that shows what was lost by folding them in older bases.
+
+    Sums over the sample, in which each row stands for a weight of mean 1 (None: all alike).
+    """
+
+    rows: Array
+    folded: Array  # the coordinates c that the rows had when they were folded, float64
+    present: Array  # the coordinates z that they have in the present basis, float64
+    stands_for: np.ndarray | None
+
+    def moments(self) -> tuple[Array, Array, float]:
+        """Σ(zzᵀ − ccᵀ), Σ(z − c) and the number of rows."""
+        Z, C = self.present, self.folded
+        w = None if self.stands_for is None else like(self.stands_for, Z)
+        scatter = weighted_gram(Z, w) - weighted_gram(C, w)
+        return scatter, weighted_sum(Z, w) - weighted_sum(C, w), float(Z.shape[0])
+
+    def cross(self, origin: Array) -> Array:
+        """Mean of (z − c)(x − o)ᵀ, for the moments of z with rows x."""
+        step = self.present - self.folded
+        if self.stands_for is not None:
+            step = step * like(self.stands_for, step)[:, None]
+        xp = namespace_of(step)
+        cross = xp.matrix_transpose(step) @ (to_float64(as_dense(self.rows)) - origin[None, :])
+        return cross / int(step.shape[0])
+
+
+class Basis(Part, Generic[S]):
     """Which m points span the model.
 
     A basis is told the start of the stream (``begin``), turns every block into coordinates
     (``project``), and may change its points at the end of a block (``revise``). It keeps no state
-    of its own: each verb returns the new state.
+    of its own: each verb returns the new state, of the type S.
     """
 
     #: Whether the model is a combination of points (false for explicit features).
@@ -133,8 +210,6 @@ class Basis(Part):
     settles_late = True
     #: Whether ``fit`` may show the rows in random order when it looks for points.
     order_free = False
-    #: Further passes in which ``fit`` lets the basis alone learn (``refine``).
-    refinements = 0
     #: Rows a block has unless the user says otherwise.
     preferred_batch = 1024
     #: The same on a GPU, which has little to do in a small block; None: as many as fit.
@@ -157,75 +232,64 @@ class Basis(Part):
         return self
 
     @abstractmethod
-    def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> Any:
+    def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> S:
         """Return the state at the start of the stream; the rows X are folded afterwards."""
 
     @abstractmethod
     def project(
-        self, kernel: Kernel, state: Any, X: Array, weights: np.ndarray | None, clock: Clock
-    ) -> tuple[Any, Projection]:
+        self, kernel: Kernel, state: S, X: Array, weights: np.ndarray | None, clock: Clock
+    ) -> tuple[S, Projection]:
         """Express a block in coordinates; points may be appended while it is read."""
 
-    @abstractmethod
-    def coordinates(self, kernel: Kernel, state: Any, X: Array) -> Array:
-        """Coordinates of rows, without learning."""
+    def span(self, state: S) -> Span | None:
+        """Points and factor of the state; None where there are no points."""
+        return getattr(state, "span", None)
 
-    @abstractmethod
-    def rank(self, state: Any) -> int:
+    def rank(self, state: S) -> int:
         """Number of coordinates."""
+        return self._points(state).rank
 
-    def detached(self, state: Any) -> Any:
+    def coordinates(self, kernel: Kernel, state: S, X: Array) -> Array:
+        """Coordinates of rows, without learning."""
+        return self._points(state).coordinates(kernel, X)
+
+    def _points(self, state: S) -> Span:
+        span = self.span(state)
+        assert span is not None  # explicit features have a rank and coordinates of their own
+        return span
+
+    def detach(self, state: S) -> S:
         """Return the state without views of the rows it was shown: the caller takes them back."""
         return state
 
-    def revise(self, kernel: Kernel, state: Any, clock: Clock) -> tuple[Any, Array] | None:
+    def revise(self, kernel: Kernel, state: S, clock: Clock) -> tuple[S, Array] | None:
         """At the end of a block: the new state and ``T = F'ᵀ K(D',D) F``, or None for no change."""
         return None
 
-    def settle(self, kernel: Kernel, state: Any, clock: Clock) -> tuple[Any, Array] | None:
-        """Make a last revision before a query or a second pass, worked on a copy."""
+    def settle(self, kernel: Kernel, state: S, clock: Clock) -> tuple[S, Array] | None:
+        """Make a last revision before a query, worked on a copy."""
         return None
 
-    def correction(self, kernel: Kernel, state: Any) -> tuple[Array, Array, float] | None:
-        """Σ(zzᵀ − ccᵀ), Σ(z − c) and the number of rows of a sample whose old coordinates are c.
-
-        None where no row was expressed in an older basis.
-        """
-        return None
-
-    def cross_correction(self, kernel: Kernel, state: Any, origin: Array) -> Array | float:
-        """Mean of (z − c)(x − o)ᵀ over the same sample, for the moments of z with rows x."""
-        return 0.0
-
-    def refine(
+    def finish(
         self,
         kernel: Kernel,
-        state: Any,
-        blocks: Iterable[tuple[Array, np.ndarray | None]],
-        is_last: bool,
-    ) -> Any:
-        """Return the state with better points for rows that are all at hand: one more pass."""
+        state: S,
+        clock: Clock,
+        read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]] | None = None,
+    ) -> S:
+        """Return the state for a second pass: all rows will be expressed in its basis.
+
+        ``read`` goes through the rows and their weights once more, where they are all at hand.
+        """
         return state
 
-    def refreshed(self, kernel: Kernel, state: Any) -> Any:
-        """Return the state for a second pass: all rows will be expressed in the present basis."""
-        return state
+    def correction(self, kernel: Kernel, state: S) -> Correction | None:
+        """A sample of rows that were folded in older bases; None where there are no older bases."""
+        return None
 
-    def merge(
-        self, kernel: Kernel, a: Any, b: Any, seed: int
-    ) -> tuple[Any, Array | None, Array | None]:
+    def merge(self, kernel: Kernel, a: S, b: S, seed: int) -> tuple[S, Array | None, Array | None]:
         """One basis for two states, and the matrices that carry each into it (None: unchanged)."""
         raise ValueError(f"Models with the basis {self} cannot be merged.")
-
-    def span(self, state: Any) -> Span | None:
-        """Points and factor of the state; None where there are no points."""
-        return state.span
-
-    def own_coordinates(self, kernel: Kernel, state: Any) -> Array:
-        """Coordinates of the points themselves, ``K(D,D) F``, one point a row, in float64."""
-        span = self.span(state)
-        assert span is not None  # trackers that ask for it need a basis of points
-        return span.gram(kernel) @ span.factor
 
 
 def factorise(kernel: Kernel, points: Array) -> Span:
@@ -243,9 +307,7 @@ def factorise(kernel: Kernel, points: Array) -> Span:
     floor = _RANK_FLOOR.get(dtype_name(points), 1e-10)
     rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
     factor = vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
-    span = Span(points, factor, cast(factor, points.dtype))
-    span.__dict__["known_gram"] = gram
-    return span
+    return Span.of(kernel, points, factor, gram)
 
 
 def refactorise(kernel: Kernel, points: Array) -> Span:
@@ -267,9 +329,7 @@ def refactorise(kernel: Kernel, points: Array) -> Span:
     weakest = _RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
     if not float(np.linalg.norm(factor)) ** 2 * weakest < 1.0:
         return factorise(kernel, points)
-    span = Span(points, factor, cast(factor, points.dtype))
-    span.__dict__["known_gram"] = gram
-    return span
+    return Span.of(kernel, points, factor, gram)
 
 
 def independent(

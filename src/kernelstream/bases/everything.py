@@ -68,7 +68,7 @@ class Everything(Growing):
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         lengths = radius * rng.random(self.start) ** (1.0 / rows.shape[1])
         points = like(centre + lengths[:, None] * directions, X, X.dtype)
-        return self.offered(kernel, nothing, points, seed)[0]
+        return self.offer(kernel, nothing, points, seed)[0]
 
     def admissible(
         self, residual: np.ndarray, energy: np.ndarray, coherence: np.ndarray | None

@@ -22,7 +22,7 @@ class FourierState:
 
 
 @stored
-class Fourier(Basis):
+class Fourier(Basis[FourierState]):
     """Random features for shift-invariant kernels (Rahimi and Recht 2007).
 
     ``z(x) = √(2/n) [cos ωᵢ·x, sin ωᵢ·x]`` with ω from the Fourier transform of the kernel, so that
@@ -113,7 +113,3 @@ class Fourier(Basis):
         Z = finite(self.coordinates(kernel, state, X), kernel)
         ones = namespace_of(Z).ones_like(Z[:, 0])
         return state, Projection(Z, ones, 0.0 * ones)
-
-    def span(self, state: FourierState) -> None:
-        """There are no points."""
-        return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from kernelstream.backends.arrays import (
     concatenate_rows,
     like,
     namespace_of,
+    padded,
     row_norms_squared,
     take_rows,
     to_float64,
@@ -60,11 +62,13 @@ STRAINED = 1e6
 class GrowingState:
     """The span and the energies k(d, d) of its points."""
 
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"energies"})
+
     span: Span
     energies: np.ndarray
 
 
-class Growing(Basis):
+class Growing(Basis[GrowingState]):
     """Common to the criteria: everything but the decision whether a row becomes a point.
 
     Coordinates are computed in float64 whatever the rows' type: the decisions are exact, and a
@@ -92,10 +96,6 @@ class Growing(Basis):
         nothing = like(np.zeros((0, X.shape[1])), X, X.dtype)
         factor = like(np.zeros((0, 0)), X, xp.float64)
         return GrowingState(Span(nothing, factor, factor), np.zeros(0))
-
-    def rank(self, state: GrowingState) -> int:
-        """Return the number of points."""
-        return state.span.rank
 
     def revise(
         self, kernel: Kernel, state: GrowingState, clock: Clock
@@ -128,7 +128,7 @@ class Growing(Basis):
         before the next one.
         """
         rows = to_float64(X)
-        K = finite(kernel.block(rows, to_float64(state.span.points)), kernel)
+        K = finite(kernel.block(rows, state.span.prepared(kernel, rows)), kernel)
         Z = K @ state.span.factor
         energy = finite(kernel.diag(rows), kernel)
         residual = energy - row_norms_squared(Z)
@@ -155,10 +155,10 @@ class Growing(Basis):
         """Offer the points of one model to the other, by the same criterion as rows."""
         if same_points(a.span, b.span):
             return a, None, None
-        joint, carry = self.offered(kernel, a, b.span.points, seed)
+        joint, carry = self.offer(kernel, a, b.span.points, seed)
         return joint, carry, transition(kernel, b.span, joint.span)
 
-    def offered(
+    def offer(
         self, kernel: Kernel, state: GrowingState, points: Array, seed: int
     ) -> tuple[GrowingState, Array]:
         """The state that has seen some points, and the matrix that carries old coordinates there.
@@ -171,7 +171,7 @@ class Growing(Basis):
         while start < points.shape[0]:
             state, block = self.project(kernel, state, points[start:, :], None, clock)
             start += int(block.Z.shape[0])
-            carry = _embedded(carry, state.span.rank, int(carry.shape[1]))
+            carry = padded(carry, (state.span.rank, int(carry.shape[1])))
             change = self.revise(kernel, state, clock)
             if change is not None:
                 state, carry = change[0], change[1] @ carry
@@ -200,8 +200,8 @@ class Growing(Basis):
         # `candidates` can join.
         chosen = to_float64(as_dense(take_rows(rows, candidates)))
         columns = finite(kernel.block(rows, chosen), kernel)  # k(x, candidate)
-        Zg = _embedded(Z, n, most)
-        F = _embedded(state.span.factor, most + surplus, most)
+        Zg = padded(Z, (n, most))
+        F = padded(state.span.factor, (most + surplus, most))
         host_energy = to_host(energy)
         admitted: list[int] = []
         for column, i in enumerate(candidates):
@@ -276,10 +276,3 @@ def _cosines(K: np.ndarray, energy: np.ndarray, energies: np.ndarray | float) ->
 
 def _clip(residual: Array) -> Array:
     return namespace_of(residual).clip(residual, min=0.0)
-
-
-def _embedded(A: Array, n_rows: int, n_columns: int) -> Array:
-    """``A`` in the upper left corner of a zero matrix."""
-    whole = like(np.zeros((n_rows, n_columns)), A)
-    whole[: A.shape[0], : A.shape[1]] = A
-    return whole

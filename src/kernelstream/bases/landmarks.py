@@ -36,7 +36,7 @@ class FixedState:
 
 
 @stored
-class Landmarks(Basis):
+class Landmarks(Basis[FixedState]):
     """A fixed set of points.
 
     The model is Nyström kernel PCA on these points: exact in their span. Given points cost nothing
@@ -124,14 +124,6 @@ class Landmarks(Basis):
             w = np.ones(X.shape[0]) if weights is None else weights
             chosen = pick(generator(seed, "landmarks"), w, int(self.points))
         return FixedState(factorise(kernel, as_dense(take_rows(X, chosen))))
-
-    def rank(self, state: FixedState) -> int:
-        """Return the number of independent points."""
-        return state.span.rank
-
-    def coordinates(self, kernel: Kernel, state: FixedState, X: Array) -> Array:
-        """Coordinates of rows."""
-        return state.span.coordinates(kernel, X)
 
     def merge(
         self, kernel: Kernel, a: FixedState, b: FixedState, seed: int

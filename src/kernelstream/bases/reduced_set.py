@@ -41,7 +41,7 @@ class ReducedSetState:
 
 
 @stored
-class ReducedSet(Basis):
+class ReducedSet(Basis[ReducedSetState]):
     """A fixed number of pre-images that span the leading directions of all rows so far.
 
     The rows of a block become points, as in :class:`Everything`; at its end, when there are more
@@ -102,10 +102,6 @@ class ReducedSet(Basis):
         grown = Everything().begin(kernel, X, weights, seed)
         return ReducedSetState(grown, 0.0 * grown.span.factor)
 
-    def rank(self, state: ReducedSetState) -> int:
-        """Return the number of points."""
-        return state.span.rank
-
     def coordinates(self, kernel: Kernel, state: ReducedSetState, X: Array) -> Array:
         """Coordinates of rows, in float64."""
         return Everything().coordinates(kernel, state.grown, X)
@@ -138,7 +134,7 @@ class ReducedSet(Basis):
                 return None
             grown, T = change
         else:
-            grown = compressed(kernel, state.span, state.scatter, self.n_points)
+            grown = compress(kernel, state.span, state.scatter, self.n_points)
             T = transition(kernel, state.span, grown.span)
         if self.n_points is None:  # nothing will be compressed, and no scatter is kept
             return ReducedSetState(grown, state.scatter), T
@@ -146,7 +142,7 @@ class ReducedSet(Basis):
         return ReducedSetState(grown, moved), T
 
 
-def compressed(kernel: Kernel, span: Span, scatter: Array, n_points: int) -> GrowingState:
+def compress(kernel: Kernel, span: Span, scatter: Array, n_points: int) -> GrowingState:
     """At most ``n_points`` inputs, found one by one, whose span holds as much scatter as possible.
 
     Let S = R Rᵀ be the scatter, A(y) = Rᵀ z(y), and e_1, e_2, … the orthonormalised images of the
@@ -167,7 +163,7 @@ def compressed(kernel: Kernel, span: Span, scatter: Array, n_points: int) -> Gro
         best = int(np.argmax(np.where(epsilon > DISTINCT * own, gains, 0.0)))
         if not (gains[best] > CAPTURED * values.sum() and epsilon[best] > DISTINCT * own[best]):
             break
-        look = improved(found, D[best : best + 1])
+        look = improve(found, D[best : best + 1])
         pivot = look.epsilon**0.5
         column = (look.k[: len(D)] - look.e @ columns) / pivot
         A = A - column[:, None] * (look.r / pivot)[None, :]
@@ -179,7 +175,7 @@ def compressed(kernel: Kernel, span: Span, scatter: Array, n_points: int) -> Gro
     return Everything().project(kernel, empty, inputs, None, Clock(0, 0))[0]
 
 
-def improved(found: _Found, y: np.ndarray) -> _Look:
+def improve(found: _Found, y: np.ndarray) -> _Look:
     """A few steps of Mika's iteration towards the pre-image of the vector that y stands for.
 
     That vector is the scatter's image of what is new in φ(y), ``(I − P) S (I − P) φ(y)``: an

@@ -18,6 +18,7 @@ from kernelstream.backends.arrays import (
     is_sparse,
     like,
     namespace_of,
+    padded,
     row_norms_squared,
     take_rows,
     to_float64,
@@ -29,7 +30,6 @@ from kernelstream.certificate.ledger import Ledger
 from kernelstream.certificate.rounding import in_float32
 from kernelstream.kernels import Kernel
 from kernelstream.trackers import Moments, Tracker
-from kernelstream.trackers.base import padded
 
 # Rows whose missed parts are looked at together: more is tighter and dearer. As many as there are
 # points, so that the work for a row stays in proportion to that of the fold.

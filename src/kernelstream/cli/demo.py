@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import CommandError, reported
+from kernelstream.cli.failures import CommandError, report_failures
 from kernelstream.cli.terminal import Screen
 
 
@@ -25,7 +25,7 @@ def demo(
 ) -> None:
     """Handwritten digits through every step: fit, info, score, report. Shows each command."""
     screen = Screen(as_json)
-    with reported(as_json):
+    with report_failures(as_json):
         from sklearn.datasets import load_digits
 
         from kernelstream.cli.app import app  # it holds this command, too: not at the top

@@ -39,7 +39,7 @@ class CommandError(Exception):
 
 
 @contextlib.contextmanager
-def reported(as_json: bool = False) -> Iterator[None]:
+def report_failures(as_json: bool = False) -> Iterator[None]:
     """Turn what is raised inside into one message on the standard error and an exit code."""
     try:
         yield

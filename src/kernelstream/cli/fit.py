@@ -16,8 +16,8 @@ import kernelstream
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.cli import options as opt
 from kernelstream.cli.checkpoints import Run
-from kernelstream.cli.failures import DATA, USAGE, CommandError, reported
-from kernelstream.cli.modelfile import Stored, history, locked, require_apart, require_sense
+from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
+from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_sense
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.sources import Block, Source
@@ -168,7 +168,7 @@ def fit(
       zcat log.csv.gz | kernelstream fit - -o m.safetensors --columns 'a,b,sensor_*'
     """
     screen = Screen(as_json, quiet)
-    with reported(as_json):
+    with report_failures(as_json):
         estimator = parts.estimator()
         read_options = reading.of_source(columns, exclude, weight_column)
         every = opt.seconds(checkpoint_every)
@@ -189,7 +189,7 @@ def fit(
             )
         elif alpha != ALPHA or lags:
             raise CommandError(USAGE, "--alpha and --lags are for a monitor: add --monitor.")
-        with locked(output):
+        with lock(output):
             source = Source(sources, **read_options, dtype=dtype.value)
             if monitor:
                 fit_monitor(source, output, alpha, lags, parts, rejects, screen)

@@ -11,7 +11,7 @@ from rich.table import Table
 
 import kernelstream
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import reported
+from kernelstream.cli.failures import report_failures
 from kernelstream.cli.modelfile import Stored, holds_monitor, read
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.plot.drawing import short_numbers
@@ -33,7 +33,7 @@ def info(
       kernelstream info model.safetensors --json | jq .explained_variance_ratio
     """
     screen = Screen(as_json)
-    with reported(as_json):
+    with report_failures(as_json):
         if holds_monitor(model):
             show_monitor(model, screen)
             return

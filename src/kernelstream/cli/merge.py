@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, USAGE, CommandError, reported
-from kernelstream.cli.modelfile import Stored, locked, read
+from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
+from kernelstream.cli.modelfile import Stored, lock, read
 from kernelstream.cli.terminal import Screen
 
 
@@ -28,10 +28,10 @@ def merge(
       kernelstream merge monday.safetensors tuesday.safetensors -o both.safetensors
     """
     screen = Screen(as_json)
-    with reported(as_json):
+    with report_failures(as_json):
         if len(models) < 2:
             raise CommandError(USAGE, "Name at least two models to merge.")
-        with locked(output):
+        with lock(output):
             stored = [read(path) for path in models]
             for path, other in zip(models[1:], stored[1:], strict=True):
                 if other.names != stored[0].names:

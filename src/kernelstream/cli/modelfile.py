@@ -95,7 +95,7 @@ def require_sense(estimator: StreamingKernelPCA) -> None:
 
 def read(path: Path, any_kind: bool = False) -> Stored:
     """Read a model file; a file that is none, or no kernel PCA, fails with the reason."""
-    with unreadable_reported(path):
+    with report_unreadable(path):
         file = files.read(path)
         if file.tree.get("estimator") == "KernelMonitor":
             raise CommandError(
@@ -124,12 +124,12 @@ def read(path: Path, any_kind: bool = False) -> Stored:
 
 def holds_monitor(path: Path) -> bool:
     """Whether a model file holds a KernelMonitor."""
-    with unreadable_reported(path):
+    with report_unreadable(path):
         return files.read(path).tree.get("estimator") == "KernelMonitor"
 
 
 @contextlib.contextmanager
-def unreadable_reported(path: Path) -> Iterator[None]:
+def report_unreadable(path: Path) -> Iterator[None]:
     """A file that is no model, or cannot be read, as a failure of the command."""
     if not path.exists():
         raise CommandError(MODEL, f"There is no model {path}.")
@@ -196,7 +196,7 @@ def require_writable(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def lock(path: Path) -> Iterator[None]:
     """Be the only process that writes ``path``, and clear what a killed one left half written.
 
     The lock is the system's: it ends with the process, however that ends.

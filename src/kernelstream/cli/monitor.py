@@ -23,10 +23,10 @@ from kernelstream.cli.failures import (
     USAGE,
     CommandError,
     leave_closed_pipe,
-    reported,
+    report_failures,
     terminable,
 )
-from kernelstream.cli.modelfile import Stored, holds_monitor, locked, read
+from kernelstream.cli.modelfile import Stored, holds_monitor, lock, read
 from kernelstream.cli.terminal import plain
 from kernelstream.cli.transform import t_squared
 from kernelstream.monitor.limits import conformal_p_value
@@ -91,11 +91,11 @@ def monitor(
 
       nc -l 9000 | kernelstream monitor model.safetensors --learn --time-column t > judged.ndjson
     """
-    with reported(as_json), contextlib.ExitStack() as stack:
+    with report_failures(as_json), contextlib.ExitStack() as stack:
         every, separator = opt.seconds(save_every) or 0.0, opt.one_character(delimiter)
         target = (model if output is None else output) if learn else None
         if target is not None:  # before the model is read: another process may be saving it
-            stack.enter_context(locked(target))
+            stack.enter_context(lock(target))
         judge = open_judge(model, alpha, learn, top)
         rows = LiveRows(
             standard_input(),

@@ -12,7 +12,7 @@ import typer
 
 from kernelstream import files
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import USAGE, CommandError, reported
+from kernelstream.cli.failures import USAGE, CommandError, report_failures
 from kernelstream.cli.info import facts_of, summary
 from kernelstream.cli.modelfile import read, require_apart, require_writable
 from kernelstream.cli.terminal import Screen, Watch
@@ -43,7 +43,7 @@ def report(
       kernelstream report digits.safetensors mnist.npz --array x_test --color y_test
     """
     screen = Screen(as_json, quiet)
-    with reported(as_json):
+    with report_failures(as_json):
         try:
             from kernelstream.report import html, observe
         except ModuleNotFoundError as problem:

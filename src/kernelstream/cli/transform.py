@@ -13,7 +13,7 @@ import pyarrow as pa
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, CommandError, reported, terminable
+from kernelstream.cli.failures import DATA, CommandError, report_failures, terminable
 from kernelstream.cli.modelfile import Stored, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.tables import Writer, format_of
@@ -122,7 +122,7 @@ def t_squared(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
 def apply(query: Query, compute: Callable[[Stored, np.ndarray], Columns]) -> None:
     """Read blocks, compute columns, write them with those that are kept."""
     output, screen = query.output, Screen(query.as_json, query.quiet)
-    with reported(screen.as_json):
+    with report_failures(screen.as_json):
         read_options = query.reading.of_source(query.columns, keep=query.keep)
         format = format_of(output, None if query.to is None else query.to.value)
         stored = read(query.model)

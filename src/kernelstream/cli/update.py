@@ -10,8 +10,8 @@ import typer
 
 from kernelstream.cli import options as opt
 from kernelstream.cli.checkpoints import Run
-from kernelstream.cli.failures import reported
-from kernelstream.cli.modelfile import locked, read, require_apart
+from kernelstream.cli.failures import report_failures
+from kernelstream.cli.modelfile import lock, read, require_apart
 from kernelstream.cli.terminal import Screen
 
 
@@ -39,11 +39,11 @@ def update(
       kernelstream update model.safetensors new/ -o newer.safetensors
     """
     screen = Screen(as_json, quiet)
-    with reported(as_json):
+    with report_failures(as_json):
         read_options = reading.of_source(columns, weight_column=weight_column)
         every = opt.seconds(checkpoint_every)
         target = model if output is None else output
-        with locked(target):
+        with lock(target):
             stored = read(model)
             source = stored.open_source(sources, read_options)
             identity = {

@@ -181,7 +181,7 @@ def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passe
     validate_data(model, chunks.meta, reset=True, skip_check_array=True)
     begun = looking = new_stream(model, np.empty((0, model.n_features_in_), chunks.dtype))
     require_parallel(begun)
-    refinements = begun.chain.basis.refinements
+    refinements = getattr(begun.chain.basis, "refinements", 0)  # of Centroids
     if refinements:
         warnings.warn(
             f"refinements={refinements} of the points are left out on a cluster: they need rows in "
@@ -191,7 +191,7 @@ def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passe
     if isinstance(model, OnePassRidge):
         looking = free_points(model, begun)
     # `shared` is held to the end: should the basis be lost, Dask makes it again from this.
-    root = shared = _decided(looking, chunks, client)
+    root = shared = _decide(looking, chunks, client)
     chosen = is_chosen_once(begun.chain.basis)
     if not chosen:
         models = tree(merge_all, chunks.each(learn, shared, targets=passes == 1))
@@ -228,7 +228,7 @@ def _go_on(model: StreamingKernelPCA, chunks: Chunks, client: Client | None) -> 
         hold(model, something(both))
 
 
-def _decided(begun: Stream, chunks: Chunks, client: Client | None) -> Delayed:
+def _decide(begun: Stream, chunks: Chunks, client: Client | None) -> Delayed:
     """The model with all that the data decide for every chunk alike, as one task."""
     basis, kernel = begun.chain.basis, begun.chain.kernel
     shared = sent_once(begun)

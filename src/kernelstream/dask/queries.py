@@ -14,7 +14,7 @@ from kernelstream.bases.base import finite
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.dask.chunks import as_array, chunk_name, float_type
 from kernelstream.dask.graph import sent_once
-from kernelstream.dask.worker import aligned, naming
+from kernelstream.dask.worker import align, naming
 from kernelstream.estimators.inputs import checked_rows
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier
@@ -176,4 +176,4 @@ def _answer(
     if block.shape[0] == 0:
         return empty
     with naming(chunk_name(word, block_info)):
-        return reading.ask(what, aligned(block))
+        return reading.ask(what, align(block))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.draws import generator
+from kernelstream.backends.draws import generator, highest
 from kernelstream.bases import Basis, Centroids, Fourier, Landmarks
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.estimators.inputs import plain_next_rows
@@ -23,7 +23,7 @@ from kernelstream.part import Part
 from kernelstream.regression.base import require_summable
 from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.merge import add_states, merge
-from kernelstream.stream.passes import defer_signs, take_signs
+from kernelstream.stream.passes import defer_signs, finish_basis, take_signs
 from kernelstream.stream.scaling import ColumnMoments
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.stream import Stream
@@ -60,7 +60,7 @@ def stays(basis: Basis) -> bool:
     return is_chosen_once(basis) or (isinstance(basis, Centroids) and not basis.follows)
 
 
-def aligned(value: Any) -> Any:
+def align(value: Any) -> Any:
     """The same value with every array in one piece that begins where the processor likes it.
 
     What came over the wire may begin at any byte. NumPy then takes other paths, which are slower
@@ -69,11 +69,11 @@ def aligned(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned and value.flags.forc else value.copy()
     if isinstance(value, tuple | list):
-        return type(value)(map(aligned, value))
+        return type(value)(map(align, value))
     if isinstance(value, Part):
-        return type(value)(**{k: aligned(v) for k, v in value.get_params(deep=False).items()})
+        return type(value)(**{k: align(v) for k, v in value.get_params(deep=False).items()})
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{f.name: aligned(getattr(value, f.name)) for f in fields(value)})
+        return replace(value, **{f.name: align(getattr(value, f.name)) for f in fields(value)})
     return value
 
 
@@ -83,7 +83,7 @@ def on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
         return function(
-            *map(aligned, arguments), **{name: aligned(value) for name, value in options.items()}
+            *map(align, arguments), **{name: align(value) for name, value in options.items()}
         )
 
     return run
@@ -157,11 +157,6 @@ def join_samples(size: int, samples: list[Sample | None]) -> Sample | None:
     return Sample(priority[kept], rows.take(kept), pooled)
 
 
-def highest(priority: np.ndarray, size: int) -> np.ndarray:
-    """Indices of the highest priorities, in the order of the data."""
-    return np.sort(np.argsort(-priority, kind="stable")[:size])
-
-
 @on_worker
 def decide(stream: Stream, sample: Sample | None) -> Stream:
     """Decide what the data decide; bases that are chosen once are chosen here."""
@@ -227,10 +222,7 @@ def end_first_pass(begun: Stream, stream: Stream | None, passes: int) -> Stream:
     stream = replace(something(stream).with_chain(seed=begun.chain.seed), scaling=begun.scaling)
     if passes == 1:
         return take_signs(stream.caught_up)
-    stream = stream.settled
-    chain, state = stream.chain, stream.begun
-    basis = chain.basis.refreshed(chain.kernel, state.basis)
-    return stream.with_state(replace(state, basis=basis))
+    return finish_basis(stream.caught_up)
 
 
 @on_worker

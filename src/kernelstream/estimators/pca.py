@@ -75,7 +75,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         or an object of :mod:`kernelstream.bases`.
     tracker : str or Tracker
         How components follow the rows: ``"covariance"`` (exact), ``"incremental_svd"``,
-        ``"hebbian"``, ``"rls"``, ``"lms"``, ``"subkha"``, or an object of
+        ``"hebbian"``, ``"rls"``, ``"lms"``, ``"subset_hebbian"``, or an object of
         :mod:`kernelstream.trackers`.
     center : bool
         Whether the mapped data is centred.
@@ -518,9 +518,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         if batch_size is None:
             batch_size = suitable_batch_size(basis, tracker, X, device)
         chain = Chain(
-            kernel=kernel.copied(),
-            basis=basis.copied(),
-            tracker=tracker.copied(),
+            kernel=kernel.copy(),
+            basis=basis.copy(),
+            tracker=tracker.copy(),
             center=bool(self.center),
             n_components=n_components,
             seed=checked_seed(self.random_state),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 
 from kernelstream.bases import Basis
-from kernelstream.estimators.base import StreamEstimator, require_fitted, set_stream
+from kernelstream.estimators.base import (
+    StreamEstimator,
+    all_or_nothing,
+    require_fitted,
+    set_stream,
+)
 from kernelstream.estimators.inputs import real_numbers
 from kernelstream.images.pixels import as_floats, require_pixels
 from kernelstream.kernels import Kernel
@@ -32,8 +38,9 @@ class ImageModel(StreamEstimator):
     """
 
     n_features_in_: int
-    n_images_seen_: int  # where images are cut into patches
     random_state: Any
+
+    _also_saved: tuple[str, ...] = ("_learned_with",)
 
     # Parameters that decide what the rows are, with the values that the model was learned with:
     # with others its queries, and further rows, would mean something else.
@@ -107,8 +114,57 @@ class ImageModel(StreamEstimator):
         model = type(self)(**self.get_params(deep=False))
         model.__dict__.update(self.__dict__)
         set_stream(model, merge(self.stream_, other.stream_))
-        if hasattr(self, "n_images_seen_"):
-            model.n_images_seen_ = self.n_images_seen_ + other.n_images_seen_
+        return model
+
+
+class PatchModel(ImageModel):
+    """An image model whose rows are patches: it learns one image after the other."""
+
+    n_images_seen_: int
+
+    _also_saved = ("n_images_seen_", "_learned_with")
+
+    @abstractmethod
+    def _learn_image(self, stream: Stream, image: Any, number: int) -> Stream:
+        """Learn the patches of an image."""
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on learning from one more good image; a rejected one changes nothing.
+
+        Parameters
+        ----------
+        X : array of shape (height, width), or (height, width, 3) where colour is allowed
+            Of 8 or 16 bits, or floats in [0, 1].
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        with all_or_nothing(self):
+            if self._stream is None:
+                self._hold(self._learn_image(self._new_stream(X), X, 0), 1)
+            else:
+                self._require_same_parameters()
+                number = self.n_images_seen_
+                self._hold(self._learn_image(self.stream_, X, number), number + 1)
+        return self
+
+    def _hold(self, stream: Stream, n_images: int) -> None:
+        set_stream(self, stream)
+        self.n_images_seen_, self.n_features_in_ = n_images, stream.n_features
+
+    def merge(self, other: ImageModel) -> Self:
+        """A new model of what both have seen, with the parameters of this one.
+
+        Parameters
+        ----------
+        other : the same kind of estimator
+            Neither of the two is changed.
+        """
+        model = super().merge(other)
+        assert isinstance(other, PatchModel)
+        model.n_images_seen_ = self.n_images_seen_ + other.n_images_seen_
         return model
 
 

@@ -117,8 +117,6 @@ class Denoiser(TransformerMixin, ImageModel):
         self.preimage = preimage
         self.random_state = random_state
 
-    _also_saved = ("_learned_with",)
-
     # -- learning
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -235,7 +233,7 @@ class Denoiser(TransformerMixin, ImageModel):
         """
         self._require_same_parameters()
         rows, shape = as_rows(X, self.n_features_in_, self.clipped)
-        found = self._projected(rows) if self.method == "project" else self._regressed(rows)
+        found = self._project(rows) if self.method == "project" else self._regress(rows)
         if self.clipped:
             found = undo_clipping(found, self.noise_variance_)
         return found.reshape(shape)
@@ -251,12 +249,12 @@ class Denoiser(TransformerMixin, ImageModel):
             raise ValueError(NOT_MEASURED)
         return known.noise_variance / (LEFT_ON_BLACK if self.clipped else 1.0)
 
-    def _projected(self, rows: np.ndarray) -> np.ndarray:
+    def _project(self, rows: np.ndarray) -> np.ndarray:
         """The classical way: scores and back."""
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
         return queries.project(self.stream_, rows, method)
 
-    def _regressed(self, rows: np.ndarray) -> np.ndarray:
+    def _regress(self, rows: np.ndarray) -> np.ndarray:
         regression, standard = self._solution()
         found = np.empty_like(rows)  # predictions are in double precision: a piece at a time
         for start in range(0, len(rows), 1024):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ FLAT_SHARE = 0.3  # of the first patches, those of least contrast: they show no 
 @dataclass(frozen=True)
 class PatchFeaturesState:
     """Directions D, one a row."""
+
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"directions"})
 
     directions: np.ndarray
 

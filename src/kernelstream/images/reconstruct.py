@@ -9,8 +9,8 @@ import numpy as np
 
 from kernelstream import bases, kernels, preimages
 from kernelstream.backends.draws import generator
-from kernelstream.estimators.base import all_or_nothing, set_stream
-from kernelstream.images.base import ImageModel, as_list, checked_image
+from kernelstream.estimators.base import all_or_nothing
+from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.images.pixels import as_floats
 from kernelstream.part import check_count
@@ -22,7 +22,7 @@ from kernelstream.stream.stream import Stream
 STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 
 
-class PatchReconstructor(ImageModel):
+class PatchReconstructor(PatchModel):
     """Kernel PCA of the patches of images, and images rebuilt from their patches' projections.
 
     An image of poor quality (enlarged by repeating pixels, say) is cut into windows; each is
@@ -101,8 +101,6 @@ class PatchReconstructor(ImageModel):
         self.preimage = preimage
         self.random_state = random_state
 
-    _also_saved = ("n_images_seen_", "_learned_with")
-
     def fit(self, X: Iterable[Any], y: Any = None) -> Self:
         """Learn from good images that are all at hand.
 
@@ -120,32 +118,11 @@ class PatchReconstructor(ImageModel):
         with all_or_nothing(self):
             stream = self._new_stream()
             rows = [self._patches(stream, image, i) for i, image in enumerate(images)]
-            set_stream(self, learn_all(stream, Rows(np.concatenate(rows))))
-            self.n_images_seen_, self.n_features_in_ = len(images), stream.n_features
+            self._hold(learn_all(stream, Rows(np.concatenate(rows))), len(images))
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on learning from one more good image; a rejected one changes nothing.
-
-        Parameters
-        ----------
-        X : array of shape (height, width)
-            Of 8 or 16 bits, or floats in [0, 1].
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        with all_or_nothing(self):
-            first = self._stream is None
-            if not first:
-                self._require_same_parameters()
-            number = 0 if first else self.n_images_seen_
-            stream = self._new_stream() if first else self.stream_
-            set_stream(self, stream.learn(Rows(self._patches(stream, X, number))))
-            self.n_images_seen_, self.n_features_in_ = number + 1, stream.n_features
-        return self
+    def _learn_image(self, stream: Stream, image: Any, number: int) -> Stream:
+        return stream.learn(Rows(self._patches(stream, image, number)))
 
     def transform(self, X: Any) -> np.ndarray:
         """An image rebuilt from the projections of its windows.
@@ -171,12 +148,12 @@ class PatchReconstructor(ImageModel):
         canvas = Canvas((image.shape[0], image.shape[1]))
         for begin in range(0, len(places), STRIP):
             some = places[begin : begin + STRIP]
-            found = self._projected(every[some[:, 0], some[:, 1]].reshape(len(some), -1))
+            found = self._project(every[some[:, 0], some[:, 1]].reshape(len(some), -1))
             for (top, left), patch in zip(some, found.reshape(-1, side, side), strict=True):
                 canvas.add(int(top), int(left), patch)
         return canvas.image()
 
-    def _projected(self, rows: np.ndarray) -> np.ndarray:
+    def _project(self, rows: np.ndarray) -> np.ndarray:
         """Windows after projection and pre-image."""
         mean = rows.mean(axis=1, keepdims=True) if self.keep_mean else 0.0
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)

@@ -11,8 +11,8 @@ import numpy as np
 
 from kernelstream import kernels
 from kernelstream.backends.draws import generator
-from kernelstream.estimators.base import all_or_nothing, set_stream
-from kernelstream.images.base import ImageModel, as_list, checked_image
+from kernelstream.estimators.base import all_or_nothing
+from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
 from kernelstream.images.patches import overlapped, turned, windows
@@ -31,7 +31,7 @@ TO_YCBCR = np.array(
 )
 
 
-class SuperResolver(ImageModel):
+class SuperResolver(PatchModel):
     """Enlarge images with the detail that images of the same kind have, learned in one pass.
 
     High-resolution images are shrunk; from each 5×5 patch of the small image, ridge regression on
@@ -91,8 +91,6 @@ class SuperResolver(ImageModel):
         self.verbose = verbose
         self.random_state = random_state
 
-    _also_saved = ("n_images_seen_", "_learned_with")
-
     # -- learning
 
     def fit(self, X: Iterable[Any], y: Any = None) -> Self:
@@ -118,31 +116,7 @@ class SuperResolver(ImageModel):
             stream = stream.start(Rows(np.concatenate(first)))
             for number, image in enumerate(images):
                 stream = self._learn_image(stream, image, number)
-            set_stream(self, stream)
-            self.n_images_seen_, self.n_features_in_ = len(images), stream.n_features
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on learning from one more high-resolution image; a rejected one changes nothing.
-
-        Parameters
-        ----------
-        X : array of shape (height, width) or (height, width, 3)
-            Of 8 or 16 bits, or floats in [0, 1].
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        with all_or_nothing(self):
-            first = self._stream is None
-            if not first:
-                self._require_same_parameters()
-            number = 0 if first else self.n_images_seen_
-            stream = self._learn_image(self._new_stream() if first else self.stream_, X, number)
-            set_stream(self, stream)
-            self.n_images_seen_, self.n_features_in_ = number + 1, stream.n_features
+            self._hold(stream, len(images))
         return self
 
     def _new_stream(self, X: Any = None) -> Stream:
@@ -209,18 +183,18 @@ class SuperResolver(ImageModel):
         given = checked_image(X)
         image = as_floats(given)
         if image.ndim == 2:
-            found = self._enlarged(image)
+            found = self._enlarge(image)
         else:
             planes = np.moveaxis(image @ TO_YCBCR.T.astype(image.dtype), 2, 0)
             shape = (image.shape[0] * int(self.scale), image.shape[1] * int(self.scale))
             colours = [resized(plane, shape) for plane in planes[1:]]
-            whole = np.stack([self._enlarged(planes[0]), *colours], axis=2)
+            whole = np.stack([self._enlarge(planes[0]), *colours], axis=2)
             found = whole @ np.linalg.inv(TO_YCBCR).T.astype(image.dtype)
         if given.dtype in WHITE:
             return as_integers(found, given.dtype)
         return found.astype(image.dtype, copy=False)
 
-    def _enlarged(self, low: np.ndarray) -> np.ndarray:
+    def _enlarge(self, low: np.ndarray) -> np.ndarray:
         s = int(self.scale)
         shape = (low.shape[0] * s, low.shape[1] * s)
         found = resized(low, shape) + self._detail(low)

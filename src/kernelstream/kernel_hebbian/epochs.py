@@ -19,7 +19,7 @@ Centring (eq. 13, where the second bracket must have a minus: ``k(x(t), x_k) −
 ``K̃_b = H (K_b − k̄ 1ᵀ)``. With the sums ``s = A 1`` and ``q = A k̄``, which a block changes like A
 itself, ``G = A K_b − s k̄_Jᵀ − (q − s k̄̄) 1ᵀ``, and no centred matrix is ever formed.
 
-The rows and their kernel matrix are in ``finite_set.py``, epochs on a GPU in ``dual_device.py``.
+The rows and their kernel matrix are in ``gram.py``, epochs on a GPU in ``gpu.py``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kernelstream.backends.arrays import (
 from kernelstream.backends.draws import generator
 from kernelstream.bases.base import Span, finite, require_semidefinite
 from kernelstream.kernel_hebbian.gpu import DeviceEpochs, runs_on_device
-from kernelstream.kernel_hebbian.gram import FiniteSet, Means
+from kernelstream.kernel_hebbian.gram import KernelMatrix, Means
 from kernelstream.schedules import Schedule
 from kernelstream.trackers.hebbian import recursion
 
@@ -67,7 +67,7 @@ class Expansion:
     tamed: int = 0
 
 
-def begin(data: FiniteSet, n_components: int, seed: int) -> tuple[Expansion, Means]:
+def begin(data: KernelMatrix, n_components: int, seed: int) -> tuple[Expansion, Means]:
     """Random orthonormal components in the span of the rows, and the means.
 
     Normal coefficients are in general position with probability 1, as Theorem 1 asks. They are
@@ -85,7 +85,7 @@ def begin(data: FiniteSet, n_components: int, seed: int) -> tuple[Expansion, Mea
     return Expansion(like(transform, A) @ A, np.zeros(n_components)), means
 
 
-def orthonormal(data: FiniteSet, inner: np.ndarray) -> tuple[np.ndarray, int]:
+def orthonormal(data: KernelMatrix, inner: np.ndarray) -> tuple[np.ndarray, int]:
     """Rows that turn functions with these inner products into orthonormal ones, and their number.
 
     Where the functions are dependent, the last rows are zero.
@@ -101,7 +101,7 @@ def orthonormal(data: FiniteSet, inner: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def sample_epoch(
-    data: FiniteSet,
+    data: KernelMatrix,
     means: Means,
     state: Expansion,
     schedule: Schedule,
@@ -167,7 +167,7 @@ def sums(A: Array, means: Means) -> tuple[np.ndarray, np.ndarray]:
 
 
 def batch_update(
-    data: FiniteSet,
+    data: KernelMatrix,
     means: Means,
     state: Expansion,
     schedule: Schedule,
@@ -201,7 +201,7 @@ def batch_update(
 
 
 def learn(
-    data: FiniteSet,
+    data: KernelMatrix,
     state: Expansion,
     means: Means,
     schedule: Schedule,
@@ -258,7 +258,7 @@ class Solution:
     missed: float  # what the span misses of it
 
 
-def solution(data: FiniteSet, means: Means, state: Expansion) -> Solution:
+def solution(data: KernelMatrix, means: Means, state: Expansion) -> Solution:
     """Exact variances and unit components with fixed signs: one pass over the kernel matrix."""
     xp = namespace_of(state.A)
     # components (and mean) as functions of the raw φ: Σ a (φ − φ̄) = Σ (a − s w/l) φ

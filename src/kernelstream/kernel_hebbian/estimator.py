@@ -14,7 +14,8 @@ from kernelstream.certificate.ledger import Ledger
 from kernelstream.estimators.base import all_or_nothing, report_progress, set_stream
 from kernelstream.estimators.inputs import NO_WEIGHT, first_rows
 from kernelstream.estimators.paper import PaperMethod
-from kernelstream.kernel_hebbian import epochs as dual
+from kernelstream.kernel_hebbian import epochs
+from kernelstream.kernel_hebbian.gram import KernelMatrix
 from kernelstream.part import check_choice, check_count
 from kernelstream.stream.state import State
 from kernelstream.stream.stream import Stream
@@ -158,7 +159,7 @@ class KernelHebbianPCA(PaperMethod):
             chain, r = stream.chain, stream.chain.n_components
             assert isinstance(r, int)  # checked with the tracker, which learns row by row
             kernel = chain.kernel.fix(X, weights)
-            data = dual.FiniteSet(
+            data = KernelMatrix(
                 kernel,
                 X if is_sparse(X) else namespace_of(X).asarray(X, copy=True),
                 chain.center,
@@ -167,8 +168,8 @@ class KernelHebbianPCA(PaperMethod):
                 None if self.batch_size == "auto" else stream.batch_size,
                 self.cache_bytes,
             )
-            start, means = dual.begin(data, r, chain.seed)
-            found, self.n_epochs_, self.converged_ = dual.learn(
+            start, means = epochs.begin(data, r, chain.seed)
+            found, self.n_epochs_, self.converged_ = epochs.learn(
                 data,
                 start,
                 means,
@@ -178,7 +179,7 @@ class KernelHebbianPCA(PaperMethod):
                 chain.seed,
                 self.update == "batch",
             )
-            solution = dual.solution(data, means, found)
+            solution = epochs.solution(data, means, found)
             set_stream(self, finish(stream, kernel, solution, found, weights))
         report_progress(self)
         return self
@@ -239,8 +240,8 @@ class KernelHebbianPCA(PaperMethod):
 def finish(
     stream: Stream,
     kernel: Any,
-    solution: dual.Solution,
-    found: dual.Expansion,
+    solution: epochs.Solution,
+    found: epochs.Expansion,
     weights: np.ndarray | None,
 ) -> Stream:
     """The solution as a stream whose basis is the span of components and mean, fixed.
@@ -268,7 +269,7 @@ def grow(stream: Stream) -> Stream:
     state = basis.begin(kernel, points, None, chain.seed)
     for start in range(0, points.shape[0], stream.batch_size):
         rows = points[start : start + stream.batch_size, :]
-        state, _ = basis.offered(kernel, state, rows, chain.seed)
+        state, _ = basis.offer(kernel, state, rows, chain.seed)
     # w = Σ_k f_k φ(x_k) has the coordinates Zᵀ f, Z those of the rows in the new basis.
     Z = basis.coordinates(kernel, state, points)
     T = namespace_of(Z).matrix_transpose(Z) @ span.factor

@@ -1,6 +1,6 @@
 """Epochs of the kernel Hebbian algorithm that stay on a GPU.
 
-The recursion over the rows of a block (``dual.py``) keeps one multiprocessor busy and leaves the
+The recursion over the rows of a block (``epochs.py``) keeps one multiprocessor busy and leaves the
 others idle; the kernel block and its product with A fill them all. So the two overlap: while the
 recursion of block b runs, on a stream of its own, those of block b + 1 are made with coefficients
 that *lag behind*. With A_now = T A + S E_Pᵀ, where P are the rows of the last few blocks,
@@ -27,7 +27,7 @@ from kernelstream.schedules import Schedule
 
 if TYPE_CHECKING:
     from kernelstream.kernel_hebbian.epochs import Expansion
-    from kernelstream.kernel_hebbian.gram import FiniteSet, Means
+    from kernelstream.kernel_hebbian.gram import KernelMatrix, Means
 
 LAG = 8  # blocks after which A is brought up to date
 RECORDED_FROM = 16  # the block from which on it pays to record one
@@ -54,14 +54,14 @@ class DeviceEpochs:
     Parameters
     ----------
     data, means
-        Of ``finite_set.py``; the rows are on a GPU.
+        Of ``gram.py``; the rows are on a GPU.
     n_components : int
         Number of components, r.
     schedule : Schedule
         Step sizes; only how they are meant is read here.
     """
 
-    def __init__(self, data: FiniteSet, means: Means, n_components: int, schedule: Schedule):
+    def __init__(self, data: KernelMatrix, means: Means, n_components: int, schedule: Schedule):
         import torch
 
         self.data, self.schedule = data, schedule
@@ -100,7 +100,7 @@ class DeviceEpochs:
     def run(
         self, state: Expansion, order: np.ndarray, watched: Array | None = None
     ) -> tuple[Array, np.ndarray, int, np.ndarray]:
-        """``dual.sample_epoch``: A, variances, how many steps were shortened, raw lengths.
+        """``epochs.sample_epoch``: A, variances, how many steps were shortened, raw lengths.
 
         Blocks are of one size; rows that are left at the end are a short block of their own.
         """
@@ -209,9 +209,9 @@ class DeviceEpochs:
         )
 
     def _pass(self, G: Any, inner: Any, steps: Any) -> tuple[Any, Any]:
-        from kernelstream.kernel_hebbian import triton_recursion as hebbian_device
+        from kernelstream.kernel_hebbian import triton_recursion
 
-        return hebbian_device.recursion(
+        return triton_recursion.recursion(
             G,
             inner,
             self.dtype,

@@ -1,7 +1,7 @@
 """A finite set of rows and its kernel matrix: whole where memory allows, in blocks where not.
 
 The data of the kernel Hebbian algorithm; equations and sections are those of the paper that
-``dual.py`` names.
+``epochs.py`` names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BLOCK_BYTES = 2**25
 _DEVICE_BLOCK_BYTES = 2**28  # on a GPU
 
 
-class FiniteSet:
+class KernelMatrix:
     """Rows of data and their kernel matrix, of which blocks of rows are computed when asked for.
 
     If the whole matrix fits ``cache_bytes``, it is computed once and kept: Kim et al. (section 5)
@@ -60,7 +60,7 @@ class FiniteSet:
     --------
     >>> import numpy as np
     >>> from kernelstream.kernels import RBF
-    >>> data = FiniteSet(RBF(gamma=1.0), np.array([[0.0], [1.0], [2.0]]))
+    >>> data = KernelMatrix(RBF(gamma=1.0), np.array([[0.0], [1.0], [2.0]]))
     >>> data.block(np.array([2, 0])).round(3)
     array([[0.018, 0.368, 1.   ],
            [1.   , 0.368, 0.018]])

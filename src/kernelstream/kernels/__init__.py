@@ -92,6 +92,6 @@ def resolve(spec: object, gamma: float | str | None = None) -> Kernel:
             f"gamma={gamma!r} was given, but the kernel {spec!r} has none: leave it out. (The"
             " parameters of a kernel object are set with kernel__gamma and the like.)"
         )
-    kernel = NAMES[spec](gamma=gamma)  # type: ignore[call-arg]
+    kernel = NAMES[spec](gamma=gamma)
     kernel.check()
     return kernel

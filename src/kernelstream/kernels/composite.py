@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import array_api_compat
@@ -21,6 +22,17 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.files import stored
 from kernelstream.kernels.base import Kernel, is_positive, mirrored, require
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedPair:
+    """Points in the forms that suit the two kernels of a pair."""
+
+    left: Any
+    right: Any
+
+    def __getitem__(self, where: tuple[slice, slice]) -> PreparedPair:
+        return PreparedPair(self.left[where], self.right[where])
 
 
 class Pair(Kernel):
@@ -52,9 +64,16 @@ class Pair(Kernel):
         """The larger of the two."""
         return max(self.left.extent(points, shifted), self.right.extent(points, shifted))
 
+    def prepared(self, Y: Array) -> Any:
+        """On a device the form of each, so that neither lets the host wait in every block."""
+        if isinstance(Y, np.ndarray) or type(self).block is not Pair.block:
+            return Y
+        return PreparedPair(self.left.prepared(Y), self.right.prepared(Y))
+
     def block(self, X: Array, Y: Array) -> Array:
         """The blocks of both, combined."""
-        return self.combine(self.left.block(X, Y), self.right.block(X, Y))
+        left, right = (Y.left, Y.right) if isinstance(Y, PreparedPair) else (Y, Y)
+        return self.combine(self.left.block(X, left), self.right.block(X, right))
 
     def diag(self, X: Array) -> Array:
         """The diagonals of both, combined."""

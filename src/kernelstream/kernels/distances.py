@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import weakref
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
@@ -24,20 +21,6 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.kernels.base import representable
 
-
-@dataclass
-class _Remembered:
-    """What was computed of points on a device: the host would wait for it in every block."""
-
-    points: weakref.ref[Any]
-    version: int  # PyTorch counts changes in place
-    centre: Array
-    squared_norm: float  # of the centre
-    largest: float  # squared norm of a point
-    ready: dict[tuple[float, bool], tuple[Array, Array]]  # `_against` of one factor
-
-
-_REMEMBERED: dict[int, _Remembered] = {}  # by the id of the points
 # Squared norms of points, in units of the squared distance of interest, up to which rounding moves
 # an exponent by less than 1e-3 in float32.
 _SMALL = 1e4
@@ -80,14 +63,38 @@ def scaled_distances(X: Array, Y: Array, resolution: float, factor: float) -> Ar
     device the result is not cut off at zero where rounding can only be small: that would be one
     more pass over it.
     """
-    Y = cast(Y, X.dtype)
-    centre = shift(X, Y, resolution)
-    X = X if centre is None else X - centre
-    scaled = product(X, *_against(Y, factor, centre))
-    scaled += (factor * row_norms_squared(X))[:, None]
-    if is_sparse(X) or isinstance(X, np.ndarray) or resolution * _offset(Y)[2] > _SMALL:
-        scaled = overwrite("maximum" if factor > 0 else "minimum", scaled, 0.0)
-    return scaled
+    # CSR rows are not shifted
+    points = Points(cast(Y, X.dtype), 0.0 if is_sparse(X) else resolution, factor)
+    return points.scaled_distances(X)
+
+
+class Points:
+    """Points ready to be compared with rows of their own type and device.
+
+    What depends on the points alone is computed here. A device has to hand over two numbers for
+    it: where many blocks of rows meet the same points, the host waits for them once.
+    """
+
+    def __init__(self, Y: Array, resolution: float, factor: float) -> None:
+        self.array, self.resolution, self.factor = Y, resolution, factor
+        self.shape = Y.shape
+        self.centre = shift(Y, resolution)
+        shifted = Y if self.centre is None else Y - self.centre
+        self.columns = shifted * (-2.0 * factor)
+        self.norms = factor * row_norms_squared(shifted)
+        self.cut_off = isinstance(Y, np.ndarray) or resolution * _largest_norm(Y) > _SMALL
+
+    def __getitem__(self, where: tuple[slice, slice]) -> Points:
+        return Points(self.array[where], self.resolution, self.factor)
+
+    def scaled_distances(self, X: Array) -> Array:
+        """``factor · |x_i − y_j|²``, up to rounding on the wrong side of zero."""
+        X = X if self.centre is None else X - self.centre
+        scaled = product(X, self.columns, self.norms)
+        scaled += (self.factor * row_norms_squared(X))[:, None]
+        if self.cut_off:
+            scaled = overwrite("maximum" if self.factor > 0 else "minimum", scaled, 0.0)
+        return scaled
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ class Prepared:
     @classmethod
     def of(cls, Y: np.ndarray, resolution: float, factor: float) -> Prepared:
         """Prepare points for rows of the same type."""
-        centre = shift(Y, Y, resolution)
+        centre = shift(Y, resolution)
         Y = Y if centre is None else Y - centre
         columns = np.empty((Y.shape[0], Y.shape[1] + 2), Y.dtype)
         np.multiply(Y, -2.0 * factor, out=columns[:, :-2])
@@ -127,61 +134,27 @@ class Prepared:
         return overwrite("maximum" if self.factor > 0 else "minimum", scaled, 0.0)
 
 
-def shift(X: Array, Y: Array, resolution: float) -> Array | None:
+def shift(Y: Array, resolution: float) -> Array | None:
     """The mean of the points Y where distances need a shift by it, else None.
 
     The offset counts, not the largest norm: a shift is no help for data spread about 0, and rows
     far away from all points have a kernel of 0 in any case.
     """
-    if resolution <= 0.0 or Y.shape[0] == 0 or is_sparse(X):
+    n = int(Y.shape[0])
+    if resolution <= 0.0 or n == 0:
         return None
-    centre, squared_norm, _ = _offset(Y)
+    if isinstance(Y, np.ndarray):
+        centre = Y.mean(axis=0)
+        squared_norm = float(centre @ centre)
+    else:
+        centre = ones(n, Y, Y.dtype) @ Y / n  # a GPU is slow at the mean of a long, narrow matrix
+        squared_norm = float(namespace_of(Y).sum(centre * centre))
     return centre if resolution * squared_norm > 16.0 else None
 
 
-def _offset(Y: Array) -> tuple[Array, float, float]:
-    """The mean of the points, its squared norm, and the largest squared norm of a point."""
-    if isinstance(Y, np.ndarray):
-        centre = Y.mean(axis=0)
-        return centre, float(centre @ centre), math.inf  # not asked for on the host
-    known = _remembered(Y)
-    if known is None:
-        return _measured(Y)
-    return known.centre, known.squared_norm, known.largest
-
-
-def _against(Y: Array, factor: float, centre: Array | None) -> tuple[Array, Array]:
-    """−2f(y − c) and f|y − c|² of all points: what rows are multiplied with, and what is added."""
-    known = None if isinstance(Y, np.ndarray) else _remembered(Y)
-    key = factor, centre is not None
-    if known is not None and key in known.ready:
-        return known.ready[key]
-    Y = Y if centre is None else Y - centre
-    found = Y * (-2.0 * factor), factor * row_norms_squared(Y)
-    if known is not None:
-        known.ready = {key: found}
-    return found
-
-
-def _remembered(Y: Array) -> _Remembered | None:
-    """What is known of points on a device, found out at the first call; forgotten with them."""
-    version = getattr(Y, "_version", None)
-    if version is None:
-        return None
-    key = id(Y)
-    known = _REMEMBERED.get(key)
-    if known is None or known.points() is not Y or known.version != version:
-        reference = weakref.ref(Y, lambda _: _REMEMBERED.pop(key, None))
-        known = _REMEMBERED[key] = _Remembered(reference, version, *_measured(Y), {})
-    return known
-
-
-def _measured(Y: Array) -> tuple[Array, float, float]:
-    n = int(Y.shape[0])
-    centre = ones(n, Y, Y.dtype) @ Y / n  # a GPU is slow at the mean of a long, narrow matrix
-    squared_norm = float(namespace_of(Y).sum(centre * centre))
-    largest = float(namespace_of(Y).max(row_norms_squared(Y))) if n else 0.0
-    return centre, squared_norm, largest
+def _largest_norm(Y: Array) -> float:
+    """Squared norm of the longest point."""
+    return float(namespace_of(Y).max(row_norms_squared(Y))) if Y.shape[0] else 0.0
 
 
 def manhattan_distances(X: Array, Y: Array) -> Array:

@@ -38,6 +38,7 @@ from kernelstream.kernels.base import (
     scale_gamma,
 )
 from kernelstream.kernels.distances import (
+    Points,
     Prepared,
     manhattan_distances,
     median_distance,
@@ -88,17 +89,18 @@ class Euclidean(Stationary):
         Rounding may leave equal rows a little on the wrong side of zero.
         """
         rows = to_float64(X) if self.in_float64 else X
-        if isinstance(Y, Prepared):
+        if isinstance(Y, Points | Prepared):
             return Y.scaled_distances(rows)
         return scaled_distances(rows, Y, self.resolution, self.distance_scale)
 
     def prepared(self, Y: Array) -> Any:
-        """Norms and scaled points, computed once; for dense rows of the host, in the type of Y."""
-        as_here = type(self).block is Euclidean.block  # another block may not know the form
-        if not (as_here and isinstance(Y, np.ndarray)):
+        """Norms and scaled points, computed once; for dense rows where Y lives, in its type."""
+        if type(self).block is not Euclidean.block:  # another block may not know the form
             return Y
         points = to_float64(Y) if self.in_float64 else Y
-        return Prepared.of(points, self.resolution, self.distance_scale)
+        if isinstance(Y, np.ndarray):
+            return Prepared.of(points, self.resolution, self.distance_scale)
+        return Points(points, self.resolution, self.distance_scale)
 
     def of_scaled_distances(self, t: Array) -> Array:
         """The kernel from scaled distances, in the memory of ``t`` where possible."""
@@ -111,7 +113,7 @@ class Euclidean(Stationary):
 
     def extent(self, points: Array, shifted: bool = True) -> float:
         """Largest squared norm of a point, after the shift that the distances make."""
-        centre = shift(points, points, self.resolution) if shifted else None
+        centre = shift(points, self.resolution) if shifted else None
         norms = row_norms_squared(points if centre is None else points - centre)
         return float(namespace_of(norms).max(norms)) if norms.shape[0] else 0.0
 

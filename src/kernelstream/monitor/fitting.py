@@ -24,7 +24,7 @@ from kernelstream.monitor.normal import (
     Normal,
     Setting,
     WhitenedRows,
-    lagged,
+    lag_rows,
     learn_normal,
     learn_whitened,
 )
@@ -118,7 +118,7 @@ def usable_rows(Z: np.ndarray, lags: int, padded: bool = False) -> np.ndarray:
     The first rows of a run have no past of their own. For learning they are left out; where the
     run is ``padded``, as streams are, the first row stands in.
     """
-    R = lagged(Z[:0], Z, lags)
+    R = lag_rows(Z[:0], Z, lags)
     R = R if padded else R[lags:]
     return R[~np.isnan(R).any(axis=1)]
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -83,7 +84,7 @@ def row_dots(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return _row_dots(np.ascontiguousarray(X), np.ascontiguousarray(Y))
 
 
-def lagged(before: np.ndarray, Z: np.ndarray, lags: int) -> np.ndarray:
+def lag_rows(before: np.ndarray, Z: np.ndarray, lags: int) -> np.ndarray:
     """Each row followed by the ``lags`` rows before it: ``[z_t, z_{t-1}, …]``.
 
     ``before`` holds the rows that came earlier, the latest last; where there are none, the first
@@ -92,7 +93,7 @@ def lagged(before: np.ndarray, Z: np.ndarray, lags: int) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> lagged(np.empty((0, 1)), np.array([[1.0], [2.0], [3.0]]), 1)
+    >>> lag_rows(np.empty((0, 1)), np.array([[1.0], [2.0], [3.0]]), 1)
     array([[1., 1.],
            [2., 1.],
            [3., 2.]])
@@ -399,7 +400,7 @@ def learn_whitened(whitened: WhitenedRows, setting: Setting) -> Normal:
 
 
 @compiled
-def _rows_times(X, A):
+def _rows_times(X: Any, A: Any) -> Any:
     n, inner = X.shape
     m = A.shape[1]
     out = np.zeros((n, m))
@@ -414,7 +415,7 @@ def _rows_times(X, A):
 
 
 @compiled
-def _row_dots(X, Y):
+def _row_dots(X: Any, Y: Any) -> Any:
     n, d = X.shape
     out = np.zeros(n)
     for row in range(n):

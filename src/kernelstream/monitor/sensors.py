@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve
 
 from kernelstream.files import stored
-from kernelstream.monitor.normal import Normal, lagged, row_dots
+from kernelstream.monitor.normal import Normal, lag_rows, row_dots
 
 LEAST_RUN = 20  # equal values in a row before a sensor can be called dead
 RUN_FACTOR = 3  # … and times the longest such run in normal operation
@@ -29,7 +29,7 @@ def fill_gaps(normal: Normal, before: np.ndarray, Z: np.ndarray, lags: int) -> n
     covariance, points = normal.rows.covariance, normal.points
     for t in gaps:
         past = np.vstack([before, Z[max(t - lags, 0) : t]])[-max(lags, 1) :]
-        row = lagged(past, Z[t : t + 1], lags)[0]
+        row = lag_rows(past, Z[t : t + 1], lags)[0]
         filled = fill_missing(row, normal.rows.mean, covariance, normal.setting.floor)
         Z[t] = most_normal(normal, points, row, filled)[: Z.shape[1]]
     return Z

@@ -22,7 +22,7 @@ from kernelstream.monitor.contributions import Contributions, contributions, slo
 from kernelstream.monitor.decisions import Rule, Verdict, Watch, decide
 from kernelstream.monitor.drift import Drift, measure_drift, no_drift
 from kernelstream.monitor.limits import Limits, smooth_all
-from kernelstream.monitor.normal import TINIEST, Normal, Scores, lagged
+from kernelstream.monitor.normal import TINIEST, Normal, Scores, lag_rows
 from kernelstream.monitor.records import Event, Record, Records, extend_event
 from kernelstream.monitor.sensors import Sensors, fill_gaps, without_glitches
 from kernelstream.stream.scaling import Standardisation
@@ -141,7 +141,7 @@ class MonitorState:
     def complete(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lagged rows with missing values filled, and the history after them."""
         Z = fill_gaps(self.normal, self.history, Z, self.lags)
-        R = lagged(self.history, Z, self.lags)
+        R = lag_rows(self.history, Z, self.lags)
         history = np.vstack([self.history, Z])[-self.lags :] if self.lags else self.history
         return R, history
 
@@ -258,8 +258,8 @@ class MonitorState:
                     acknowledged=bool(verdict.event and present and present.acknowledged),
                     learned=bool(taken[t]),
                     drift=self.drift,
-                    missing=_named(plan.names, missing[t]),
-                    dead=_named(plan.names, dead[t]),
+                    missing=_pick_names(plan.names, missing[t]),
+                    dead=_pick_names(plan.names, dead[t]),
                     contributions=None
                     if slope is None
                     else contributions(slope, h, unit, plan.names),
@@ -336,5 +336,5 @@ def _stack(rows: Any, like: np.ndarray) -> np.ndarray:
     return np.array(rows) if len(rows) else np.empty((0, like.shape[1]))
 
 
-def _named(names: tuple[str, ...], which: np.ndarray) -> tuple[str, ...]:
+def _pick_names(names: tuple[str, ...], which: np.ndarray) -> tuple[str, ...]:
     return tuple(names[j] for j in np.flatnonzero(which)) if which.any() else ()

@@ -41,7 +41,7 @@ class Report:
         n = int(X.shape[0])
         return cls(X, distance, np.ones(n, dtype=bool), np.zeros(n, dtype=np.intp))
 
-    def improved(self, index: np.ndarray, other: Report) -> Report:
+    def improve(self, index: np.ndarray, other: Report) -> Report:
         """The same with the rows ``index`` replaced where the other report is nearer."""
         better = np.flatnonzero(to_host(other.distance < take_rows(self.distance, index)))
         place = np.arange(len(self.converged))

@@ -116,7 +116,7 @@ class FixedPoint(Preimage):
         if stuck.size:
             descent = Gradient(self.max_iter, self.tol, n_starts=self.n_starts)
             other = descent.report(kernel, D, take_rows(G, stuck))
-            found = found.improved(stuck, other)
+            found = found.improve(stuck, other)
         return replace(found, X=found.X + mean)
 
     def _climb(

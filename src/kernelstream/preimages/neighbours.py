@@ -86,13 +86,13 @@ class Neighbours(Preimage):
         nearest = np.argsort(to_host(squared), axis=1, kind="stable")[:, :count]
         size = max(1, LARGEST_BLOCK // max(1, count * int(D.shape[1])))
         pieces = [
-            self._placed(D, take_along(squared, nearest, rows), nearest[rows])
+            self._place(D, take_along(squared, nearest, rows), nearest[rows])
             for rows in (slice(i, i + size) for i in range(0, len(nearest), size))
         ]
         X = concatenate_rows(pieces) if pieces else G @ D
         return Report.without_search(X, remaining(kernel, X, D, G, energy))
 
-    def _placed(self, D: Array, squared: Array, nearest: np.ndarray) -> Array:
+    def _place(self, D: Array, squared: Array, nearest: np.ndarray) -> Array:
         """Multidimensional scaling of each row among its neighbours."""
         xp = namespace_of(D)
         n, count = nearest.shape

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from kernelstream import bases, trackers
-from kernelstream.backends.arrays import Array, cast, is_foreign, like, to_float64, to_host
+from kernelstream.backends.arrays import Array, is_foreign, like, to_float64, to_host
 from kernelstream.certificate.rounding import moved_in_float32
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import set_stream
@@ -153,7 +153,7 @@ class OnePassRidge(StreamingKernelPCA):
 
     # -- queries
 
-    def _predicted(self, X: Any) -> Array:
+    def _predict(self, X: Any) -> Array:
         """Predictions (n, t) of rows, in their type."""
         return self._query(solution_of(self).predict, X)
 
@@ -231,7 +231,7 @@ class Regression:
         if span is None:
             Z = self.basis.coordinates(self.kernel, self.basis_state, X)
             return self.prediction.of_coordinates(to_float64(Z))
-        K = self.kernel.block(X, cast(span.points, X.dtype))
+        K = self.kernel.block(X, span.prepared(self.kernel, X))
         return to_float64(K) @ self.over_points + self.prediction.intercept
 
 

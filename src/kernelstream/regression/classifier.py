@@ -164,7 +164,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         X : array of shape (n, d), dense or CSR
             The rows.
         """
-        found = self._predicted(X)
+        found = self._predict(X)
         return found[:, 1] - found[:, 0] if len(self.classes_) == 2 else found
 
     def predict(self, X: Any) -> np.ndarray:
@@ -178,7 +178,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         -------
         array of shape (n,)
         """
-        found = self._predicted(X)
+        found = self._predict(X)
         return self.classes_[to_host(namespace_of(found).argmax(found, axis=1))]
 
     def score(  # type: ignore[override]

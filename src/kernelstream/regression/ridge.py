@@ -165,7 +165,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         array of shape (n,) or (n, t)
             In the type of X; flat where the targets were.
         """
-        return in_shape(self, self._predicted(X))
+        return in_shape(self, self._predict(X))
 
     def score(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any = None

@@ -238,10 +238,10 @@ def open_bytes(file: File, stdin: BinaryIO | None) -> ByteStream:
     if compression is None:
         start = stored.peek(8)
         compression = next((c for magic, c in _COMPRESSED_MAGIC if start.startswith(magic)), None)
-    return ByteStream(_decompressed(stored, compression), counter)
+    return ByteStream(_decompress(stored, compression), counter)
 
 
-def _decompressed(stored: io.BufferedReader, compression: str | None) -> io.BufferedReader:
+def _decompress(stored: io.BufferedReader, compression: str | None) -> io.BufferedReader:
     if compression is None:
         return stored
     if compression == ".gz":

@@ -17,7 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, cast, like, namespace_of, to_float64, weighted_sum
+from kernelstream.backends.arrays import (
+    Array,
+    cast,
+    like,
+    namespace_of,
+    padded,
+    to_float64,
+    weighted_sum,
+)
 from kernelstream.backends.jit import compiled
 from kernelstream.bases import Basis, Clock, Projection
 from kernelstream.bases.base import finite, residual_energy
@@ -27,7 +35,6 @@ from kernelstream.kernels import Kernel
 from kernelstream.stream.components import Learned
 from kernelstream.stream.state import State
 from kernelstream.trackers import Moments, Tracker
-from kernelstream.trackers.base import padded
 from kernelstream.trackers.moments import CrossMoments
 
 
@@ -109,8 +116,10 @@ class Chain:
                 return self.fold_rows(given, X[:n_read, :], w, frozen, y)
             state = replace(state, basis=basis)
         if tracker.needs_points:
-            points = self.basis.own_coordinates(self.kernel, state.basis)
-            state = replace(state, tracker=tracker.told(state.tracker, points))
+            span = self.basis.span(state.basis)
+            assert span is not None  # the tracker saw to it
+            points = span.own_coordinates(self.kernel)
+            state = replace(state, tracker=tracker.tell_points(state.tracker, points))
 
         # mean → tracker: rows as they are for moments, less the running mean for sequential rules
         rank = int(block.Z.shape[1])
@@ -141,7 +150,7 @@ class Chain:
                 padded(state.moments.total, (rank,))
                 + weighted_sum(block.Z, None if faded is None else like(faded, block.Z)),
             ),
-            targets=regressed(state, block.Z, targets, faded),
+            targets=regress(state, block.Z, targets, faded),
         )
         # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
         if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
@@ -225,7 +234,7 @@ class Chain:
         )
 
 
-def regressed(
+def regress(
     state: State, Z: Array, targets: Array | None, weights: np.ndarray | None
 ) -> CrossMoments | None:
     """Beside the tracker: the moments of coordinates with targets, where rows have some."""

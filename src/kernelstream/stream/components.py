@@ -14,17 +14,18 @@ from kernelstream.backends.arrays import (
     cast,
     like,
     namespace_of,
+    padded,
     row_norms_squared,
     to_float64,
     to_host,
 )
 from kernelstream.bases import Basis, Span
+from kernelstream.bases.base import Correction
 from kernelstream.certificate.rounding import moved_in_float32
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 from kernelstream.part import Value
 from kernelstream.stream.state import State
-from kernelstream.trackers.base import padded
 
 if TYPE_CHECKING:
     from kernelstream.stream.chain import Chain
@@ -101,7 +102,7 @@ class Components:
         if self.span is None:
             return self.coordinates(X) @ cast(self.vectors, X.dtype)
         rows = to_float64(X) if self._rough else X
-        K = self.kernel.block(rows, cast(self.span.points, rows.dtype))
+        K = self.kernel.block(rows, self.span.prepared(self.kernel, rows))
         scores = K @ cast(self.dual_coef, K.dtype)
         return cast(scores - cast(self.intercept, K.dtype)[None, :], X.dtype)
 
@@ -140,8 +141,10 @@ class Learned(Value):
     def components(self) -> Components:
         """The components of a state, as many as were asked for."""
         chain, state = self.chain, self._state()
-        correction = self.sample_correction()
-        values, vectors, mean = self.solve(correction)
+        sample = None
+        if not chain.tracker.sequential:
+            sample = chain.basis.correction(chain.kernel, state.basis)
+        values, vectors, mean = self.solve(sample)
         weight = state.moments.weight
         energy = state.ledger.energy / weight if weight > 0 else 0.0
         total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
@@ -162,10 +165,12 @@ class Learned(Value):
             total_variance=total_variance,
             weight=weight,
             orthonormal=not chain.tracker.sequential,
-            inputs=self.input_moments(vectors, mean, correction is not None),
+            inputs=self.input_moments(vectors, mean, sample),
         )
 
-    def input_moments(self, vectors: Array, mean: Array, correct: bool) -> InputMoments | None:
+    def input_moments(
+        self, vectors: Array, mean: Array, sample: Correction | None
+    ) -> InputMoments | None:
         """The way back to the rows that was learned with the model, where one was asked for.
 
         What was gathered in older bases is corrected by the sample, as the components are.
@@ -177,35 +182,31 @@ class Learned(Value):
         if not chain.center:
             targets = targets.about(0.0 * targets.origin, weight, state.moments.total)
         cross, offset = targets.cross / weight, targets.total / weight
-        if correct:
-            cross = cross + chain.basis.cross_correction(chain.kernel, state.basis, targets.origin)
+        if sample is not None:
+            cross = cross + sample.cross(targets.origin)
         if chain.center:
             cross = cross - mean[:, None] * offset[None, :]
         transposed = namespace_of(vectors).matrix_transpose(vectors)
         about = targets.origin + (offset if chain.center else 0.0)
         return InputMoments(about, transposed @ cross)
 
-    def sample_correction(self) -> tuple[Array, Array] | None:
-        """Moments that were gathered in older bases, corrected by those of a sample in the present.
+    def correction(self, sample: Correction | None) -> tuple[Array, Array] | None:
+        """What corrects moments that were gathered in older bases, from a sample in the present.
 
         S_c = S + (W/R) Σ v (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were
         folded with, v the weight each stands for (mean 1; weights and forgetting are in it).
         """
-        chain, state = self.chain, self._state()
-        if chain.tracker.sequential:
+        if sample is None:
             return None
-        found = chain.basis.correction(chain.kernel, state.basis)
-        if found is None:
-            return None
-        scatter, total, n = found
-        share = state.moments.weight / n
+        scatter, total, n = sample.moments()
+        share = self._state().moments.weight / n
         return scatter * share, total * share
 
-    def solve(self, correction: tuple[Array, Array] | None = None) -> tuple[Array, Array, Array]:
+    def solve(self, sample: Correction | None = None) -> tuple[Array, Array, Array]:
         """Variances, signed unit vectors and mean; the number of components is not yet chosen."""
         chain, state = self.chain, self._state()
         values, vectors, mean = chain.tracker.components(
-            state.tracker, state.moments, chain.center, correction
+            state.tracker, state.moments, chain.center, self.correction(sample)
         )
         if chain.tracker.sequential:
             return values, vectors, mean
@@ -230,9 +231,7 @@ class Learned(Value):
                 vectors = vectors[:, :kept]
         else:
             start = padded(state.signs, (rank, int(state.signs.shape[1])))
-            vectors, mean = chain.tracker.followed(
-                state.tracker, state.moments, chain.center, start
-            )
+            vectors, mean = chain.tracker.follow(state.tracker, state.moments, chain.center, start)
         return self.sign(vectors, mean, r)
 
     def sign(self, vectors: Array, mean: Array, shown_columns: int | None = None) -> Array:

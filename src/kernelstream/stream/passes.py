@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from kernelstream.backends.arrays import Array
 from kernelstream.backends.draws import generator
+from kernelstream.bases import Clock
 from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
+
+Reader = Callable[[], Iterator[tuple[Array, np.ndarray | None]]]  # of blocks and their weights
 
 
 def learn_all(stream: Stream, rows: Rows) -> Stream:
@@ -33,21 +38,13 @@ def learn_all(stream: Stream, rows: Rows) -> Stream:
     first = stream.with_chain(regress_inputs=False)
     for start in range(0, n, stream.batch_size):
         first = first.fold(untargeted.take(order[start : start + stream.batch_size]))
-    first = refine(first, untargeted)
-    second = begin_second_pass(first.with_chain(regress_inputs=stream.chain.regress_inputs))
-    return take_signs(second.fold(rows, frozen=True))
 
+    def read() -> Iterator[tuple[Array, np.ndarray | None]]:
+        blocks = first.blocks(untargeted, first.batch_size)
+        return ((X, weights) for X, weights, _ in blocks)
 
-def refine(stream: Stream, rows: Rows) -> Stream:
-    """Further passes over rows that are all at hand, for a basis that wants them."""
-    basis = stream.chain.basis
-    for done in range(basis.refinements):
-        state = stream.begun
-        blocks = ((X, weights) for X, weights, _ in stream.blocks(rows, stream.batch_size))
-        is_last = done == basis.refinements - 1
-        better = basis.refine(stream.chain.kernel, state.basis, blocks, is_last)
-        stream = stream.with_state(replace(state, basis=better))
-    return stream
+    whole = first.with_chain(regress_inputs=stream.chain.regress_inputs)
+    return take_signs(begin_second_pass(whole, read).fold(rows, frozen=True))
 
 
 def wants_second_pass(stream: Stream) -> bool:
@@ -55,12 +52,22 @@ def wants_second_pass(stream: Stream) -> bool:
     return stream.chain.basis.settles_late and not stream.chain.tracker.sequential
 
 
-def begin_second_pass(stream: Stream) -> Stream:
+def begin_second_pass(stream: Stream, read: Reader | None = None) -> Stream:
     """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
-    stream = stream.settled
+    stream = finish_basis(stream.caught_up, read)
+    state = stream.begun
+    return defer_signs(stream.with_state(stream.chain.blank(state.basis, state.moments.total)))
+
+
+def finish_basis(stream: Stream, read: Reader | None = None) -> Stream:
+    """The stream with the basis for a second pass, in which its statistics are not.
+
+    ``read`` goes through all rows once more, for a basis that wants that.
+    """
     chain, state = stream.chain, stream.begun
-    basis = chain.basis.refreshed(chain.kernel, state.basis)
-    return defer_signs(stream.with_state(chain.blank(basis, state.moments.total)))
+    clock = Clock(chain.seed, state.n_rows)
+    basis = chain.basis.finish(chain.kernel, state.basis, clock, read)
+    return stream.with_state(replace(state, basis=basis))
 
 
 def end_second_pass(stream: Stream) -> Stream:

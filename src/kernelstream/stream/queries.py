@@ -19,7 +19,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.backends.devices import moved, placed, preferred_rows
+from kernelstream.backends.devices import move_to_device, place, preferred_rows
 from kernelstream.kernels import Kernel
 from kernelstream.preimages.base import Preimage, Report, remaining
 from kernelstream.preimages.ridge import Ridge
@@ -65,7 +65,7 @@ def pieces_of(stream: Stream, X: Array, size: int) -> Iterator[Array]:
     """Rows in pieces, each on the device of the stream when its turn comes."""
     n = int(X.shape[0])
     for start in range(0, n, size):
-        yield placed(X[start : min(start + size, n), :], stream.device)
+        yield place(X[start : min(start + size, n), :], stream.device)
 
 
 def was_sent(stream: Stream, X: Array) -> bool:
@@ -84,7 +84,7 @@ def inputs_of(stream: Stream, scores: Array, method: Preimage) -> Report:
     back = WayBack(shown, method, scaler_of(stream))
     pieces = pieces_of(stream, scores, QUERY_ROWS)
     report = Report.joined([back.report(piece) for piece in pieces])
-    return moved(report, None) if was_sent(stream, scores) else report
+    return move_to_device(report, None) if was_sent(stream, scores) else report
 
 
 def project(stream: Stream, X: Array, method: Preimage) -> Array:

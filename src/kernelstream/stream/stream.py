@@ -27,7 +27,13 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.backends.devices import ahead, memory_explained, moved, placed, preferred_rows
+from kernelstream.backends.devices import (
+    ahead,
+    explain_memory,
+    move_to_device,
+    place,
+    preferred_rows,
+)
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
 from kernelstream.files import stored
@@ -116,7 +122,7 @@ class Stream(Value):
 
     def on(self, device: str | None) -> Stream:
         """The stream on a device of PyTorch, or (None) on the host; rows that wait stay there."""
-        return replace(self.with_state(moved(self.state, device)), device=device)
+        return replace(self.with_state(move_to_device(self.state, device)), device=device)
 
     def for_file(self) -> Stream:
         """The stream as files hold it: the machine that reads one may have no such device."""
@@ -137,17 +143,17 @@ class Stream(Value):
 
     def prepared(self, X: Array) -> Array:
         """Rows as the kernel sees them, where it sees them."""
-        return placed(self.scaled(X), self.device)
+        return place(self.scaled(X), self.device)
 
     def block(self, rows: Rows) -> tuple[Array, np.ndarray | None, Array | None]:
         """Rows, weights and targets as a fold wants them."""
         X = self.prepared(rows.X)
         if not self.chain.regress_inputs:
-            targets = None if rows.targets is None else placed(rows.targets, self.device)
+            targets = None if rows.targets is None else place(rows.targets, self.device)
         elif self.scaling is None or self.scaling.keeps_columns:
             targets = X
         else:  # rows that were mapped to fewer dimensions are wanted back as they came
-            targets = placed(rows.X, self.device)
+            targets = place(rows.X, self.device)
         return X, rows.weights, targets
 
     def blocks(self, rows: Rows, size: int) -> Iterator[Any]:
@@ -251,11 +257,11 @@ class Stream(Value):
                 warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
         if frozen and chain.tracker.any_blocks:  # the basis decides nothing: as a device likes
             size = preferred_rows(rows.X, self.device, chain.basis.size, size)
-        with memory_explained(size):
+        with explain_memory(size):
             for X, weights, targets in self.blocks(rows, size):
                 state = chain.fold(state, X, weights, frozen, targets)
         if not frozen:
-            state = replace(state, basis=chain.basis.detached(state.basis))
+            state = replace(state, basis=chain.basis.detach(state.basis))
         return self.with_state(state)
 
     # -- what queries see

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from kernelstream.trackers.averaged import Averaged
-from kernelstream.trackers.base import Moments, Tracker
+from kernelstream.trackers.base import Tracker
 from kernelstream.trackers.covariance import Covariance
 from kernelstream.trackers.hebbian import Hebbian
 from kernelstream.trackers.incremental_svd import IncrementalSVD
 from kernelstream.trackers.lms import LMS
+from kernelstream.trackers.moments import Moments
 from kernelstream.trackers.rls import RLS
 from kernelstream.trackers.subset_hebbian import SubsetHebbian
 
@@ -32,8 +34,9 @@ NAMES: dict[str, type[Tracker]] = {
     "incremental_svd": IncrementalSVD,
     "lms": LMS,
     "rls": RLS,
-    "subkha": SubsetHebbian,
+    "subset_hebbian": SubsetHebbian,
 }
+RENAMED = {"subkha": "subset_hebbian"}  # names of 0.1, for one release
 
 
 def resolve(spec: Any) -> Tracker:
@@ -52,6 +55,14 @@ def resolve(spec: Any) -> Tracker:
     if isinstance(spec, Tracker):
         spec.check()
         return spec
+    if isinstance(spec, str) and spec in RENAMED:
+        warnings.warn(
+            f"The tracker {spec!r} is called {RENAMED[spec]!r} now; the old name goes with the "
+            "next release.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        spec = RENAMED[spec]
     if isinstance(spec, str) and spec in NAMES:
         return NAMES[spec]()
     raise ValueError(

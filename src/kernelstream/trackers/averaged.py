@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernelstream.backends.arrays import Array
+from kernelstream.backends.arrays import Array, padded
 from kernelstream.files import stored
-from kernelstream.trackers.base import Moments, Tracker, padded
+from kernelstream.trackers.base import Tracker
+from kernelstream.trackers.moments import Moments
 
 # One iterate in so many enters the average: neighbours hardly differ, and a block of the rule's
 # compiled pass stays in one piece.
@@ -30,7 +31,7 @@ class AveragedState:
 
 
 @stored
-class Averaged(Tracker):
+class Averaged(Tracker[AveragedState]):
     """A sequential rule whose components are averaged along the stream (Polyak and Ruppert).
 
     The rule learns as it would without; shown is the average of its components at rows 64, 128 and
@@ -91,9 +92,9 @@ class Averaged(Tracker):
         rule = self.rule.begin(rank, n_components, reference)
         return AveragedState(rule, 0.0 * rule.V, 0)
 
-    def told(self, state: AveragedState, points: Array) -> AveragedState:
+    def tell_points(self, state: AveragedState, points: Array) -> AveragedState:
         """Tell the rule."""
-        return replace(state, rule=self.rule.told(state.rule, points))
+        return replace(state, rule=self.rule.tell_points(state.rule, points))
 
     def update(
         self,
@@ -112,7 +113,7 @@ class Averaged(Tracker):
             rank = old + sum(i < stop for i in admitted)
             if points is not None:  # those that are admitted later are not there yet
                 known = int(points.shape[0]) - sum(i >= stop for i in admitted)
-                rule = self.rule.told(rule, points[:known, :rank])
+                rule = self.rule.tell_points(rule, points[:known, :rank])
             rule = self.rule.update(
                 rule,
                 Z[start:stop, :rank],  # coordinates that come later are zero for these rows

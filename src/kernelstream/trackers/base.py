@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from kernelstream.backends.arrays import Array, like, namespace_of, to_host
-from kernelstream.files import stored
-from kernelstream.part import Part
+from kernelstream.part import Part, check_number
+from kernelstream.trackers.moments import Moments
+
+S = TypeVar("S")  # the state of a tracker
 
 
-@stored
-@dataclass(frozen=True)
-class Moments:
-    """Weight W and sum Σ w z of the rows: the running mean in coordinates."""
-
-    weight: float
-    total: Array
-
-    @property
-    def mean(self) -> Array:
-        """Mean of the coordinates (zero before the first row)."""
-        return self.total / self.weight if self.weight > 0 else self.total
-
-
-class Tracker(Part):
+class Tracker(Part, Generic[S]):
     """PCA in R^m, updated block by block.
 
     The verbs are ``begin``, ``update`` (a block of coordinates), ``pad`` (coordinates were
     appended), ``rebase`` (the basis changed by the matrix T), ``decay`` (old rows lose weight) and
-    ``components``. Each returns a value; the tracker itself is configuration.
+    ``components``. Each returns a value; the tracker itself is configuration. S is the type of the
+    state.
     """
 
     #: Whether rows are learned one by one, centred with the running mean (else as raw moments).
@@ -52,69 +40,62 @@ class Tracker(Part):
                 "points; use a basis of points such as bases.Centroids, or another tracker."
             )
 
+    def _check_forgetting(self) -> None:
+        if self.forgetting != 1:
+            check_number(type(self).__name__, "forgetting", self.forgetting, above=0, below=1)
+
     @abstractmethod
-    def begin(self, rank: int, n_components: int | None, reference: Array) -> Any:
+    def begin(self, rank: int, n_components: int | None, reference: Array) -> S:
         """Return the state before the first row."""
 
-    def told(self, state: Any, points: Array) -> Any:
+    def tell_points(self, state: S, points: Array) -> S:
         """Return the state that knows the basis points, one a row, in their own coordinates."""
         return state
 
     @abstractmethod
     def update(
         self,
-        state: Any,
+        state: S,
         Z: Array,
         weights: Array | None,
         admitted: tuple[int, ...],
-    ) -> Any:
+    ) -> S:
         """Learn a block. ``admitted`` are its rows that added a coordinate, in order."""
 
     @abstractmethod
-    def pad(self, state: Any, rank: int) -> Any:
+    def pad(self, state: S, rank: int) -> S:
         """Points were appended: old coordinates are extended by zeros."""
 
     @abstractmethod
-    def rebase(self, state: Any, T: Array) -> tuple[Any, float | None]:
+    def rebase(self, state: S, T: Array) -> tuple[S, float | None]:
         """Change the basis, z ← T z. Return the state and the scatter lost (None if unknown)."""
 
-    def merge(self, one: Any, two: Any) -> Any:
+    def merge(self, one: S, two: S) -> S:
         """Two states in the same basis into one."""
         raise ValueError(f"The tracker {self} cannot be merged; use trackers.Covariance.")
 
-    def lost_orders(self, state: Any, T: Array, n_orders: int) -> np.ndarray | None:
+    def lost_orders(self, state: S, T: Array, n_orders: int) -> np.ndarray | None:
         """κ_1 … κ_K of the scatter that a change of basis loses; None if unknown."""
         return None
 
-    @abstractmethod
-    def decay(self, state: Any, factor: float) -> Any:
-        """Shrink the weight of everything learned."""
+    def decay(self, state: S, factor: float) -> S:
+        """Shrink the weight of everything learned; rules that forget row by row have done so."""
+        return state
 
     @abstractmethod
     def components(
         self,
-        state: Any,
+        state: S,
         moments: Moments,
         center: bool,
         correction: tuple[Array, Array] | None = None,
     ) -> tuple[Array, Array, Array]:
         """Variances in descending order, unit vectors as columns, and the mean they refer to."""
 
-    def followed(
-        self, state: Any, moments: Moments, center: bool, start: Array
-    ) -> tuple[Array, Array]:
+    def follow(self, state: S, moments: Moments, center: bool, start: Array) -> tuple[Array, Array]:
         """Components near those of ``start``, and their mean: good enough to read signs off."""
         _, vectors, mean = self.components(state, moments, center)
         return vectors[:, : min(int(start.shape[1]), int(vectors.shape[1]))], mean
-
-
-def padded(array: Array, shape: tuple[int, ...]) -> Array:
-    """``array`` with zeros appended up to ``shape``."""
-    if tuple(array.shape) == shape:
-        return array
-    whole = like(np.zeros(shape), array)
-    whole[tuple(slice(0, n) for n in array.shape)] = array
-    return whole
 
 
 def column_norms(V: Array) -> np.ndarray:

@@ -10,13 +10,15 @@ from kernelstream.backends.arrays import (
     Array,
     like,
     namespace_of,
+    padded,
     symmetric_eigen,
     to_host,
     weighted_gram,
 )
 from kernelstream.files import stored
 from kernelstream.part import check_number
-from kernelstream.trackers.base import Moments, Tracker, padded
+from kernelstream.trackers.base import Tracker
+from kernelstream.trackers.moments import Moments
 
 _WEAK = 1e-5  # a column with less than this of its own: squared, it is near the rounding of VᵀV
 SUBSPACE_STEPS = 3  # of `followed`: the start is near, and only signs are read off
@@ -31,7 +33,7 @@ class CovarianceState:
 
 
 @stored
-class Covariance(Tracker):
+class Covariance(Tracker[CovarianceState]):
     """Exact PCA of the coordinates: ``S ← S + ZᵀZ``, components from ``S/W − μμᵀ``.
 
     Nothing is approximated beyond the basis, nothing has to be tuned, the order of the rows does
@@ -125,7 +127,7 @@ class Covariance(Tracker):
         values, vectors = symmetric_eigen(C)
         return namespace_of(C).clip(values, min=0.0), vectors, mean
 
-    def followed(
+    def follow(
         self, state: CovarianceState, moments: Moments, center: bool, start: Array
     ) -> tuple[Array, Array]:
         """Subspace iteration from ``start``, and Rayleigh–Ritz: a few products."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from kernelstream.backends.arrays import (
     Array,
     like,
     namespace_of,
+    padded,
     to_float64,
     to_host,
 )
@@ -29,7 +30,8 @@ from kernelstream.backends.jit import compiled
 from kernelstream.files import stored
 from kernelstream.part import check_number
 from kernelstream.schedules import Schedule
-from kernelstream.trackers.base import Moments, Tracker, column_norms, padded, unit_columns
+from kernelstream.trackers.base import Tracker, column_norms, unit_columns
+from kernelstream.trackers.moments import Moments
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
 _PASS_ROWS = 64
@@ -41,6 +43,8 @@ _DEAD = 1e-8  # a component of this norm, after a change of basis, has nothing l
 class HebbianState:
     """Raw components as columns, the time, and running variances of the outputs."""
 
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"variances"})
+
     V: Array
     time: int
     variances: np.ndarray
@@ -49,14 +53,15 @@ class HebbianState:
 
 
 @stored
-class Hebbian(Tracker):
+class Hebbian(Tracker[HebbianState]):
     """Sanger's rule: principal components without any matrix of second moments.
 
     ``V ← V + η (z yᵀ − V UT[y yᵀ])`` with ``y = Vᵀz`` and UT the upper triangle with its diagonal
     (Sanger 1989; Honeine 2012, eq. 19). Cost per row is O(m r); nothing of size m² is kept.
 
     A step that would make the rule diverge (``η max(|z|², |y|²) > 1``) is shortened to the
-    stable length; how often is in ``n_tamed_steps_`` of the estimator, and a warning is given once.
+    stable length; how often is in ``n_shortened_steps_`` of the estimator, and a warning is given
+    once.
 
     Parameters
     ----------
@@ -228,7 +233,7 @@ def recursion(
     """T and S of a block, from the outputs G = A_0 Zᵀ of its start and its inner products K.
 
     ``A_0 → T A_0 + S Z``; ``variances`` is updated. Only inner products appear, so the rows may
-    as well be points of a feature space (``dual.py``).
+    as well be points of a feature space (``epochs.py``).
     """
     T = np.eye(G.shape[0])
     S = np.zeros(G.shape)

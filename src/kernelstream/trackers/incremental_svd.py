@@ -11,14 +11,15 @@ from kernelstream.backends.arrays import (
     Array,
     like,
     namespace_of,
+    padded,
     symmetric_eigen,
     to_float64,
     to_host,
     weighted_sum,
 )
 from kernelstream.files import stored
-from kernelstream.part import check_number
-from kernelstream.trackers.base import Moments, Tracker, padded
+from kernelstream.trackers.base import Tracker
+from kernelstream.trackers.moments import Moments
 
 _ROUNDING = 1e-14  # a singular value of this share of the first is rounding
 
@@ -47,7 +48,7 @@ class IncrementalSVDState:
 
 
 @stored
-class IncrementalSVD(Tracker):
+class IncrementalSVD(Tracker[IncrementalSVDState]):
     """The factorisation of all rows, updated block by block and cut to r components each time.
 
     Chin and Suter's section 4 in orthonormal coordinates, where the kernel trick of their section
@@ -87,8 +88,7 @@ class IncrementalSVD(Tracker):
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
-        if self.forgetting != 1:
-            check_number("IncrementalSVD", "forgetting", self.forgetting, above=0, below=1)
+        self._check_forgetting()
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> IncrementalSVDState:
         """Start without rows."""
@@ -120,7 +120,7 @@ class IncrementalSVD(Tracker):
             weight=n + c,
             mean=(n * state.mean + c * mean) / (n + c),  # (8)
         )
-        return _factored(state, [xp.matrix_transpose(new), shift[:, None]])
+        return _factor(state, [xp.matrix_transpose(new), shift[:, None]])
 
     def pad(self, state: IncrementalSVDState, rank: int) -> IncrementalSVDState:
         """Old rows have no part in the new coordinates."""
@@ -135,7 +135,7 @@ class IncrementalSVD(Tracker):
         Chin and Suter's re-orthogonalisation (22)–(25), without its approximation: they keep the
         diagonal of the matrix that carries the singular values over, the factorisation keeps all.
         """
-        moved = _factored(replace(state, U=T @ state.U, mean=T @ state.mean), [])
+        moved = _factor(replace(state, U=T @ state.U, mean=T @ state.mean), [])
         loss = _energy(state) - _energy(moved)
         return moved, None if state.truncated else max(loss, 0.0)
 
@@ -146,7 +146,7 @@ class IncrementalSVD(Tracker):
         mean = (n * one.mean + c * two.mean) / (n + c)
         cut = one.truncated or two.truncated
         joined = replace(one, weight=n + c, mean=mean, truncated=cut)
-        return _factored(joined, [two.U * two.sigma[None, :], shift[:, None]])
+        return _factor(joined, [two.U * two.sigma[None, :], shift[:, None]])
 
     def decay(self, state: IncrementalSVDState, factor: float) -> IncrementalSVDState:
         """Σ² ← factor · Σ²; the mean of the old rows stays."""
@@ -162,15 +162,13 @@ class IncrementalSVD(Tracker):
         """The factors; with the mean as one more column when nothing is centred."""
         W = max(state.weight, np.finfo(float).tiny)
         if correction is not None and not state.truncated:
-            return self._corrected(state, center, correction)
+            return self._correct(state, center, correction)
         if center or state.weight == 0:
             return state.sigma**2 / W, state.U, state.mean if center else 0.0 * state.mean
-        joined = _factored(
-            replace(state, n_components=0), [state.weight**0.5 * state.mean[:, None]]
-        )
+        joined = _factor(replace(state, n_components=0), [state.weight**0.5 * state.mean[:, None]])
         return joined.sigma**2 / W, joined.U, 0.0 * state.mean
 
-    def _corrected(
+    def _correct(
         self, state: IncrementalSVDState, center: bool, correction: tuple[Array, Array]
     ) -> tuple[Array, Array, Array]:
         """As in :class:`Covariance`: a sample corrects moments gathered in older bases."""
@@ -182,7 +180,7 @@ class IncrementalSVD(Tracker):
         return xp.clip(values, min=0.0), vectors, mean
 
 
-def _factored(state: IncrementalSVDState, more: list[Array]) -> IncrementalSVDState:
+def _factor(state: IncrementalSVDState, more: list[Array]) -> IncrementalSVDState:
     """Left singular vectors and values of U Σ beside more columns, as many as are kept."""
     xp = namespace_of(state.U)
     U, sigma, _ = xp.linalg.svd(

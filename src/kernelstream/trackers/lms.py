@@ -22,8 +22,7 @@ import numpy as np
 from kernelstream.backends.arrays import Array, like, to_float64, to_host
 from kernelstream.backends.jit import compiled
 from kernelstream.files import stored
-from kernelstream.schedules import Schedule
-from kernelstream.trackers.weighted import Weighted, WeightedState, one_step
+from kernelstream.trackers.weighted import Stepped, WeightedState
 
 
 @stored
@@ -35,7 +34,7 @@ class LMSState(WeightedState):
 
 
 @stored
-class LMS(Weighted):
+class LMS(Stepped[LMSState]):
     """Stochastic gradient in the coefficients over the points (Tanaka et al., algorithm 1).
 
     ``V ← V + η N (z cᵀ Ω − V c cᵀ)`` with ``c = Vᵀz`` and ``N = Fᵀ M² F``.
@@ -43,7 +42,7 @@ class LMS(Weighted):
     Here as the paper has it, for comparison: the metric N makes it fast along directions that many
     points share and slow along all others, and the best step depends on the number of points.
     SubKHA is the same rule without the distortion. A step that would diverge is shortened; how
-    often is in ``n_tamed_steps_`` of the estimator, and a warning is given once.
+    often is in ``n_shortened_steps_`` of the estimator, and a warning is given once.
 
     Parameters
     ----------
@@ -70,25 +69,10 @@ class LMS(Weighted):
     0.7
     """
 
+    state_type = LMSState
     needs_points = True
 
-    def __init__(self, eta: float | Schedule = 0.02, weights: Any = None, forgetting: float = 1.0):
-        self.eta = eta
-        self.weights = weights
-        self.forgetting = forgetting
-
-    def check(self) -> None:
-        """Raise ``ValueError`` in words when a parameter makes no sense."""
-        one_step("LMS", self.eta)
-        self._check_weights()
-        self._check_forgetting()
-
-    def begin(self, rank: int, n_components: int | None, reference: Array) -> LMSState:
-        """No component has started."""
-        start = super().begin(rank, n_components, reference)
-        return LMSState(start.V, start.time, start.variances)
-
-    def told(self, state: LMSState, points: Array) -> LMSState:
+    def tell_points(self, state: LMSState, points: Array) -> LMSState:
         """Remember the points for the block that comes."""
         return replace(state, points=points)
 
@@ -116,7 +100,7 @@ class LMS(Weighted):
         assert metric is not None
         V = np.array(to_host(state.V), order="C")  # a copy: the pass writes into it
         rows, variances = np.ascontiguousarray(to_host(Z)), state.variances.copy()
-        steps = one_step("LMS", self.eta).steps(state.time + 1, len(rows)) * w
+        steps = self._schedule().steps(state.time + 1, len(rows)) * w
         N = np.ascontiguousarray(metric)
         omega = self._omega(V.shape[1])
         shortened = gradient_pass(

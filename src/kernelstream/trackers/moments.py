@@ -1,4 +1,4 @@
-"""Cross moments of coordinates and targets: what ridge regression needs beside the scatter."""
+"""Weight and sum of the coordinates, and their cross moments with targets of a regression."""
 
 from __future__ import annotations
 
@@ -13,11 +13,25 @@ from kernelstream.backends.arrays import (
     is_sparse,
     like,
     namespace_of,
+    padded,
     to_float64,
     weighted_sum,
 )
 from kernelstream.files import stored
-from kernelstream.trackers.base import padded
+
+
+@stored
+@dataclass(frozen=True)
+class Moments:
+    """Weight W and sum Σ w z of the rows: the running mean in coordinates."""
+
+    weight: float
+    total: Array
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the coordinates (zero before the first row)."""
+        return self.total / self.weight if self.weight > 0 else self.total
 
 
 @stored

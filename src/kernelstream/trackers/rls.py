@@ -18,7 +18,7 @@ of the components, of which every row knows the change.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from kernelstream.backends.arrays import Array, like, namespace_of, to_host
 from kernelstream.backends.jit import compiled
 from kernelstream.files import stored
 from kernelstream.trackers.base import column_norms
-from kernelstream.trackers.weighted import Weighted, WeightedState
+from kernelstream.trackers.weighted import Weighted, WeightedState, combined, products
 
 # Rows in one compiled pass: its cost per row is r²(r + 1) + r B, that of the products r·m.
 _PASS_ROWS = 64
@@ -46,12 +46,14 @@ class RLSState(WeightedState):
     Entries of Q grow up to ``ceiling`` only.
     """
 
+    ON_HOST: ClassVar[frozenset[str]] = WeightedState.ON_HOST | {"Q"}
+
     Q: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     ceiling: float = 0.0
 
 
 @stored
-class RLS(Weighted):
+class RLS(Weighted[RLSState]):
     """Recursive least squares on the components (Tanaka, Washizawa and Kuh, algorithm 2).
 
     With ``c = Vᵀz``: ``g = Qc/(β + cᵀQc)``, ``Q ← (Q − g cᵀQ)/β``, with the new Q
@@ -83,6 +85,8 @@ class RLS(Weighted):
     True
     """
 
+    state_type = RLSState
+
     def __init__(self, forgetting: float = 0.98, weights: Any = None):
         self.forgetting = forgetting
         self.weights = weights
@@ -96,14 +100,14 @@ class RLS(Weighted):
         """No component has started, and Q has nothing to say about them."""
         start = super().begin(rank, n_components, reference)
         r = int(start.V.shape[1])
-        return RLSState(start.V, 0, start.variances, Q=np.zeros((r, r)))
+        return replace(start, Q=np.zeros((r, r)))
 
     def rebase(self, state: RLSState, T: Array) -> tuple[RLSState, None]:
         """V ← T V at unit length and at right angles again."""
         moved, _ = super().rebase(state, T)
-        return (self._orthonormalised(moved) if moved.time else moved), None
+        return (self._orthonormalise(moved) if moved.time else moved), None
 
-    def _start(self, state: Any, z: Array) -> Any:
+    def _start(self, state: RLSState, z: Array) -> RLSState:
         column = int(np.flatnonzero(column_norms(state.V) == 0)[0])
         Q = state.Q.copy()
         Q[column, :] = Q[:, column] = 0.0
@@ -120,8 +124,7 @@ class RLS(Weighted):
         while position < int(Z.shape[0]):
             rows = Z[position : min(position + _PASS_ROWS, Z.shape[0]), :]
             V, variances, Q = state.V, state.variances.copy(), state.Q.copy()
-            G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(rows)))
-            K = np.ascontiguousarray(to_host(rows @ xp.matrix_transpose(rows)))
+            G, K = products(V, rows)
             gram = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ V))
             T, S = np.eye(len(G)), np.zeros_like(G)
             beta = float(self.forgetting)
@@ -130,14 +133,13 @@ class RLS(Weighted):
                 G, K, gram, omega, beta, Q, state.ceiling, T, S, variances, state.time, at
             )
             accurate, learned = learned > 0, abs(learned)
-            V = V @ like(T.T.copy(), V)
-            V = V + xp.matrix_transpose(rows) @ like(S.T.copy(), V)
+            V = combined(V, rows, T, S)
             state = replace(state, V=V, Q=Q, variances=variances, time=state.time + learned)
-            state = state if accurate else self._orthonormalised(state)
+            state = state if accurate else self._orthonormalise(state)
             position += learned
         return state
 
-    def _orthonormalised(self, state: RLSState) -> RLSState:
+    def _orthonormalise(self, state: RLSState) -> RLSState:
         """Gram–Schmidt in the order of the components; what vanishes waits for a new start."""
         V = np.array(to_host(state.V))
         lost = 0

@@ -16,18 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, like, namespace_of, to_host
+from kernelstream.backends.arrays import Array
 from kernelstream.backends.jit import compiled
 from kernelstream.files import stored
-from kernelstream.schedules import Schedule
-from kernelstream.trackers.weighted import Weighted, WeightedState, one_step
+from kernelstream.trackers.weighted import Stepped, WeightedState, combined, products
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
 _PASS_ROWS = 64
 
 
 @stored
-class SubsetHebbian(Weighted):
+class SubsetHebbian(Stepped[WeightedState]):
     """SubKHA, the weighted subspace rule (Tanaka, Washizawa and Kuh, algorithm 3).
 
     ``V ← V + η (z cᵀ Ω − V c cᵀ)`` with ``c = Vᵀz``.
@@ -35,7 +34,7 @@ class SubsetHebbian(Weighted):
     All components learn from the same error ``z − V c``; the weights alone tell them apart, and
     the columns of V tend to the eigenvectors at the lengths √ωᵢ. Components are shown at unit
     length. A step that would diverge (``η max(ω₁|z|², |c|²) > 1``) is shortened; how often is in
-    ``n_tamed_steps_`` of the estimator, and a warning is given once.
+    ``n_shortened_steps_`` of the estimator, and a warning is given once.
 
     Parameters
     ----------
@@ -57,33 +56,22 @@ class SubsetHebbian(Weighted):
     True
     """
 
-    def __init__(self, eta: float | Schedule = 0.02, weights: Any = None, forgetting: float = 1.0):
-        self.eta = eta
-        self.weights = weights
-        self.forgetting = forgetting
-
-    def check(self) -> None:
-        """Raise ``ValueError`` in words when a parameter makes no sense."""
-        one_step("SubsetHebbian", self.eta)
-        self._check_weights()
-        self._check_forgetting()
+    state_type = WeightedState
 
     def _learn(
         self, state: WeightedState, Z: Array, w: np.ndarray, metric: Array | None
     ) -> WeightedState:
-        xp = namespace_of(Z)
         V, time, tamed = state.V, state.time, state.tamed
-        schedule = one_step("SubsetHebbian", self.eta)
-        variances, omega = state.variances.copy(), self._omega(int(V.shape[1]))
+        schedule, omega = self._schedule(), self._omega(int(V.shape[1]))
+        variances = state.variances.copy()
         for start in range(0, int(Z.shape[0]), _PASS_ROWS):
             rows = Z[start : min(start + _PASS_ROWS, Z.shape[0]), :]
             n = int(rows.shape[0])
-            G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(rows)))
-            K = np.ascontiguousarray(to_host(rows @ xp.matrix_transpose(rows)))
+            G, K = products(V, rows)
             steps = schedule.steps(time + 1, n) * w[start : start + n]
             T, S = np.eye(len(G)), np.zeros_like(G)
             tamed += subspace_pass(G, K, steps, omega, T, S, variances, time, self.forgetting)
-            V = V @ like(T.T.copy(), V) + xp.matrix_transpose(rows) @ like(S.T.copy(), V)
+            V = combined(V, rows, T, S)
             time += n
         if tamed and not state.tamed:
             warnings.warn(

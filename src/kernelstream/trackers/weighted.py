@@ -11,23 +11,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from kernelstream import schedules
 from kernelstream.backends.arrays import (
     Array,
     all_finite,
     like,
     namespace_of,
+    padded,
     row_norms_squared,
     to_float64,
     to_host,
 )
 from kernelstream.files import stored
-from kernelstream.part import check_number
-from kernelstream.trackers.base import Moments, Tracker, column_norms, padded, unit_columns
+from kernelstream.schedules import Schedule, resolve
+from kernelstream.trackers.base import Tracker, column_norms, unit_columns
+from kernelstream.trackers.moments import Moments
 
 # A row starts a component when this share of its energy is outside the span of the others.
 NEW_SHARE = 1e-10
@@ -40,6 +41,8 @@ DEAD = 1e-8
 class WeightedState:
     """Raw components as columns, a zero column for each that has not started yet."""
 
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"variances"})
+
     V: Array
     time: int  # rows learned, those that started a component not counted
     variances: np.ndarray  # running mean squares of the raw outputs
@@ -47,10 +50,10 @@ class WeightedState:
     reseeded: int = 0  # components that died and wait for a new start
 
 
-S = TypeVar("S", bound=WeightedState)
+W = TypeVar("W", bound=WeightedState)
 
 
-class Weighted(Tracker):
+class Weighted(Tracker[W]):
     """Weighted rules on a fixed number of components.
 
     *The start.* In the paper the first r rows are the first points Ψ[0], and A[0] is P^{1/2} with
@@ -65,6 +68,7 @@ class Weighted(Tracker):
 
     sequential = True
     weights: Any = None
+    state_type: type[W]
 
     def suits(self, basis: Any, n_components: Any) -> None:
         """One weight for each component."""
@@ -86,10 +90,6 @@ class Weighted(Tracker):
                 f"largest), got {self.weights!r}."
             )
 
-    def _check_forgetting(self) -> None:
-        if self.forgetting != 1:
-            check_number(type(self).__name__, "forgetting", self.forgetting, above=0, below=1)
-
     def _omega(self, r: int) -> np.ndarray:
         """Ω: given, or from 1 to 1/2 in equal steps (the paper does not say which it used)."""
         if self.weights is None:
@@ -104,19 +104,19 @@ class Weighted(Tracker):
 
     # -- verbs
 
-    def begin(self, rank: int, n_components: int | None, reference: Array) -> WeightedState:
+    def begin(self, rank: int, n_components: int | None, reference: Array) -> W:
         """No component has started."""
         assert n_components is not None  # the estimator sees to it
         V = like(np.zeros((rank, n_components)), reference)
-        return WeightedState(V, 0, np.zeros(n_components))
+        return self.state_type(V, 0, np.zeros(n_components))
 
     def update(
         self,
-        state: Any,
+        state: W,
         Z: Array,
         weights: Array | None,
         admitted: tuple[int, ...],
-    ) -> Any:
+    ) -> W:
         """Learn rows one after the other.
 
         Rows before an admission have a zero in the new coordinate, and so have the components:
@@ -125,11 +125,11 @@ class Weighted(Tracker):
         w = np.ones(Z.shape[0]) if weights is None else to_host(weights)
         return self._fold(self.pad(state, int(Z.shape[1])), to_float64(Z), w)
 
-    def pad(self, state: Any, rank: int) -> Any:
+    def pad(self, state: W, rank: int) -> W:
         """Components have no part in the new coordinates yet."""
         return replace(state, V=padded(state.V, (rank, int(state.V.shape[1]))))
 
-    def rebase(self, state: Any, T: Array) -> tuple[Any, None]:
+    def rebase(self, state: W, T: Array) -> tuple[W, None]:
         """V ← T V; a component that dies with the lost rank waits for a row to start it again."""
         before, V = column_norms(state.V), T @ state.V
         dead = (before > 0) & (column_norms(V) <= DEAD * before)
@@ -137,13 +137,9 @@ class Weighted(Tracker):
             V = V * like(np.where(dead, 0.0, 1.0), V)[None, :]
         return replace(state, V=V, reseeded=state.reseeded + int(dead.sum())), None
 
-    def decay(self, state: Any, factor: float) -> Any:
-        """Nothing to do: the rules forget row by row."""
-        return state
-
     def components(
         self,
-        state: Any,
+        state: W,
         moments: Moments,
         center: bool,
         correction: tuple[Array, Array] | None = None,
@@ -158,14 +154,14 @@ class Weighted(Tracker):
 
     # -- inside
 
-    def _fold(self, state: S, Z: Array, w: np.ndarray, metric: Array | None = None) -> S:
+    def _fold(self, state: W, Z: Array, w: np.ndarray, metric: Array | None = None) -> W:
         """Start the components that have not started, learn the other rows."""
         position, n = 0, int(Z.shape[0])
         while position < n:
             stop = position + self._next_start(state, Z[position:, :])
             if stop > position and float(column_norms(state.V).max(initial=0.0)) > 0:
                 state = self._learn(
-                    self._oriented(state), Z[position:stop, :], w[position:stop], metric
+                    self._orient(state), Z[position:stop, :], w[position:stop], metric
                 )
             if stop < n:
                 state = self._start(state, Z[stop, :])
@@ -178,10 +174,10 @@ class Weighted(Tracker):
         return state
 
     @abstractmethod
-    def _learn(self, state: Any, Z: Array, w: np.ndarray, metric: Array | None) -> Any:
+    def _learn(self, state: W, Z: Array, w: np.ndarray, metric: Array | None) -> W:
         """Apply the rule to rows, one after the other; some components may still be zero."""
 
-    def _next_start(self, state: WeightedState, Z: Array) -> int:
+    def _next_start(self, state: W, Z: Array) -> int:
         """Index of the first row that starts a component, or the number of rows."""
         started = np.flatnonzero(column_norms(state.V) > 0)
         if len(started) >= min(state.V.shape):
@@ -189,10 +185,10 @@ class Weighted(Tracker):
         # Rows inside the span leave the components inside it: one look at all rows is enough.
         energy = row_norms_squared(Z)
         outside = to_host(energy - row_norms_squared(Z @ _orthonormal(state.V, started)))
-        found = np.flatnonzero(outside > NEW_SHARE * to_host(energy))
-        return int(found[0]) if len(found) else int(Z.shape[0])
+        new = np.flatnonzero(outside > NEW_SHARE * to_host(energy))
+        return int(new[0]) if len(new) else int(Z.shape[0])
 
-    def _start(self, state: S, z: Array) -> S:
+    def _start(self, state: W, z: Array) -> W:
         """Start the first component that waits; the polar factor once nothing waits any more."""
         norms = column_norms(state.V)
         column = int(np.flatnonzero(norms == 0)[0])
@@ -206,9 +202,9 @@ class Weighted(Tracker):
         V = namespace_of(state.V).asarray(state.V, copy=True)
         V[:, column] = z
         state = replace(state, V=V)
-        return state if np.any(column_norms(V) == 0) else self._oriented(state)
+        return state if np.any(column_norms(V) == 0) else self._orient(state)
 
-    def _oriented(self, state: S) -> S:
+    def _orient(self, state: W) -> W:
         """The rows that started the components become orthonormal before the first row is learned.
 
         ``V = Z (ZᵀZ)^{-1/2}``, the paper's A[0] = P^{1/2}, from the singular value decomposition.
@@ -225,16 +221,52 @@ class Weighted(Tracker):
         return replace(state, V=V)
 
 
-def one_step(rule: str, eta: Any) -> schedules.Schedule:
-    """The schedule that ``eta`` stands for, with one step for all components."""
-    schedule = schedules.resolve(eta)
-    if schedule.per_component:
-        raise ValueError(
-            f"{rule}: {eta!r} has a step for each component, and this rule takes one for all (its "
-            "weights tell the components apart); use schedules.SearchThenConverge, or "
-            "trackers.Hebbian."
-        )
-    return schedule
+class Stepped(Weighted[W]):
+    """Weighted rules with a step, one for all components.
+
+    Parameters
+    ----------
+    eta : float or Schedule
+        The step.
+    weights : sequence of float or None
+        The diagonal of Ω.
+    forgetting : float
+        Forgetting of the running mean.
+    """
+
+    def __init__(self, eta: float | Schedule = 0.02, weights: Any = None, forgetting: float = 1.0):
+        self.eta = eta
+        self.weights = weights
+        self.forgetting = forgetting
+
+    def check(self) -> None:
+        """Raise ``ValueError`` in words when a parameter makes no sense."""
+        self._schedule()
+        self._check_weights()
+        self._check_forgetting()
+
+    def _schedule(self) -> Schedule:
+        """The schedule that ``eta`` stands for."""
+        schedule = resolve(self.eta)
+        if schedule.per_component:
+            raise ValueError(
+                f"{type(self).__name__}: {self.eta!r} has a step for each component, and this rule "
+                "takes one for all (its weights tell the components apart); use "
+                "schedules.SearchThenConverge, or trackers.Hebbian."
+            )
+        return schedule
+
+
+def products(V: Array, Z: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs G = Vᵀ Zᵀ of a few rows and their inner products K = Z Zᵀ, for a compiled pass."""
+    xp = namespace_of(V)
+    G = to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z))
+    return np.ascontiguousarray(G), np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
+
+
+def combined(V: Array, Z: Array, T: np.ndarray, S: np.ndarray) -> Array:
+    """``V Tᵀ + Zᵀ Sᵀ``: the components after the rows of a compiled pass."""
+    return V @ like(T.T.copy(), V) + namespace_of(V).matrix_transpose(Z) @ like(S.T.copy(), V)
 
 
 def _orthonormal(V: Array, columns: np.ndarray) -> Array:

@@ -9,13 +9,13 @@ that were gathered in older bases.
 """
 
 # Long because a basis has many verbs: each is short, and what they work with has its own module
-# (centroids_state, cells, growth, lloyd, refinement, reservoir).
+# (state, cells, kmeans, tolerance, sample).
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +35,7 @@ from kernelstream.backends.draws import generator
 from kernelstream.bases.base import (
     Basis,
     Clock,
+    Correction,
     Projection,
     Span,
     distinct_rows,
@@ -47,9 +48,8 @@ from kernelstream.bases.base import (
     transition,
 )
 from kernelstream.bases.centroids.cells import joint_points, new_points, sums_of
-from kernelstream.bases.centroids.kmeans import assign, lloyd, nearest, seed_points
-from kernelstream.bases.centroids.refinement import lloyd_pass
-from kernelstream.bases.centroids.sample import Reservoir, detached, last, with_recent
+from kernelstream.bases.centroids.kmeans import assign, lloyd, lloyd_pass, nearest, seed_points
+from kernelstream.bases.centroids.sample import Reservoir, detach, last, with_recent
 from kernelstream.bases.centroids.state import CentroidsState
 from kernelstream.bases.centroids.tolerance import Growth, missed_most
 from kernelstream.bases.distance import Distance
@@ -72,7 +72,7 @@ QUERY_SHARE = 0.10  # a query refreshes a copy when this share of the rows came 
 
 
 @stored
-class Centroids(Basis):
+class Centroids(Basis[CentroidsState]):
     """k-means centroids that follow the stream.
 
     Parameters
@@ -228,14 +228,6 @@ class Centroids(Basis):
             growth=None if self.tolerance is None else Growth.of(like(np.zeros(span.rank), points)),
         )
 
-    def rank(self, state: CentroidsState) -> int:
-        """Return the rank of K(D, D)."""
-        return state.span.rank
-
-    def coordinates(self, kernel: Kernel, state: CentroidsState, X: Array) -> Array:
-        """Coordinates of rows."""
-        return state.span.coordinates(kernel, X)
-
     def project(
         self,
         kernel: Kernel,
@@ -245,7 +237,7 @@ class Centroids(Basis):
         clock: Clock,
     ) -> tuple[CentroidsState, Projection]:
         """Express a block, add its rows to their cells, and watch the residual."""
-        labels, K = assign(kernel, X, state.span.points)
+        labels, K = assign(kernel, X, state.span)
         Z = K @ state.span.projector
         energy = kernel.diag(X)
         block = Projection(Z, energy, residual_energy(energy, Z))
@@ -279,9 +271,9 @@ class Centroids(Basis):
             state = replace(state, variance=state.variance + pace * (spread - state.variance))
         return state.judged(), block
 
-    def detached(self, state: CentroidsState) -> CentroidsState:
+    def detach(self, state: CentroidsState) -> CentroidsState:
         """Copy the recent rows, which no block replaces now."""
-        return replace(state, recent=detached(state.recent))
+        return replace(state, recent=detach(state.recent))
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
@@ -289,9 +281,9 @@ class Centroids(Basis):
         """Refresh the points now and then, move or add some when the stream asks for it."""
         if not self.follows:
             return None
-        wanted = self._wanted(state)
-        if wanted:
-            return self._grow(kernel, state, clock, wanted)
+        lacking = self._lacking(state, more_rows_come=True)
+        if lacking:
+            return self._grow(kernel, state, clock, lacking)
         if not state.affords_refresh(self._window):
             return None
         due = state.n >= state.next_refresh and state.n <= SETTLED * state.span.points.shape[0]
@@ -321,45 +313,34 @@ class Centroids(Basis):
         rows between two steps, and there may be none.
         """
         came = state.n - state.refreshed_at
-        change: tuple[CentroidsState, Array] | None = None
+        T: Array | None = None
         if self.follows and came > QUERY_SHARE * state.n and state.can_gain:
-            change = self._refresh(kernel, state, clock, 0.0)
-        while (lacking := self._lacking(state if change is None else change[0])) > 0:
-            grown = self._grow(kernel, state if change is None else change[0], clock, lacking)
+            state, T = self._refresh(kernel, state, clock, 0.0)
+        while (lacking := self._lacking(state, more_rows_come=False)) > 0:
+            grown = self._grow(kernel, state, clock, lacking)
             if grown is None:
                 break
-            change = grown if change is None else (grown[0], grown[1] @ change[1])
-        return change
+            state, T = grown[0], grown[1] if T is None else grown[1] @ T
+        return None if T is None else (state, T)
 
-    def correction(
-        self, kernel: Kernel, state: CentroidsState
-    ) -> tuple[Array, Array, float] | None:
-        """What the sampled rows say about statistics that were gathered in older bases."""
-        return state.reservoir.correction(kernel, state.span)
-
-    def cross_correction(
-        self, kernel: Kernel, state: CentroidsState, origin: Array
-    ) -> Array | float:
-        """What the sampled rows say about cross moments that were gathered in older bases."""
-        return state.reservoir.cross_correction(kernel, state.span, origin)
-
-    def refine(
+    def finish(
         self,
         kernel: Kernel,
         state: CentroidsState,
-        blocks: Iterable[tuple[Array, np.ndarray | None]],
-        is_last: bool,
+        clock: Clock,
+        read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]] | None = None,
     ) -> CentroidsState:
-        """Move the points by a Lloyd step over all rows."""
-        if not state.can_gain:
-            return state
-        points, mass = lloyd_pass(state.span.points, blocks, divide=not is_last)
-        sums = sums_of(points, mass)
-        return self._changed(kernel, state, points, mass, sums)[0]
-
-    def refreshed(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
-        """Return the state whose reservoir was folded in the present basis."""
+        """Refine and settle the points; the sample counts as folded in the basis they give."""
+        for left in reversed(range(self.refinements)):
+            if read is not None and state.can_gain:
+                points, mass = lloyd_pass(state.span.points, read(), divide=left > 0)
+                state, _ = self._changed(kernel, state, points, mass, sums_of(points, mass))
+        state, _ = self.settle(kernel, state, clock) or (state, None)
         return replace(state, reservoir=state.reservoir.folded_anew(kernel, state.span))
+
+    def correction(self, kernel: Kernel, state: CentroidsState) -> Correction | None:
+        """The sampled rows, in the present basis and as they were folded."""
+        return state.reservoir.correction(kernel, state.span)
 
     def merge(
         self, kernel: Kernel, a: CentroidsState, b: CentroidsState, seed: int
@@ -425,11 +406,11 @@ class Centroids(Basis):
         energies = to_host(to_float64(kernel.diag(state.span.points)))
         span = replace(state.span, projector=state.span.factor)
         rule = Distance(np.finfo(float).tiny, self._first_points)
-        grown, found = rule.project(kernel, GrowingState(span, energies), X, None, clock)
-        if not found.admitted or found.Z.shape[0] < X.shape[0]:  # the factor would be strained
+        grown, wide = rule.project(kernel, GrowingState(span, energies), X, None, clock)
+        if not wide.admitted or wide.Z.shape[0] < X.shape[0]:  # the factor would be strained
             return None
         points, factor = grown.span.points, grown.span.factor
-        Z, new = cast(found.Z, X.dtype), len(found.admitted)
+        Z, new = cast(wide.Z, X.dtype), len(wide.admitted)
         padding = like(np.eye(grown.span.rank, state.span.rank), factor)
         growth = state.growth
         joined = replace(
@@ -441,22 +422,17 @@ class Centroids(Basis):
             growth=None if growth is None else replace(growth, total=padding @ growth.total),
         )
         return joined, replace(
-            found, Z=Z, energy=block.energy, residual=cast(found.residual, X.dtype)
+            wide, Z=Z, energy=block.energy, residual=cast(wide.residual, X.dtype)
         )
 
-    def _wanted(self, state: CentroidsState) -> int:
-        """Points to add for the tolerance at the end of a block."""
+    def _lacking(self, state: CentroidsState, more_rows_come: bool) -> int:
+        """Points to add for the tolerance."""
         if state.growth is None or self.tolerance is None:
             return 0
-        m = int(state.span.points.shape[0])
-        return min(state.growth.wanted(self.tolerance, m, state.n), self.n_points - m)
-
-    def _lacking(self, state: CentroidsState) -> int:
-        """Points to add for the tolerance where no more rows are to be waited for."""
-        if state.growth is None or self.tolerance is None:
-            return 0
-        m = int(state.span.points.shape[0])
-        return min(state.growth.lacking(self.tolerance, m), self.n_points - m)
+        growth, m = state.growth, int(state.span.points.shape[0])
+        if more_rows_come:
+            return min(growth.wanted(self.tolerance, m, state.n), self.n_points - m)
+        return min(growth.lacking(self.tolerance, m), self.n_points - m)
 
     def _grow(
         self, kernel: Kernel, state: CentroidsState, clock: Clock, count: int
@@ -488,8 +464,7 @@ class Centroids(Basis):
         recent = last(state.recent, self._recent_rows)
         m = max(state.span.points.shape[0], self._first_points)
         points, mass = new_points(state.cells, recent, rng, m, share, moved)
-        sums = sums_of(points, mass)
-        return self._changed(kernel, state, points, mass, sums)
+        return self._changed(kernel, state, points, mass, sums_of(points, mass))
 
     def _changed(
         self, kernel: Kernel, state: CentroidsState, points: Array, mass: np.ndarray, sums: Array

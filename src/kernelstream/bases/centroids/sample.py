@@ -14,23 +14,20 @@ are light, its own weight for a row that was certain to be drawn.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
-    as_dense,
     concatenate_rows,
-    like,
     namespace_of,
     take_rows,
     to_float64,
     to_host,
-    weighted_gram,
-    weighted_sum,
 )
-from kernelstream.backends.draws import uniforms
-from kernelstream.bases.base import Clock, Span, residual_energy
+from kernelstream.backends.draws import highest, uniforms
+from kernelstream.bases.base import Clock, Correction, Span, residual_energy
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 
@@ -43,6 +40,8 @@ class Reservoir:
     The log makes an update cost the accepted rows only, and leaves earlier states valid: nothing
     is written in place. It is compacted when more than half of it is dead.
     """
+
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"priority", "position", "log_weight"})
 
     size: int
     rows: tuple[Array, ...] = ()
@@ -130,9 +129,8 @@ class Reservoir:
         self, other = self.later(other.now), other.later(self.now)
         (rows, z), (more_rows, more_z) = self.sample(), other.sample()
         priority = np.concatenate([self.priority, other.priority])
-        order = np.argsort(-priority, kind="stable")
-        kept = np.sort(order[: self.size])
-        dropped = float(priority[order[self.size :]].max(initial=-np.inf))
+        kept = highest(priority, self.size)
+        dropped = float(np.delete(priority, kept).max(initial=-np.inf))
         log_weight = None
         if self.log_weight is not None or other.log_weight is not None:
             log_weight = np.concatenate(
@@ -186,29 +184,13 @@ class Reservoir:
         rows, _ = self.sample()
         return replace(self.compact(), coordinates=(span.coordinates(kernel, rows),))
 
-    def correction(self, kernel: Kernel, span: Span) -> tuple[Array, Array, float] | None:
-        """Σ(zzᵀ − ccᵀ), Σ(z − c) and the number of rows; z in this basis, c as they were folded."""
+    def correction(self, kernel: Kernel, span: Span) -> Correction | None:
+        """The sample in this basis, beside the coordinates with which it was folded."""
         if len(self) == 0:
             return None
         rows, old = self.sample()
-        Z, C = to_float64(span.coordinates(kernel, rows)), to_float64(old)
-        stands_for = self.stands_for()
-        w = None if stands_for is None else like(stands_for, Z)
-        scatter = weighted_gram(Z, w) - weighted_gram(C, w)
-        return scatter, weighted_sum(Z, w) - weighted_sum(C, w), float(len(self))
-
-    def cross_correction(self, kernel: Kernel, span: Span, origin: Array) -> Array | float:
-        """Mean of (z − c)(x − o)ᵀ, z and c as in :meth:`correction`."""
-        if len(self) == 0:
-            return 0.0
-        rows, old = self.sample()
-        step = to_float64(span.coordinates(kernel, rows)) - to_float64(old)
-        stands_for = self.stands_for()
-        if stands_for is not None:
-            step = step * like(stands_for, step)[:, None]
-        xp = namespace_of(step)
-        cross = xp.matrix_transpose(step) @ (to_float64(as_dense(rows)) - origin[None, :])
-        return cross / len(self)
+        present = to_float64(span.coordinates(kernel, rows))
+        return Correction(rows, to_float64(old), present, self.stands_for())
 
     def candidates(self) -> Array:
         """The rows that may become points; ``residual`` can be measured on the others."""
@@ -244,7 +226,7 @@ def with_recent(recent: tuple[Array, ...], X: Array, most: int) -> tuple[Array, 
     return keep if len(keep) <= 32 else (concatenate_rows(list(keep)),)
 
 
-def detached(recent: tuple[Array, ...]) -> tuple[Array, ...]:
+def detach(recent: tuple[Array, ...]) -> tuple[Array, ...]:
     """The same rows in memory of their own, which the caller's writing does not reach."""
     return tuple(
         block.copy() if isinstance(block, np.ndarray) and block.base is not None else block

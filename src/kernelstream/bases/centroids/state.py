@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +26,8 @@ WORK_CREDIT = 16.0  # … beyond this many at the start
 @dataclass(frozen=True)
 class CentroidsState:
     """Span, cells and what the policy watches. Residuals are in units of the mean energy."""
+
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"mass"})
 
     span: Span
     mass: np.ndarray  # (m,) weight of each cell

@@ -1,0 +1,205 @@
+"""The sample of all rows, and what its rows stand for."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelstream import StreamingKernelPCA, kernels, trackers
+from kernelstream.backends.draws import pick
+from kernelstream.bases.base import Clock
+from kernelstream.bases.centroids.sample import Reservoir
+from tests.naive import chain as naive
+
+
+def filled(size, n, seed, weights=None, cuts=(), beta=1.0):
+    """Rows 0 … n−1 offered in the given pieces; their indices come back."""
+    held = Reservoir(size)
+    X = np.arange(n, dtype=float)[:, None]
+    edges = [0, *cuts, n]
+    for a, b in itertools.pairwise(edges):
+        clock = Clock(seed, a, beta ** (b - a), np.log(beta))
+        w = None if weights is None else weights[a:b]
+        if beta < 1.0:
+            faded = beta ** np.arange(b - a - 1.0, -1.0, -1.0)
+            w = faded if w is None else w * faded
+        held = held.offer(X[a:b], X[a:b], w, clock)
+    return np.sort(held.sample()[0][:, 0]).astype(int)
+
+
+def test_the_reservoir_is_uniform():
+    counts = np.zeros(200)
+    for seed in range(400):
+        counts[filled(20, 200, seed)] += 1
+    # 400 samples of 20 of 200: 40 of each. Drawn without replacement the counts vary by 0.9 of
+    # the multinomial variance, so the test is on the safe side; fixed seeds, no flakes.
+    assert counts.sum() == 400 * 20
+    assert scipy.stats.chisquare(counts).pvalue > 0.01
+    thirds = counts.reshape(4, 50).sum(axis=1)  # no part of the stream is favoured
+    assert scipy.stats.chisquare(thirds).pvalue > 0.01
+
+
+def test_the_reservoir_follows_the_weights():
+    weights = np.repeat([1.0, 3.0], 300)
+    heavy = sum(np.sum(filled(10, 600, seed, weights) >= 300) for seed in range(300))
+    # 10 of 600 is nearly with replacement: three quarters of 3,000 draws, deviation 24.
+    assert abs(heavy - 2250) < 4 * 24
+
+
+def weighted_sample(size, n, seed, weights):
+    """The rows drawn and the weight that each stands for, of all the weight."""
+    held = Reservoir(size)
+    X = np.arange(n, dtype=float)[:, None]
+    for a, b in itertools.pairwise([0, n // 3, n]):
+        held = held.offer(X[a:b], X[a:b], weights[a:b], Clock(seed, a))
+    stands_for = held.stands_for()
+    assert stands_for is not None
+    assert stands_for.mean() == pytest.approx(1.0)
+    return held.sample()[0][:, 0].astype(int), stands_for / len(held) * weights.sum()
+
+
+def test_heavy_rows_of_the_reservoir_stand_for_their_weight():
+    """Drawn once, a row of a million once counted like any other."""
+    weights = np.ones(400)
+    weights[[7, 300]] = 1e6, 50.0
+    totals = np.zeros(400)
+    for seed in range(300):
+        rows, stand_for = weighted_sample(40, 400, seed, weights)
+        totals[rows] += stand_for / 300
+    assert totals[7] == pytest.approx(1e6, rel=1e-3)
+    assert totals[300] == pytest.approx(50.0, rel=0.1)
+    light = np.delete(totals, [7, 300])
+    assert light.mean() == pytest.approx(1.0, rel=0.02)
+    # a reservoir with room for all rows has their weights exactly
+    rows, stand_for = weighted_sample(500, 400, 0, weights)
+    np.testing.assert_allclose(stand_for, weights[rows], rtol=1e-9)
+
+
+def test_merged_reservoirs_stand_for_all_rows():
+    weights = np.random.default_rng(0).gamma(0.3, size=600) + 0.01
+    X = np.arange(600.0)[:, None]
+    totals = np.zeros(600)
+    for seed in range(400):
+        ours, theirs = (
+            Reservoir(30).offer(X[part], X[part], weights[part], Clock(seed + offset, 0))
+            for part, offset in ((slice(0, 200), 0), (slice(200, 600), 10_000))
+        )
+        both = ours.merge(theirs)
+        stands_for = both.stands_for()
+        assert stands_for is not None
+        rows = both.sample()[0][:, 0].astype(int)
+        totals[rows] += stands_for / 30 * weights.sum() / 400
+    for part in (slice(0, 200), slice(200, 600)):
+        assert totals[part].sum() == pytest.approx(weights[part].sum(), rel=0.03)
+
+
+@pytest.mark.parametrize(("ratio", "count"), [(20.0, 900), (1e4, 3), (1e6, 1)])
+def test_weights_of_any_ratio_give_the_variances_of_the_weighted_rows(ratio: float, count: int):
+    """Points that moved are corrected by a sample, which has to know what its rows weigh."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2000, 3))
+    weights = np.ones(2000)
+    weights[rng.choice(2000, count, replace=False) if count < 10 else X[:, 0] > 0.5] = ratio
+    model = StreamingKernelPCA(4, gamma=0.2, basis=40, random_state=0, batch_size=256)
+    model.partial_fit(X, sample_weight=weights)
+    exact, _ = naive.kernel_pca(kernels.RBF(gamma=0.2)(X), 4, weights)
+    np.testing.assert_allclose(model.eigenvalues_, exact, rtol=0.01)
+
+
+@pytest.mark.parametrize("beta", [0.99, 0.9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_forgetting_is_in_what_sampled_rows_stand_for(beta: float, weighted: bool):
+    """With room for all rows that count, the sample has their weights, also after a merge."""
+    w = np.random.default_rng(0).gamma(1.0, size=900) + 0.1 if weighted else np.ones(900)
+
+    def held(first, last, seed):
+        reservoir = Reservoir(800)
+        X = np.arange(first, last, dtype=float)[:, None]
+        for a, b in itertools.pairwise([0, 70, 200, last - first]):
+            faded = w[first + a : first + b] * beta ** np.arange(b - a - 1.0, -1.0, -1.0)
+            clock = Clock(seed, a, beta ** (b - a), np.log(beta))
+            reservoir = reservoir.offer(X[a:b], X[a:b], faded, clock)
+        return reservoir
+
+    def check(reservoir, expected):
+        rows, stands_for = reservoir.sample()[0][:, 0].astype(int), reservoir.stands_for()
+        share = np.zeros(900)
+        share[rows] = stands_for / stands_for.sum()
+        np.testing.assert_allclose(share, expected / expected.sum(), atol=1e-3)
+
+    # two streams of 300 and 600 rows: both end now
+    ours, theirs = held(0, 300, 0), held(300, 900, 1)
+    expected = w * np.concatenate(
+        [naive.forgetting_weights(beta, 300), naive.forgetting_weights(beta, 600)]
+    )
+    check(ours, np.where(np.arange(900) < 300, expected, 0.0))
+    both = ours.merge(theirs)
+    check(both, expected)
+    # and it goes on from there: 50 more rows, of which the first 50 play the part
+    X = np.arange(50.0)[:, None]
+    faded = beta ** np.arange(49.0, -1.0, -1.0)
+    more = both.offer(X, X, faded, Clock(2, 900, beta**50, np.log(beta)))
+    expected = expected * beta**50
+    expected[:50] += faded
+    rows, stands_for = more.sample()[0][:, 0].astype(int), more.stands_for()
+    share = np.zeros(900)
+    np.add.at(share, rows, stands_for / stands_for.sum())
+    np.testing.assert_allclose(share, expected / expected.sum(), atol=1e-3)
+
+
+@pytest.mark.parametrize("beta", [0.998, 0.99, 0.9])
+def test_points_that_moved_are_corrected_under_forgetting_too(beta: float):
+    """Rows in sorted order, of which the last count: up to half was lost without the sample."""
+    X = np.random.default_rng(0).normal(size=(1500, 3))
+    X = X[np.argsort(X[:, 0])]
+    model = StreamingKernelPCA(
+        3, gamma=0.2, basis=60, tracker=trackers.Covariance(beta), random_state=0, batch_size=256
+    )
+    model.partial_fit(X)
+    exact, _ = naive.kernel_pca(kernels.RBF(gamma=0.2)(X), 3, naive.forgetting_weights(beta, 1500))
+    np.testing.assert_allclose(model.eigenvalues_, exact, rtol=0.04)
+
+
+def test_the_reservoir_forgets():
+    """With β = 0.99 a row that is 100 rows older is drawn e^-1 times as often."""
+    beta = 0.99
+    counts = np.zeros(600)
+    for seed in range(300):
+        counts[filled(5, 600, seed, beta=beta, cuts=(100, 350))] += 1
+    expected = naive.forgetting_weights(beta, 600)
+    expected *= counts.sum() / expected.sum()
+    groups = [slice(0, 400), slice(400, 500), slice(500, 550), slice(550, 600)]
+    seen = np.array([counts[g].sum() for g in groups])
+    share = np.array([expected[g].sum() for g in groups])
+    # without replacement old rows get slightly more: 5 of an effective 100 rows, a few per cent
+    np.testing.assert_allclose(seen, share, rtol=0.15)
+
+
+@given(
+    cuts=st.lists(st.integers(1, 299), unique=True, max_size=12).map(sorted),
+    weighted=st.booleans(),
+    beta=st.sampled_from([1.0, 0.97]),
+)
+def test_the_reservoir_does_not_depend_on_the_cuts(cuts, weighted, beta):
+    weights = np.random.default_rng(0).uniform(0.1, 3.0, size=300) if weighted else None
+    whole = filled(15, 300, 7, weights, beta=beta)
+    np.testing.assert_array_equal(filled(15, 300, 7, weights, cuts, beta), whole)
+
+
+def test_pick_draws_without_replacement_in_proportion():
+    rng = np.random.default_rng(0)
+    weights = np.array([0.0, 1.0, 2.0, 4.0, 0.0])
+    first = np.zeros(5)
+    for _ in range(3000):
+        drawn = pick(rng, weights, 1)
+        first[drawn] += 1
+    assert first[0] == first[4] == 0
+    assert scipy.stats.chisquare(first[1:4], 3000 * weights[1:4] / 7).pvalue > 0.01
+    np.testing.assert_array_equal(pick(rng, weights, 4), [1, 2, 3])  # no more than there are
+    assert len(pick(rng, weights, 0)) == 0
