@@ -17,9 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from kernelstream import KernelMonitor
+from kernelstream import KernelMonitor, plot
 from kernelstream.monitor import Records
-from kernelstream.plot import monitor as charts
 
 # %%
 # The reactor
@@ -118,7 +117,7 @@ for _, hour in data[3 * PER_DAY :].groupby(pd.Grouper(freq="h")):
 # operation has moved, seen from the first three days. T² sees less than the index; the crosses
 # mark where it saw nothing.
 
-axes = charts.control_charts(records, monitor)
+axes = plot.control_charts(records, monitor)
 axes[0].set_title("Two weeks of a reactor", loc="left")
 pictures = {"charts.png": axes[0].figure}
 plt.show()
@@ -126,7 +125,7 @@ plt.show()
 # %%
 # What adaptation has followed:
 
-axes = charts.adaptation_chart(records)
+axes = plot.adaptation_chart(records)
 axes[0].figure.suptitle("Normal operation against the first three days")
 pictures["adaptation.png"] = axes[0].figure
 plt.show()
@@ -140,7 +139,7 @@ plt.show()
 long = [event for event in monitor.events_ if event.n_rows > 50]
 figure, panels = plt.subplots(1, len(long), figsize=(4.5 * len(long), 3.2), layout="constrained")
 for panel, event in zip(np.atleast_1d(panels), long, strict=True):
-    charts.contribution_bars(monitor.event_contributions(event), ax=panel, most=5)
+    plot.contribution_bars(monitor.event_contributions(event), ax=panel, most=5)
     panel.set_title(f"event {event.id}, {event.first_time[5:16]}", loc="left")
 pictures["causes.png"] = figure
 plt.show()
