@@ -39,7 +39,8 @@ import numpy as np
 
 import kernelstream.dask as kd
 from kernelstream import StreamingKernelPCA
-from kernelstream.dask import worker as parallel
+from kernelstream.dask import worker
+from kernelstream.estimators.base import new_stream
 
 NETWORK = 1.25e9  # bytes a second: 10 Gbit/s, an assumption
 LOOPBACK = 1.0e9  # bytes a second between processes of one machine, an assumption
@@ -138,7 +139,7 @@ def measured(problem: Problem, workers: int, repeats: int) -> tuple[Cost, Stream
 def constants(problem: Problem, repeats: int) -> Constants:
     """Every kind of task by itself, here."""
     n, d = problem.chunk_rows, problem.d
-    begun = estimator(problem)._new_model(np.empty((0, d)))
+    begun = new_stream(estimator(problem), np.empty((0, d)))
     X, Y = chunk(0, n, d), chunk(1, n, d)
 
     def timed(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
@@ -150,14 +151,14 @@ def constants(problem: Problem, repeats: int) -> Constants:
         return best, result
 
     make, _ = timed(chunk, 0, n, d)
-    look, sample = timed(parallel.sampled, begun, 0, "", X, None)
-    fixed = parallel.decided(begun, sample)
-    basis, one = timed(parallel.learned, fixed, 0, "", X, None)
-    two = parallel.learned(fixed, 1, "", Y, None)
-    merge, both = timed(parallel.merged_together, [one, two])
-    reader = parallel.reader_of(parallel.with_final_basis(begun, both, 2))
-    sums, state = timed(parallel.summed, reader, 0, "", X, None)
-    add, _ = timed(parallel.added_together, reader, [state, state])
+    look, sample = timed(worker.sample, begun, 0, "", X, None)
+    fixed = worker.decide(begun, sample)
+    basis, one = timed(worker.learn, fixed, 0, "", X, None)
+    two = worker.learn(fixed, 1, "", Y, None)
+    merge, both = timed(worker.merge_all, [one, two])
+    reader = worker.without_sums(worker.end_first_pass(begun, both, 2))
+    sums, state = timed(worker.sum_chunk, reader, 0, "", X, None)
+    add, _ = timed(worker.add_sums, reader, [state, state])
     task, process = scheduler()
     return Constants(
         look_row=look / n,

@@ -66,7 +66,7 @@ def fold(m: int, n: int, dtype: str) -> dict[str, Any]:
         set_stream(model, start)  # every repetition folds the same rows into the same state
         model.partial_fit(X)
 
-    F = model.stream_.state.basis.span.projector
+    F = model.stream_.begun.basis.span.projector
     size = model.stream_.batch_size
 
     def products() -> None:
@@ -85,7 +85,7 @@ def fold(m: int, n: int, dtype: str) -> dict[str, Any]:
     }
 
 
-def kernel_hebbian(l: int, r: int, epochs: int = 1) -> dict[str, Any]:
+def kernel_hebbian(l: int, r: int) -> dict[str, Any]:
     """One epoch of KHA over l rows, and its kernel products, exponential and updates alone."""
     import torch
 

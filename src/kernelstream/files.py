@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 FORMAT = "kernelstream"
 VERSION = 2
 _NO_CHECKSUM = "0" * 64
-# What a tree that nobody of ours has written may raise while it is turned into values.
+# What a tree that was written by somebody else may raise while it is turned into values.
 _MALFORMED = (
     SafetensorError,
     AttributeError,
@@ -290,6 +290,8 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
     if "part" in node:
         return node | {"part": parts.get(node["part"], node["part"])}
     name, fields = node["state"], dict(node["fields"])
+    if "tamed" in fields:
+        fields["n_shortened"] = fields.pop("tamed")
     if name == "Waiting":
         pieces = zip(
             fields["rows"]["tuple"],

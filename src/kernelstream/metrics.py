@@ -18,6 +18,7 @@ from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from kernelstream.backends.arrays import to_host
+from kernelstream.stream.queries import scaler_of
 
 __all__ = [
     "captured_variance",
@@ -203,7 +204,7 @@ def _components(model: Any) -> _Components:
                 "components are combinations of points, ours or scikit-learn's KernelPCA."
             )
     points = np.asarray(to_host(model.basis_points_), dtype=np.float64)
-    kernel, standard = model.kernel_, getattr(model, "_standard", lambda: None)()
+    kernel, standard = model.kernel_, scaler_of(model.stream_)
     if standard is None:
         block = kernel.block
     else:

@@ -52,7 +52,7 @@ def test_options_reach_the_model(data: Path) -> None:
     model = load("m.safetensors")
     assert str(model.stream_.chain.tracker).startswith("RLS(forgetting=0.97")
     assert str(model.stream_.chain.basis) == "Distance(nu=0.3)"
-    assert model.stream_.standardise and model.stream_.chain.seed == 7
+    assert model.stream_.scaling is not None and model.stream_.chain.seed == 7
     assert list(model.feature_names_in_) == ["a", "b"]
     assert model.stream_.chain.certify is False
     fitted("--forgetting", 0.99)

@@ -642,7 +642,7 @@ def check_scale(scale: float, kernel: str, basis: str, tracker: Any, method: str
     except ValueError as refused:
         assert re.search("[Ss]cale", str(refused)), refused
         assert abs(np.log10(scale)) > 140 or power == 2
-        if not hasattr(estimator, "_model"):
+        if not hasattr(estimator, "stream_"):
             assert "n_features_in_" not in vars(estimator)
         return
     usual = model(3, **parts)

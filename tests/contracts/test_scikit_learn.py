@@ -878,7 +878,7 @@ def test_n_tamed_steps() -> None:
     X = rows() * 100
     rule = trackers.Hebbian(schedules.Constant(0.5))
     with pytest.warns(RuntimeWarning, match="smaller step"):
-        tamed = model(2, kernel="linear", tracker=rule, basis="everything").fit(X)
-    assert tamed.n_shortened_steps_ > 0
-    assert np.all(np.isfinite(tamed.transform(X)))
+        n_shortened = model(2, kernel="linear", tracker=rule, basis="everything").fit(X)
+    assert n_shortened.n_shortened_steps_ > 0
+    assert np.all(np.isfinite(n_shortened.transform(X)))
     assert model(2).fit(X).n_shortened_steps_ == 0

@@ -773,7 +773,7 @@ class TestCluster:
         finally:
             client.cluster.scheduler.remove_plugin("watch")
         assert model.n_samples_seen_ == 16 * n
-        kinds = {"sampled", "learned", "merged_together", "reader_of", "summed", "added_together"}
+        kinds = {"sample", "learn", "merge_all", "without_sums", "sum_chunk", "add_sums"}
         assert kinds <= watch.bytes.keys()
         bound = 8 * (12 * m * m + 40 * m * d) + 20_000
         assert max(watch.bytes.values()) < bound < n * d * 8, watch.bytes

@@ -163,7 +163,7 @@ TRACKERS: dict[str, trackers.Tracker] = {
     "incremental_svd": trackers.IncrementalSVD(),
     "lms": trackers.LMS(0.05),
     "rls": trackers.RLS(0.995),
-    "subkha": trackers.SubsetHebbian(0.2),
+    "subset_hebbian": trackers.SubsetHebbian(0.2),
 }
 # Every exception with its reason, which is the sentence that the user reads.
 IMPOSSIBLE = {("fourier", "lms"): "needs the coordinates of the basis points"}
@@ -220,7 +220,7 @@ def test_trackers_follow_centroids_that_move(tracker: str) -> None:
         rule = rule.set_params(schedule=schedules.Constant(0.05))
     if tracker == "averaged":
         rule = rule.set_params(rule=trackers.Hebbian(schedules.Constant(0.05), forgetting=0.998))
-    if tracker in ("lms", "subkha"):
+    if tracker in ("lms", "subset_hebbian"):
         rule = rule.set_params(forgetting=0.998)
     model = StreamingKernelPCA(2, gamma=0.1, basis=25, tracker=rule, random_state=0)
     with warnings.catch_warnings():

@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
 import kernelstream
-from kernelstream import bases, images, kernels, load, preimages, schedules, trackers
+from kernelstream import bases, files, images, kernels, load, preimages, schedules, trackers
 from tests.golden.write import CASES, Arrays, Command, paths
 
 HERE = Path(__file__).parent
@@ -43,8 +43,8 @@ RENAMED = {"n_tamed_steps_": "n_shortened_steps_"}
 
 WHAT_TO_DO = (
     "has no golden file. Add a case to tests/golden/write.py and run "
-    "'python tests/golden/write.py tests/golden/{}', which writes what is not there yet; files "
-    "that are there stay as they are."
+    f"'python tests/golden/write.py tests/golden/version_{files.VERSION}', which writes what is not "
+    "there yet; files that are there stay as they are."
 )
 
 
@@ -150,7 +150,7 @@ FAMILIES: list[tuple[ModuleType, type]] = [
 def test_every_case_has_its_files() -> None:
     for name in CASES:
         there = [all(path.exists() for path in paths(folder, name)) for folder in FOLDERS]
-        assert any(there), f"The case {name} {WHAT_TO_DO.format(FOLDERS[-1].name)}"
+        assert any(there), f"The case {name} {WHAT_TO_DO}"
 
 
 def test_every_file_has_its_case() -> None:
@@ -175,7 +175,7 @@ def test_every_estimator_is_there(stored: set[type]) -> None:
         for name in module.__all__:
             kind = getattr(module, name)
             if isinstance(kind, type) and issubclass(kind, BaseEstimator) and hasattr(kind, "save"):
-                assert kind in stored, f"{name} {WHAT_TO_DO.format(FOLDERS[-1].name)}"
+                assert kind in stored, f"{name} {WHAT_TO_DO}"
 
 
 @pytest.mark.parametrize(("module", "base"), FAMILIES, ids=lambda value: value.__name__)
@@ -184,4 +184,4 @@ def test_every_part_is_there(module: ModuleType, base: type, stored: set[type]) 
         kind = getattr(module, name)
         if isinstance(kind, type) and issubclass(kind, base):
             where = f"{module.__name__}.{name}"
-            assert kind in stored, f"{where} {WHAT_TO_DO.format(FOLDERS[-1].name)}"
+            assert kind in stored, f"{where} {WHAT_TO_DO}"

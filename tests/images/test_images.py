@@ -68,7 +68,7 @@ def test_denoiser_is_the_formula(mode):
     model = Denoiser(0.09, basis=12, width=1.5, n_directions=20, alpha=1e-3, random_state=0)
     found = getattr(model, mode)(rows).transform(rows[:5])
     whole: Any = model.stream_.settled
-    standard, span = whole.standard, whole.state.basis.span
+    standard, span = whole.scaler, whole.state.basis.span
     expected = naive_images.stein_ridge(
         rows, rows[:5], span.points, standard.matrix, standard.mean, 0.09, 0.5 / 1.5**2, 1e-3
     )
@@ -81,10 +81,10 @@ def test_moments_of_the_noise_are_those_of_the_noise():
     noisy = clean + np.random.default_rng(0).normal(scale=0.3, size=clean.shape)
     model = Denoiser(0.09, basis=30, width=1.5, random_state=0).fit(noisy)
     whole: Any = model.stream_.settled
-    a = whole.standard.apply(noisy.reshape(-1, 64))
-    Z = whole.parts.basis.coordinates(whole.parts.kernel, whole.state.basis, a)
+    a = whole.scaler.apply(noisy.reshape(-1, 64))
+    Z = whole.chain.basis.coordinates(whole.chain.kernel, whole.state.basis, a)
     truth = Z.T @ (noisy - clean).reshape(-1, 64) / len(Z)
-    found = images.denoise.noise_moments(whole, whole.standard)
+    found = images.denoise.noise_moments(whole, whole.scaler)
     # the sampling error of a mean over these rows with noise of deviation 0.3, and little besides
     sampling = 0.3 * np.sqrt(np.mean(Z**2, axis=0) / len(Z))
     assert np.abs((found - truth) / sampling[:, None]).max() < 5

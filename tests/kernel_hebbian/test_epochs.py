@@ -217,7 +217,7 @@ def test_a_step_that_diverges_is_shortened_and_said() -> None:
     start, means = epochs.begin(data, 2, 0)
     with pytest.warns(RuntimeWarning, match="would diverge"):
         state, *_ = epochs.learn(data, start, means, schedules.Constant(50.0), 2, 1e-6, 0)
-    assert np.all(np.isfinite(state.A)) and state.tamed > 0
+    assert np.all(np.isfinite(state.A)) and state.n_shortened > 0
 
 
 @pytest.mark.parametrize("batch", [True, False])

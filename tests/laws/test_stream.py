@@ -319,7 +319,7 @@ STEPS = {
         lambda t: 0.1 * 50 / (t + 50),
         True,
     ),
-    "tamed": (schedules.Constant(3.0), lambda t: 3.0, False),
+    "shortened": (schedules.Constant(3.0), lambda t: 3.0, False),
 }
 CRITERIA = {
     "distance": (bases.Distance(nu=0.15), naive.distance_criterion(0.15), None),
@@ -384,9 +384,9 @@ def test_growing_bases_with_hebbian_equal_the_naive_algorithm(
         np.testing.assert_allclose(model.transform(new), expected.scores(k, new), atol=1e-10)
         order = np.sort(expected.variances)[::-1]
         np.testing.assert_allclose(model.explained_variance_, order, rtol=1e-9, atol=1e-12)
-        assert model.n_shortened_steps_ == expected.tamed
-    if steps == "tamed":
-        assert expected.tamed > 0
+        assert model.n_shortened_steps_ == expected.n_shortened
+    if steps == "shortened":
+        assert expected.n_shortened > 0
 
 
 def test_everything_with_hebbian_equals_the_naive_algorithm():

@@ -185,7 +185,7 @@ class Honeine:
     A: np.ndarray  # (m, r) raw coefficients of the components
     mean: np.ndarray  # (m,) coefficients of the running mean
     variances: np.ndarray  # (r,) running variances of the outputs
-    tamed: int
+    n_shortened: int
 
     def components(self, k: Kernel, X: np.ndarray) -> np.ndarray:
         """⟨v_i, φ(x)⟩ of the raw components, a function on input space."""
@@ -225,7 +225,7 @@ def honeine(
     """
     dictionary = Dictionary(k)
     A, total, W = np.zeros((0, r)), np.zeros(0), 0.0
-    variances, tamed = np.zeros(r), 0
+    variances, n_shortened = np.zeros(r), 0
     for t, x in enumerate(X):
         w = 1.0 if weights is None else weights[t]
         beta, eps = dictionary.expand(x)
@@ -257,9 +257,9 @@ def honeine(
                 eta, cut = longest, not per_component
             deflated = beta - sum(y[i] * old[:, i] for i in range(j + 1))
             A[:, j] = old[:, j] + eta * y[j] * deflated
-        tamed += cut
+        n_shortened += cut
     mean = total / W if center else 0.0 * total
-    return Honeine(np.array(dictionary.points), A, mean, variances, tamed)
+    return Honeine(np.array(dictionary.points), A, mean, variances, n_shortened)
 
 
 # -- the account of missed energy

@@ -66,7 +66,7 @@ def learned(model: Any) -> Any:
 
 def coordinates(model: Any, X: np.ndarray) -> np.ndarray:
     whole: Any = model.stream_.settled
-    return whole.parts.basis.coordinates(whole.parts.kernel, whole.state.basis, X)
+    return whole.chain.basis.coordinates(whole.chain.kernel, whole.state.basis, X)
 
 
 # --- the regression itself
@@ -382,7 +382,7 @@ def test_leave_one_out_needs_the_rows(tmp_path):
     for learn in (fresh.partial_fit, lambda X, Y: fresh.learn_one(X[0], Y[0])):
         with pytest.raises(ValueError, match="use fit, or alpha='gcv'"):
             learn(X, Y)
-    assert not hasattr(fresh, "_model")
+    assert not hasattr(fresh, "stream_")
     fitted = clone(fresh).fit(X, Y)
     before = fitted.predict(X)
     with pytest.raises(ValueError, match="use fit, or alpha='gcv'"):

@@ -62,7 +62,7 @@ def test_hebbian_never_diverges(seed, eta, scale):
     if largest > 1:
         with pytest.warns(RuntimeWarning, match="too long"):
             state = learned(rule, Z, 3)
-        assert 0 < state.tamed <= 150
+        assert 0 < state.n_shortened <= 150
     else:
         state = learned(rule, Z, 3)
     assert np.all(np.isfinite(state.V))
@@ -76,9 +76,9 @@ def test_the_warning_comes_once():
     rule = trackers.Hebbian(schedules.Constant(50.0))
     with pytest.warns(RuntimeWarning, match="too long"):
         state = learned(rule, Z, 2)
-    before = state.tamed
+    before = state.n_shortened
     state = rule.update(state, Z, None, ())  # warnings are errors here: none comes
-    assert state.tamed > before
+    assert state.n_shortened > before
 
 
 def test_a_weight_scales_the_step():

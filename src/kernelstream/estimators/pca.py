@@ -411,7 +411,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     @property
     def n_shortened_steps_(self) -> int:
         """Steps of a Hebbian rule or LMS that were too long and shortened; 0 for other trackers."""
-        return int(getattr(self.stream_.settled.begun.tracker, "tamed", 0))
+        return int(getattr(self.stream_.settled.begun.tracker, "n_shortened", 0))
 
     @property
     def n_tamed_steps_(self) -> int:

@@ -58,13 +58,13 @@ class Expansion:
     """Components over the rows of a finite set: ``w_i = Σ_k a_ik φ̃(x_k)``.
 
     ``A`` (r, l) is float64 whatever the rows are; ``variances`` are running estimates of the
-    variances of the outputs, ``time`` counts updates and ``tamed`` those that were shortened.
+    variances of the outputs, ``time`` counts updates and ``n_shortened`` those that were shortened.
     """
 
     A: Array
     variances: np.ndarray
     time: int = 0
-    tamed: int = 0
+    n_shortened: int = 0
 
 
 def begin(data: KernelMatrix, n_components: int, seed: int) -> tuple[Expansion, Means]:
@@ -117,11 +117,11 @@ def sample_epoch(
         if data.epochs is None:
             data.epochs = DeviceEpochs(data, means, int(state.A.shape[0]), schedule)
         A, variances, shortened, found = data.epochs.run(state, order, watched)
-        after = Expansion(A, variances, state.time + len(order), state.tamed + shortened)
+        after = Expansion(A, variances, state.time + len(order), state.n_shortened + shortened)
         return after, None if watched is None else centred_lengths(watched, means, found)
     xp = namespace_of(state.A)
     A = state.A
-    variances, time, tamed = state.variances.copy(), state.time, state.tamed
+    variances, time, n_shortened = state.variances.copy(), state.time, state.n_shortened
     k, grand = means.column, means.grand
     s, q = sums(A, means)
     lengths = np.zeros(len(s))
@@ -148,10 +148,10 @@ def sample_epoch(
         A = like(T, A) @ A
         add_to_columns(A, J, like(S, A))
         s, q = T @ s + S.sum(axis=1), T @ q + S @ k[J]
-        time, tamed = time + len(J), tamed + shortened
+        time, n_shortened = time + len(J), n_shortened + shortened
         if not early and following:
             K = data.block(following[0])
-    after = Expansion(A, variances, time, tamed)
+    after = Expansion(A, variances, time, n_shortened)
     return after, None if watched is None else centred_lengths(watched, means, lengths)
 
 
@@ -193,10 +193,10 @@ def batch_update(
     if schedule.per_component:
         unit = 1.0 if schedule.relative else float(np.linalg.norm(variances))
         eta *= np.divide(unit, variances, out=np.full(r, np.inf), where=variances > 0)
-    tamed = state.tamed + int(not schedule.per_component and np.any(eta > longest))
+    n_shortened = state.n_shortened + int(not schedule.per_component and np.any(eta > longest))
     change = weighted - like(np.tril(C), Y) @ state.A
     A = state.A + like(np.minimum(eta, longest), Y)[:, None] * change
-    after = Expansion(A, variances, state.time + 1, tamed)
+    after = Expansion(A, variances, state.time + 1, n_shortened)
     return after, None if watched is None else to_host(xp.sum(outputs[r:, :] * watched, axis=1))
 
 
@@ -232,10 +232,10 @@ def learn(
             state, moved = sample_epoch(data, means, state, schedule, order, watched)
         change = change if moved is None else float(moved.max())
         epoch += 1
-    if state.tamed:
+    if state.n_shortened:
         warnings.warn(
-            f"The step was too long for the energy of the rows in {state.tamed} updates (the rule "
-            "would diverge) and was shortened. Use a smaller step, or schedule='auto'.",
+            f"The step was too long for the energy of the rows in {state.n_shortened} updates "
+            "(the rule would diverge) and was shortened. Use a smaller step, or schedule='auto'.",
             RuntimeWarning,
             stacklevel=2,
         )

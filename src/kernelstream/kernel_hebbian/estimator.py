@@ -254,7 +254,7 @@ def finish(
         n_rows=n,
         moments=Moments(n * unit, solution.total * unit),
         basis=FixedState(solution.span),
-        tracker=HebbianState(solution.V, n, solution.variances, found.tamed),
+        tracker=HebbianState(solution.V, n, solution.variances, found.n_shortened),
         ledger=Ledger().fold(solution.energy * unit, solution.missed * unit),
         signs=None,
         next_signs=n,

@@ -70,8 +70,8 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     _also_saved = ("classes_", "_left_out")
 
-    def _content(self) -> dict[str, Any]:
-        content = super()._content()
+    def _learned_content(self) -> dict[str, Any]:
+        content = super()._learned_content()
         if self.classes_.dtype == object:  # names from a data frame: a file holds them as a tuple
             attributes = {**dict(content["attributes"]), "classes_": tuple(self.classes_.tolist())}
             content["attributes"] = tuple(attributes.items())

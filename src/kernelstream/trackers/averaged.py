@@ -25,9 +25,9 @@ class AveragedState:
     time: int
 
     @property
-    def tamed(self) -> int:
+    def n_shortened(self) -> int:
         """Steps that the rule had to shorten."""
-        return int(getattr(self.rule, "tamed", 0))
+        return int(getattr(self.rule, "n_shortened", 0))
 
 
 @stored

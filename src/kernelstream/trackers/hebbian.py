@@ -48,7 +48,7 @@ class HebbianState:
     V: Array
     time: int
     variances: np.ndarray
-    tamed: int = 0  # steps that were shortened
+    n_shortened: int = 0  # steps that were shortened
     reseeded: int = 0  # components that a change of basis killed, and that began anew
 
 
@@ -146,23 +146,23 @@ class Hebbian(Tracker[HebbianState]):
 
     def _learn(self, state: HebbianState, Z: Array, weights: np.ndarray) -> HebbianState:
         schedule = schedules.resolve(self.schedule)
-        tamed = state.tamed
+        n_shortened = state.n_shortened
         V, time, variances = state.V, state.time, state.variances.copy()
         for start in range(0, Z.shape[0], _PASS_ROWS):
             rows = Z[start : min(start + _PASS_ROWS, Z.shape[0]), :]
             n = int(rows.shape[0])
             steps = schedule.steps(time + 1, n) * weights[start : start + n]
             V, shortened = learn_rows(V, rows, steps, time, variances, schedule)
-            tamed += shortened
+            n_shortened += shortened
             time += n
-        if tamed and not state.tamed:
+        if n_shortened and not state.n_shortened:
             warnings.warn(
                 "Hebbian: the step was too long for rows of this energy (it would diverge) and was "
                 "shortened. Use a smaller step, or scale the data.",
                 RuntimeWarning,
                 stacklevel=2,
             )
-        return replace(state, V=V, time=time, variances=variances, tamed=tamed)
+        return replace(state, V=V, time=time, variances=variances, n_shortened=n_shortened)
 
     def pad(self, state: HebbianState, rank: int) -> HebbianState:
         """Components have no part in the new coordinates yet."""

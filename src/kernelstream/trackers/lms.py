@@ -106,7 +106,7 @@ class LMS(Stepped[LMSState]):
         shortened = gradient_pass(
             V, rows, rows @ N, N, steps, omega, variances, state.time, self.forgetting
         )
-        if shortened and not state.tamed:
+        if shortened and not state.n_shortened:
             warnings.warn(
                 "LMS: the step was too long for so many points (it would diverge) and was "
                 "shortened. Use a smaller eta, fewer points, or trackers.SubsetHebbian.",
@@ -118,7 +118,7 @@ class LMS(Stepped[LMSState]):
             V=like(V, state.V),
             time=state.time + len(rows),
             variances=variances,
-            tamed=state.tamed + int(shortened),
+            n_shortened=state.n_shortened + int(shortened),
         )
 
 

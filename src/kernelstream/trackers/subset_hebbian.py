@@ -61,7 +61,7 @@ class SubsetHebbian(Stepped[WeightedState]):
     def _learn(
         self, state: WeightedState, Z: Array, w: np.ndarray, metric: Array | None
     ) -> WeightedState:
-        V, time, tamed = state.V, state.time, state.tamed
+        V, time, n_shortened = state.V, state.time, state.n_shortened
         schedule, omega = self._schedule(), self._omega(int(V.shape[1]))
         variances = state.variances.copy()
         for start in range(0, int(Z.shape[0]), _PASS_ROWS):
@@ -70,17 +70,17 @@ class SubsetHebbian(Stepped[WeightedState]):
             G, K = products(V, rows)
             steps = schedule.steps(time + 1, n) * w[start : start + n]
             T, S = np.eye(len(G)), np.zeros_like(G)
-            tamed += subspace_pass(G, K, steps, omega, T, S, variances, time, self.forgetting)
+            n_shortened += subspace_pass(G, K, steps, omega, T, S, variances, time, self.forgetting)
             V = combined(V, rows, T, S)
             time += n
-        if tamed and not state.tamed:
+        if n_shortened and not state.n_shortened:
             warnings.warn(
                 "SubsetHebbian: the step was too long for rows of this energy (it would diverge) "
                 "and was shortened. Use a smaller eta, or scale the data.",
                 RuntimeWarning,
                 stacklevel=2,
             )
-        return replace(state, V=V, time=time, variances=variances, tamed=tamed)
+        return replace(state, V=V, time=time, variances=variances, n_shortened=n_shortened)
 
 
 @compiled

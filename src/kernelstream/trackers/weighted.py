@@ -46,7 +46,7 @@ class WeightedState:
     V: Array
     time: int  # rows learned, those that started a component not counted
     variances: np.ndarray  # running mean squares of the raw outputs
-    tamed: int = 0  # steps that were shortened
+    n_shortened: int = 0  # steps that were shortened
     reseeded: int = 0  # components that died and wait for a new start
 
 
