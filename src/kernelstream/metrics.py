@@ -204,7 +204,8 @@ def _components(model: Any) -> _Components:
                 "components are combinations of points, ours or scikit-learn's KernelPCA."
             )
     points = np.asarray(to_host(model.basis_points_), dtype=np.float64)
-    kernel, standard = model.kernel_, scaler_of(model.stream_)
+    stream = getattr(model, "stream_", None)
+    kernel, standard = model.kernel_, None if stream is None else scaler_of(stream)
     if standard is None:
         block = kernel.block
     else:

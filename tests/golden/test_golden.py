@@ -42,9 +42,9 @@ BOUNDED = 1e-6  # bounds on what is next to nothing are made of rounding; of one
 RENAMED = {"n_tamed_steps_": "n_shortened_steps_"}
 
 WHAT_TO_DO = (
-    "has no golden file. Add a case to tests/golden/write.py and run "
-    f"'python tests/golden/write.py tests/golden/version_{files.VERSION}', which writes what is not "
-    "there yet; files that are there stay as they are."
+    "has no golden file. Add a case to tests/golden/write.py and run 'python "
+    f"tests/golden/write.py tests/golden/version_{files.VERSION}', which writes what is not there "
+    "yet; files that are there stay as they are."
 )
 
 
