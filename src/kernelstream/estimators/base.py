@@ -82,9 +82,10 @@ class StreamEstimator(StoredEstimator):
     @property
     def stream_(self) -> Stream:
         """All that was learned, with the rows that wait, as a read-only value."""
-        require_fitted(self)
         if self._single_rows is not None:
             return self._single_rows.stream
+        if self._stream is None:
+            require_fitted(self)
         assert self._stream is not None
         return self._stream
 
