@@ -117,7 +117,7 @@ class Chain:
             state = replace(state, basis=basis)
         if tracker.needs_points:
             span = self.basis.span(state.basis)
-            assert span is not None  # the tracker saw to it
+            assert span is not None  # Tracker.suits has refused a basis without points
             points = span.own_coordinates(self.kernel)
             state = replace(state, tracker=tracker.tell_points(state.tracker, points))
 

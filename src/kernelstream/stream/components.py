@@ -117,7 +117,7 @@ class Components:
         return bool(np.any((moved > VISIBLE * deviation) & (deviation > 0.0)))
 
     def reconstruction_error(self, X: Array) -> Array:
-        """|φ(x) − P φ(x)|² for the affine projection P on mean and components."""
+        """``|φ(x) − P φ(x)|²`` for the affine projection P on mean and components."""
         xp = namespace_of(self.vectors)
         Z = to_float64(self.coordinates(X))
         outside = Z - (Z @ self.vectors) @ xp.matrix_transpose(self.lift)
@@ -237,8 +237,8 @@ class Learned(Value):
     def sign(self, vectors: Array, mean: Array, shown_columns: int | None = None) -> Array:
         """Columns with the sign of the reference component they are nearest to.
 
-        Where there is none near, the largest score of a basis point becomes positive; columns that
-        nobody is shown may do without.
+        Where there is none near, the largest score of a basis point becomes positive. That is looked
+        for only if one of the first ``shown_columns`` needs it.
         """
         state = self._state()
         flip = agreement(vectors, state.signs)

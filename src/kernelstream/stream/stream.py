@@ -132,7 +132,7 @@ class Stream(Value):
 
     @property
     def knows_units(self) -> bool:
-        """Whether rows are as the kernel sees them, or how they become so is known."""
+        """Whether rows can be scaled: nothing has to be measured, or it was."""
         return self.scaling is None or self.scaler is not None
 
     def scaled(self, X: Array) -> Array:
@@ -142,7 +142,7 @@ class Stream(Value):
         return X if self.scaler is None else self.scaler.apply(X)
 
     def prepared(self, X: Array) -> Array:
-        """Rows as the kernel sees them, where it sees them."""
+        """Rows in the units of the kernel, on the device where it computes."""
         return place(self.scaled(X), self.device)
 
     def block(self, rows: Rows) -> tuple[Array, np.ndarray | None, Array | None]:
@@ -190,7 +190,7 @@ class Stream(Value):
         """Let rows wait for their block.
 
         Energies are looked at now: a row that the kernel cannot take is refused while the caller
-        knows it, and not together with the innocent rows that complete its block.
+        knows it, and not together with the rows that complete its block.
         """
         kernel = self.chain.kernel
         # Rows on a device were not looked at yet: those that are folded show it, these would not.

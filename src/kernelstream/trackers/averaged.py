@@ -7,7 +7,7 @@ from typing import Any
 
 from kernelstream.backends.arrays import Array, padded
 from kernelstream.files import stored
-from kernelstream.trackers.base import Tracker
+from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
 
 # One iterate in so many enters the average: neighbours hardly differ, and a block of the rule's
@@ -97,11 +97,7 @@ class Averaged(Tracker[AveragedState]):
         return replace(state, rule=self.rule.tell_points(state.rule, points))
 
     def update(
-        self,
-        state: AveragedState,
-        Z: Array,
-        weights: Array | None,
-        admitted: tuple[int, ...],
+        self, state: AveragedState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
     ) -> AveragedState:
         """Let the rule learn, and look at it after every 64th row of the stream."""
         old = int(Z.shape[1]) - len(admitted)
@@ -141,11 +137,7 @@ class Averaged(Tracker[AveragedState]):
         return replace(state, rule=self.rule.decay(state.rule, factor))
 
     def components(
-        self,
-        state: AveragedState,
-        moments: Moments,
-        center: bool,
-        correction: tuple[Array, Array] | None = None,
+        self, state: AveragedState, moments: Moments, center: bool, correction: Shift = None
     ) -> tuple[Array, Array, Array]:
         """The averages in the place of the components; the rule's own before row 64."""
         rule = state.rule if state.time < STRIDE else replace(state.rule, V=state.mean)

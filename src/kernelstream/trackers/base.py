@@ -13,6 +13,8 @@ from kernelstream.trackers.moments import Moments
 
 S = TypeVar("S")  # the state of a tracker
 
+Shift = tuple[Array, Array] | None  # what corrects scatter and sum of the coordinates
+
 
 class Tracker(Part, Generic[S]):
     """PCA in R^m, updated block by block.
@@ -53,13 +55,7 @@ class Tracker(Part, Generic[S]):
         return state
 
     @abstractmethod
-    def update(
-        self,
-        state: S,
-        Z: Array,
-        weights: Array | None,
-        admitted: tuple[int, ...],
-    ) -> S:
+    def update(self, state: S, Z: Array, weights: Array | None, admitted: tuple[int, ...]) -> S:
         """Learn a block. ``admitted`` are its rows that added a coordinate, in order."""
 
     @abstractmethod
@@ -84,11 +80,7 @@ class Tracker(Part, Generic[S]):
 
     @abstractmethod
     def components(
-        self,
-        state: S,
-        moments: Moments,
-        center: bool,
-        correction: tuple[Array, Array] | None = None,
+        self, state: S, moments: Moments, center: bool, correction: Shift = None
     ) -> tuple[Array, Array, Array]:
         """Variances in descending order, unit vectors as columns, and the mean they refer to."""
 

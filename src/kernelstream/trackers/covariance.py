@@ -17,7 +17,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.files import stored
 from kernelstream.part import check_number
-from kernelstream.trackers.base import Tracker
+from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
 
 _WEAK = 1e-5  # a column with less than this of its own: squared, it is near the rounding of VᵀV
@@ -71,11 +71,7 @@ class Covariance(Tracker[CovarianceState]):
         return CovarianceState(like(np.zeros((rank, rank)), reference))
 
     def update(
-        self,
-        state: CovarianceState,
-        Z: Array,
-        weights: Array | None,
-        admitted: tuple[int, ...],
+        self, state: CovarianceState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
     ) -> CovarianceState:
         """S ← S + Σ w z zᵀ."""
         scatter = weighted_gram(Z, weights)  # a new array: the old state stays valid
@@ -113,11 +109,7 @@ class Covariance(Tracker[CovarianceState]):
         return CovarianceState(state.scatter * factor)
 
     def components(
-        self,
-        state: CovarianceState,
-        moments: Moments,
-        center: bool,
-        correction: tuple[Array, Array] | None = None,
+        self, state: CovarianceState, moments: Moments, center: bool, correction: Shift = None
     ) -> tuple[Array, Array, Array]:
         """Eigenvectors of the covariance of all rows."""
         scatter, total = state.scatter, moments.total

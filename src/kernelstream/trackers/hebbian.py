@@ -30,7 +30,7 @@ from kernelstream.backends.jit import compiled
 from kernelstream.files import stored
 from kernelstream.part import check_number
 from kernelstream.schedules import Schedule
-from kernelstream.trackers.base import Tracker, column_norms, unit_columns
+from kernelstream.trackers.base import Shift, Tracker, column_norms, unit_columns
 from kernelstream.trackers.moments import Moments
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
@@ -117,11 +117,7 @@ class Hebbian(Tracker[HebbianState]):
         return HebbianState(V, 0, np.zeros(n_components))
 
     def update(
-        self,
-        state: HebbianState,
-        Z: Array,
-        weights: Array | None,
-        admitted: tuple[int, ...],
+        self, state: HebbianState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
     ) -> HebbianState:
         """Learn rows one after the other.
 
@@ -188,11 +184,7 @@ class Hebbian(Tracker[HebbianState]):
         return state
 
     def components(
-        self,
-        state: HebbianState,
-        moments: Moments,
-        center: bool,
-        correction: tuple[Array, Array] | None = None,
+        self, state: HebbianState, moments: Moments, center: bool, correction: Shift = None
     ) -> tuple[Array, Array, Array]:
         """Columns of V at unit length, ordered by the running variance of their outputs."""
         mean = moments.mean if center else 0.0 * moments.total

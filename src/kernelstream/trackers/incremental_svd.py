@@ -18,7 +18,7 @@ from kernelstream.backends.arrays import (
     weighted_sum,
 )
 from kernelstream.files import stored
-from kernelstream.trackers.base import Tracker
+from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
 
 _ROUNDING = 1e-14  # a singular value of this share of the first is rounding
@@ -101,11 +101,7 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
         )
 
     def update(
-        self,
-        state: IncrementalSVDState,
-        Z: Array,
-        weights: Array | None,
-        admitted: tuple[int, ...],
+        self, state: IncrementalSVDState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
     ) -> IncrementalSVDState:
         """Join the block to the factors."""
         xp = namespace_of(Z)
@@ -153,11 +149,7 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
         return replace(state, sigma=state.sigma * factor**0.5, weight=state.weight * factor)
 
     def components(
-        self,
-        state: IncrementalSVDState,
-        moments: Moments,
-        center: bool,
-        correction: tuple[Array, Array] | None = None,
+        self, state: IncrementalSVDState, moments: Moments, center: bool, correction: Shift = None
     ) -> tuple[Array, Array, Array]:
         """The factors; with the mean as one more column when nothing is centred."""
         W = max(state.weight, np.finfo(float).tiny)

@@ -77,11 +77,7 @@ class LMS(Stepped[LMSState]):
         return replace(state, points=points)
 
     def update(
-        self,
-        state: LMSState,
-        Z: Array,
-        weights: Array | None,
-        admitted: tuple[int, ...],
+        self, state: LMSState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
     ) -> LMSState:
         """Learn rows one after the other; the metric grows with every point that is admitted."""
         assert state.points is not None  # needs_points

@@ -27,7 +27,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.files import stored
 from kernelstream.schedules import Schedule, resolve
-from kernelstream.trackers.base import Tracker, column_norms, unit_columns
+from kernelstream.trackers.base import Shift, Tracker, column_norms, unit_columns
 from kernelstream.trackers.moments import Moments
 
 # A row starts a component when this share of its energy is outside the span of the others.
@@ -110,13 +110,7 @@ class Weighted(Tracker[W]):
         V = like(np.zeros((rank, n_components)), reference)
         return self.state_type(V, 0, np.zeros(n_components))
 
-    def update(
-        self,
-        state: W,
-        Z: Array,
-        weights: Array | None,
-        admitted: tuple[int, ...],
-    ) -> W:
+    def update(self, state: W, Z: Array, weights: Array | None, admitted: tuple[int, ...]) -> W:
         """Learn rows one after the other.
 
         Rows before an admission have a zero in the new coordinate, and so have the components:
@@ -138,11 +132,7 @@ class Weighted(Tracker[W]):
         return replace(state, V=V, reseeded=state.reseeded + int(dead.sum())), None
 
     def components(
-        self,
-        state: W,
-        moments: Moments,
-        center: bool,
-        correction: tuple[Array, Array] | None = None,
+        self, state: W, moments: Moments, center: bool, correction: Shift = None
     ) -> tuple[Array, Array, Array]:
         """Columns of V at unit length, ordered by the running variance of their outputs."""
         mean = moments.mean if center else 0.0 * moments.total
