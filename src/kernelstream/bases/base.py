@@ -124,7 +124,7 @@ class Span:
     def prepared(self, kernel: Kernel, X: Array) -> Any:
         """The points as ``kernel.block`` takes them against the rows X, of which many blocks come.
 
-        On the host the points as they are: to prepare them would save next to nothing.
+        On the host the points as they are: prepared ones would round differently, and save little.
         """
         if isinstance(self.points, np.ndarray):
             return cast(self.points, X.dtype)

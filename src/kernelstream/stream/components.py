@@ -237,7 +237,7 @@ class Learned(Value):
     def sign(self, vectors: Array, mean: Array, shown_columns: int | None = None) -> Array:
         """Columns with the sign of the reference component they are nearest to.
 
-        Where there is none near, the largest score of a basis point becomes positive. That is looked
+        Where there is none near, the largest score of a basis point becomes positive; it is looked
         for only if one of the first ``shown_columns`` needs it.
         """
         state = self._state()
