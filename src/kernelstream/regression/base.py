@@ -296,7 +296,8 @@ def require_summable(targets: np.ndarray, weights: np.ndarray | None) -> None:
 
 def solve(stream: Stream, alpha: float | None, center: bool) -> Regression:
     """The regression that a stream has learned, those rows that wait included."""
-    chain, state = stream.settled.chain, stream.settled.begun
+    whole = stream.settled
+    chain, state = whole.chain, whole.begun
     assert state.targets is not None
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, center)
     prediction = Prediction.of(equations, alpha)

@@ -31,7 +31,7 @@ QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memor
 
 def scaler_of(stream: Stream) -> Any:
     """The numbers that scale rows, those that the rows that wait decide; None: as they are."""
-    return stream.scaler if stream.knows_units else stream.settled.scaler
+    return stream.scaler if stream.knows_units else stream.caught_up.scaler
 
 
 def in_units(stream: Stream, X: Array) -> Array:

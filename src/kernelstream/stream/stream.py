@@ -249,8 +249,10 @@ class Stream(Value):
 
     def fold(self, rows: Rows, frozen: bool = False) -> Stream:
         """Fold rows block by block; the last block may be short."""
+        if not len(rows):
+            return self
         chain, state, size = self.chain, self.begun, self.batch_size
-        if state.n_rows == 0 and len(rows) and not frozen:
+        if state.n_rows == 0 and not frozen:
             hidden = hidden_variance(chain, self.scaled(rows[:size].X))
             if hidden is not None:
                 # A stream may start at rest and move later: no reason to refuse it.
@@ -266,24 +268,31 @@ class Stream(Value):
 
     # -- what queries see
 
-    @cached_property
+    @property
     def caught_up(self) -> Stream:
         """The stream with the waiting rows folded; the stream itself goes on without that."""
-        if not self.waiting:
-            return self
+        return self._folded if self.waiting else self
+
+    @cached_property
+    def _folded(self) -> Stream:
+        # Never the stream itself: a value that held itself, with all its matrices, would stay in
+        # memory until Python searches for such circles.
         rows = self.waiting.join()
         begun = self.start(rows) if self.state is None else self
         return replace(begun.fold(rows), waiting=Buffer())
 
-    @cached_property
+    @property
     def settled(self) -> Stream:
-        """The stream with the waiting rows folded and its basis brought up to date."""
+        """The stream with the waiting rows folded and its basis brought up to date.
+
+        Made anew for everyone who asks: it is as large as the stream, and seldom asked for.
+        """
         stream = self.caught_up
         chain, state = stream.chain, stream.begun
         change = chain.basis.settle(chain.kernel, state.basis, Clock(chain.seed, state.n_rows))
         return stream if change is None else stream.with_state(chain.rebase(state, *change))
 
-    @property
+    @cached_property
     def components(self) -> Components:
         """The components of all rows, those that wait included."""
         return self.settled.learned.components
