@@ -299,3 +299,25 @@ def test_steps_that_were_too_long_are_counted_once_on_a_gpu() -> None:
             model.fit(rows)
         said.append([str(warning.message) for warning in caught])
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("basis", BASES)
+def test_what_lives_on_the_host_stays_there(
+    basis: str, tracker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without PyTorch: what would be sent to a device is marked instead."""
+    sent: list[int] = []
+
+    def mark(x: Any, device: str | None) -> Any:
+        sent.append(id(x))
+        return x
+
+    monkeypatch.setattr(devices, "place", mark)
+    state: Any = model(None, basis, tracker).partial_fit(rows()).stream_.state
+    devices.move_to_device(state, "a device")
+    assert id(state.moments.total) in sent
+    for value in (state, state.basis, state.tracker, getattr(state.basis, "reservoir", None)):
+        for name in getattr(value, "ON_HOST", ()):
+            assert id(getattr(value, name)) not in sent, name
+    assert not {id(array) for array in vars(state.ledger).values()} & set(sent)

@@ -589,3 +589,30 @@ def test_the_file_is_plain_safetensors(sound: bytes) -> None:
     tensors = load_tensors(sound)
     assert all(isinstance(t, np.ndarray) for t in tensors.values())
     assert kernelstream.files.FORMAT == "kernelstream"
+
+
+# --- from version 1 (tests/golden has whole models; here is what their answers would not show)
+
+VERSION_1 = Path(__file__).parents[1] / "golden" / "version_1"
+
+
+def test_the_part_that_scales_is_kept() -> None:
+    """A stream that has begun has its numbers already, and would not miss the part."""
+    loaded = {
+        name: load(VERSION_1 / f"{name}.safetensors") for name in ("standardised", "denoiser")
+    }
+    assert type(standardised.stream_.scaling).__name__ == "Standard"
+    assert type(denoiser.stream_.scaling).__name__ == "Wiener"
+    assert load(VERSION_1 / "distance.safetensors").stream_.scaling is None
+
+
+@pytest.mark.parametrize("name", ["tracker_hebbian_constant", "tracker_lms"])
+def test_shortened_steps_are_kept(name: str, tmp_path: Path) -> None:
+    def shorten(tree: Any) -> None:
+        tree["model"]["fields"]["state"]["fields"]["tracker"]["fields"]["tamed"] = 7
+
+    data = (VERSION_1 / f"{name}.safetensors").read_bytes()
+    (tmp_path / "m").write_bytes(forged(data, shorten))
+    loaded = load(tmp_path / "m")
+    state = loaded.stream_.state
+    assert state is not None and state.tracker.n_shortened == 7
