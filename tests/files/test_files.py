@@ -598,9 +598,9 @@ VERSION_1 = Path(__file__).parents[1] / "golden" / "version_1"
 
 def test_the_part_that_scales_is_kept() -> None:
     """A stream that has begun has its numbers already, and would not miss the part."""
-    loaded = {
-        name: load(VERSION_1 / f"{name}.safetensors") for name in ("standardised", "denoiser")
-    }
+    standardised, denoiser = (
+        load(VERSION_1 / f"{name}.safetensors") for name in ("standardised", "denoiser")
+    )
     assert type(standardised.stream_.scaling).__name__ == "Standard"
     assert type(denoiser.stream_.scaling).__name__ == "Wiener"
     assert load(VERSION_1 / "distance.safetensors").stream_.scaling is None
