@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 
 from kernelstream import StreamingKernelPCA, bases, kernels, load, preimages, trackers
 from kernelstream.backends.arrays import to_host
-from kernelstream.preimages.derivatives import gradient_of_diagonal, gradient_of_sum
+from kernelstream.kernels.derivatives import gradient_of_diagonal, gradient_of_sum
 from tests.naive import preimages as naive_preimages
 from tests.preimages.test_preimages import distances, example, name, pointwise
 

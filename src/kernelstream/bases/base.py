@@ -232,8 +232,21 @@ class Basis(Part, Generic[S]):
         return self
 
     @abstractmethod
-    def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> S:
-        """Return the state at the start of the stream; the rows X are folded afterwards."""
+    def begin(
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
+    ) -> S:
+        """Return the state at the start of the stream; the rows X are folded afterwards.
+
+        ``wanted`` is the number of components that will be asked for.
+        """
+
+    def draw(self, X: Array, weights: np.ndarray | None, clock: Clock) -> Any:
+        """A sample of rows that are all at hand, for ``survey``; None where it is not enough."""
+        return None
+
+    def survey(self, kernel: Kernel, sample: Any, n: int, clock: Clock, wanted: int) -> S:
+        """Return the state for one pass over n rows that are all at hand, from their sample."""
+        raise NotImplementedError
 
     @abstractmethod
     def project(
@@ -258,15 +271,14 @@ class Basis(Part, Generic[S]):
         assert span is not None  # explicit features have a rank and coordinates of their own
         return span
 
-    def detach(self, state: S) -> S:
-        """Return the state without views of the rows it was shown: the caller takes them back."""
-        return state
+    def revise(self, kernel: Kernel, state: S, clock: Clock) -> tuple[S, Array | None] | None:
+        """At the end of a block: the new state and ``T = F'ᵀ K(D',D) F``, or None for no change.
 
-    def revise(self, kernel: Kernel, state: S, clock: Clock) -> tuple[S, Array] | None:
-        """At the end of a block: the new state and ``T = F'ᵀ K(D',D) F``, or None for no change."""
+        T is None where the coordinates stay as they are.
+        """
         return None
 
-    def settle(self, kernel: Kernel, state: S, clock: Clock) -> tuple[S, Array] | None:
+    def settle(self, kernel: Kernel, state: S, clock: Clock) -> tuple[S, Array | None] | None:
         """Make a last revision before a query, worked on a copy."""
         return None
 

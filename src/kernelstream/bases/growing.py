@@ -89,7 +89,7 @@ class Growing(Basis[GrowingState]):
         """Which rows the criterion would admit, given the present points."""
 
     def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
     ) -> GrowingState:
         """Start with no points."""
         xp = namespace_of(X)

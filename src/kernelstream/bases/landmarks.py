@@ -114,7 +114,9 @@ class Landmarks(Basis[FixedState]):
             return self
         return Landmarks(scaled(to_host(self.points).astype(np.float64)))
 
-    def begin(self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int) -> FixedState:
+    def begin(
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
+    ) -> FixedState:
         """Take the given points, or sample rows in proportion to their weights."""
         if not isinstance(self.points, numbers.Integral):
             return FixedState(factorise(kernel, like(to_host(self.points), X, X.dtype)))

@@ -17,8 +17,8 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.files import stored
+from kernelstream.kernels.derivatives import slope
 from kernelstream.preimages.base import Preimage, Report, check_search
-from kernelstream.preimages.derivatives import slope
 from kernelstream.preimages.gradient import Gradient
 
 

@@ -16,12 +16,12 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.files import stored
-from kernelstream.preimages.base import Preimage, Report, check_search, remaining
-from kernelstream.preimages.derivatives import (
+from kernelstream.kernels.derivatives import (
     gradient_of_diagonal,
     gradient_of_sum,
     require_differentiable,
 )
+from kernelstream.preimages.base import Preimage, Report, check_search, remaining
 
 
 @stored

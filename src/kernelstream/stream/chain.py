@@ -57,8 +57,14 @@ class Chain:
 
     def begin(self, X: Array, weights: np.ndarray | None) -> State:
         """Start a stream: the basis looks at the first rows, which are folded afterwards."""
-        basis = self.basis.begin(self.kernel, X, weights, self.seed)
+        basis = self.basis.begin(self.kernel, X, weights, self.seed, self.wanted)
         return self.blank(basis, like(np.zeros(0), X))
+
+    @property
+    def wanted(self) -> int:
+        """The number of components that will be asked for, as far as it is known."""
+        r = self.n_components
+        return r if isinstance(r, int) else self.basis.size
 
     def blank(self, basis: Any, reference: Array) -> State:
         """A state that has a basis and has seen no rows."""
@@ -177,8 +183,13 @@ class Chain:
             targets=None if state.targets is None else state.targets.decay(factor),
         )
 
-    def rebase(self, state: State, basis: Any, T: Array) -> State:
-        """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along."""
+    def rebase(self, state: State, basis: Any, T: Array | None) -> State:
+        """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along.
+
+        None: the coordinates stay as they are.
+        """
+        if T is None:
+            return replace(state, basis=basis)
         tracker, loss = self.tracker.rebase(state.tracker, T)
         signs = state.signs
         return replace(

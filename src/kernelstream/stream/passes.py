@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array
+from kernelstream.backends.arrays import Array, like
 from kernelstream.backends.draws import generator
 from kernelstream.bases import Clock
 from kernelstream.stream.buffer import Buffer
+from kernelstream.stream.chain import forget
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -25,6 +27,11 @@ def learn_all(stream: Stream, rows: Rows) -> Stream:
     bases that lose nothing need one pass only.
     """
     n, chain = len(rows), stream.chain
+    if wants_second_pass(stream):
+        clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
+        sample = chain.basis.draw(rows.X, faded, clock)
+        if sample is not None:
+            return take_signs(surveyed(stream, rows, sample).fold(rows, frozen=True))
     order = np.arange(n)
     if chain.basis.order_free:
         order = generator(chain.seed, "order").permutation(n)
@@ -45,6 +52,18 @@ def learn_all(stream: Stream, rows: Rows) -> Stream:
 
     whole = first.with_chain(regress_inputs=stream.chain.regress_inputs)
     return take_signs(begin_second_pass(whole, read).fold(rows, frozen=True))
+
+
+def surveyed(stream: Stream, rows: Rows, sample: Any) -> Stream:
+    """The stream whose basis was chosen with a sample of all rows, and that has seen none yet."""
+    drawn = Rows(sample.sample()[0], sample.stands_for()).canonical()
+    stream = stream.decide(drawn, rows)
+    chain = replace(stream.chain, basis=stream.chain.basis.in_units(stream.scaled))
+    sample = sample.with_rows(stream.prepared(drawn.X))
+    clock = Clock(chain.seed, len(rows))
+    basis = chain.basis.survey(chain.kernel, sample, len(rows), clock, chain.wanted)
+    reference = like(np.zeros(0), basis.span.points)
+    return defer_signs(stream.with_state(chain.blank(basis, reference)))
 
 
 def wants_second_pass(stream: Stream) -> bool:

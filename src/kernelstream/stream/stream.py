@@ -225,6 +225,10 @@ class Stream(Value):
         ``fit`` knows all rows and takes scaling and the kernel's numbers from them.
         """
         first = first.canonical()
+        return self.decide(first, all_rows).begin(first)
+
+    def decide(self, first: Rows, all_rows: Rows | None = None) -> Stream:
+        """Decide scaling and the kernel's numbers."""
         known = first if all_rows is None else all_rows
         stream = self
         if stream.scaling is not None:
@@ -237,7 +241,7 @@ class Stream(Value):
             hidden = hidden_variance(stream.chain, stream.scaled(known.X))
             if hidden is not None:
                 raise ValueError(hidden)
-        return stream.begin(first)
+        return stream
 
     def begin(self, first: Rows) -> Stream:
         """The stream whose basis has looked at the first rows, in the units of the kernel.
@@ -262,8 +266,6 @@ class Stream(Value):
         with explain_memory(size):
             for X, weights, targets in self.blocks(rows, size):
                 state = chain.fold(state, X, weights, frozen, targets)
-        if not frozen:
-            state = replace(state, basis=chain.basis.detach(state.basis))
         return self.with_state(state)
 
     # -- what queries see

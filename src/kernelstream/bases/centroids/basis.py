@@ -1,21 +1,20 @@
-"""Cell means that follow the stream: the default basis.
+"""Points that follow the stream: the default basis.
 
-k-means centroids span kernel PCA far better than sampled points do: averaging removes the noise of
-single rows, and the distances that a stationary kernel needs are the distances that k-means needs.
-What is needed beyond k-means is a policy for streams: the points are the means of all rows in their
-cells so far, refreshed each time the rows have doubled; when the residual rises, the stream
-has moved, and a quarter of the points moves with it; a reservoir of rows corrects the statistics
-that were gathered in older bases.
+A uniform sample of all rows says where the points belong, in whatever order the rows come: k-means
+on the sample, and then some steps uphill in the variance that the points capture of it (`polish`).
+The first rows give the first points; points are looked for again each time the rows have doubled,
+as long as the rows repay it and something is gained on sampled rows that were held back; and when
+the residual rises, for then the stream has moved. The sample also corrects the statistics that
+were gathered in older bases.
 """
 
 # Long because a basis has many verbs: each is short, and what they work with has its own module
-# (state, cells, kmeans, tolerance, sample).
+# (state, kmeans, polish, tolerance, sample).
 
 from __future__ import annotations
 
-import math
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +25,6 @@ from kernelstream.backends.arrays import (
     cast,
     concatenate_rows,
     like,
-    sum_by_label,
     take_rows,
     to_float64,
     to_host,
@@ -47,10 +45,10 @@ from kernelstream.bases.base import (
     same_points,
     transition,
 )
-from kernelstream.bases.centroids.cells import joint_points, new_points, sums_of
-from kernelstream.bases.centroids.kmeans import assign, lloyd, lloyd_pass, nearest, seed_points
-from kernelstream.bases.centroids.sample import Reservoir, detach, last, with_recent
-from kernelstream.bases.centroids.state import CentroidsState
+from kernelstream.bases.centroids.kmeans import lloyd, seed_points
+from kernelstream.bases.centroids.polish import Sampled, captured, is_smooth, polish
+from kernelstream.bases.centroids.sample import HELD_BACK, Reservoir
+from kernelstream.bases.centroids.state import FEWEST, STEPS, CentroidsState
 from kernelstream.bases.centroids.tolerance import Growth, missed_most
 from kernelstream.bases.distance import Distance
 from kernelstream.bases.growing import GrowingState
@@ -60,20 +58,19 @@ from kernelstream.part import check_count, check_number
 
 # The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams; what each is
 # worth, beside smaller and larger values: docs/centroids.md.
-START_STEPS = 3  # Lloyd steps on the start buffer; the stream moves the points further
-MOVED_SHARE = 0.25  # points replaced when the stream has moved
-REFRESH_FACTOR = 2.0  # points are refreshed each time the rows have grown by this factor
-RELOCATED_SHARE = 0.02  # points replaced at such a refresh
-SETTLED = 1000  # rows a point after which these refreshes stop: the means have converged
+SAMPLE_ROWS = 5000  # rows of the sample, or …
+SAMPLE_SHARE = 10  # … so many a point
+JUDGED = 1000  # sampled rows on which points are compared
+GAIN = 1e-3  # share of the captured variance below which nothing is gained
 GROWN_FROM = 32  # points at the start when there is a tolerance
-GROWTH_ROWS = 1000  # sampled rows that measure what is missed then
 JOINS = 1e-6  # share of its energy that is missed of a row that becomes a point while there is room
-QUERY_SHARE = 0.10  # a query refreshes a copy when this share of the rows came since the last
+QUERY_SHARE = 0.10  # a query looks for points when this share of the rows came since …
+QUERY_RISE = 1.05  # … and was missed by this much more than is normal
 
 
 @stored
 class Centroids(Basis[CentroidsState]):
-    """k-means centroids that follow the stream.
+    """Points near the centres of the data that follow the stream.
 
     Parameters
     ----------
@@ -88,10 +85,8 @@ class Centroids(Basis[CentroidsState]):
         another basis, which a regression with a weak ridge would notice; a stream that moves
         leaves such points behind.
     refinements : int
-        Further passes of ``fit`` over rows in memory, in which only the points learn: Lloyd steps,
-        with points that hardly any row needs moved to where they help. Each costs about as much as
-        the kernel values of all rows; five bring most of the gain. Streams, files and clusters,
-        whose rows are gone, do without.
+        Further looks for better points in ``fit``, each of up to 16 evaluations of the variance
+        that they capture of the sample. Streams, files and clusters do without.
 
     Notes
     -----
@@ -166,65 +161,81 @@ class Centroids(Basis[CentroidsState]):
         return max(10 * self._first_points, 500)
 
     @property
-    def _reservoir_rows(self) -> int:
-        return 5 * self.n_points if self.tolerance is None else 2000
-
-    @property
-    def _recent_rows(self) -> int:
-        return 4 * self.n_points if self.tolerance is None else 1000
+    def _sample_rows(self) -> int:
+        return max(SAMPLE_ROWS, SAMPLE_SHARE * self.n_points)
 
     @property
     def _window(self) -> int:
         """Rows over which the residual is averaged."""
         return max(500, 2 * self._first_points)
 
-    @property
-    def _pause(self) -> int:
-        """Rows between two moves of the points."""
-        return max(5 * self._first_points, 1000)
-
-    def _next_refresh(self, n: int) -> int:
-        """Rows at which the points are refreshed next, after n rows."""
-        return math.ceil(REFRESH_FACTOR * n)
-
     # -- verbs
 
     def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
     ) -> CentroidsState:
-        """k-means on the first rows, which are not yet counted in their cells."""
-        w = np.ones(X.shape[0]) if weights is None else weights
-        first = self._first_points
-        chosen = distinct_rows(X, first)
+        """k-means on the first rows, which are folded afterwards."""
         rng = generator(seed, "start")
-        if chosen is not None:
-            points = as_dense(take_rows(X, chosen))
+        chosen = distinct_rows(X, self._first_points)
+        if chosen is None:
+            points = self._look(kernel, X, weights, self._first_points, wanted, 0, rng)
         else:
-            points = lloyd(X, w, seed_points(X, w, first, rng), START_STEPS, rng)
+            points = as_dense(take_rows(X, chosen))
+        return self._state(kernel, points, X, weights, wanted)
+
+    def draw(self, X: Array, weights: np.ndarray | None, clock: Clock) -> Reservoir | None:
+        """A uniform sample; points that do not follow the rows come from it as well."""
+        nothing = like(np.zeros((int(X.shape[0]), 0)), as_dense(X[:1, :]), X.dtype)
+        return Reservoir(self._sample_rows).offer(X, nothing, weights, clock).compact()
+
+    def survey(
+        self, kernel: Kernel, sample: Reservoir, n: int, clock: Clock, wanted: int
+    ) -> CentroidsState:
+        """k-means and polish on the sample, as much as n rows repay."""
+        rows, _ = sample.sample()
+        state = self.begin(kernel, rows, sample.stands_for(), clock.seed, wanted)
+        sample = sample.folded_anew(kernel, state.span)
+        state = replace(state, sample=sample, n=n, next_look=2 * n)
+        if state.growth is not None:
+            missed, energy = (
+                residual_energy(kernel.diag(rows), sample.sample()[1]),
+                kernel.diag(rows),
+            )
+            grown = state.growth.fold(sample.sample()[1], energy, missed, sample.stands_for(), 1.0)
+            state = replace(state, growth=grown)
+        for look in range(1 + self.refinements):
+            evaluations = state.evaluations(len(sample), n)
+            if evaluations and state.can_gain:
+                at = replace(clock, row=n + look)
+                state, _ = self._relook(kernel, state, at, evaluations)
+        state, _ = self.settle(kernel, state, clock) or (state, None)
+        return replace(state, sample=state.sample.folded_anew(kernel, state.span))
+
+    def _state(
+        self, kernel: Kernel, points: Array, X: Array, weights: np.ndarray | None, wanted: int
+    ) -> CentroidsState:
+        """The state before the first row, with points that were chosen for the rows X."""
         span = factorise(kernel, points)
-        Z = span.coordinates(kernel, X)
         energy = kernel.diag(X)
-        unit = float(np.average(to_host(energy).astype(float), weights=w)) or 1.0
-        missed = to_host(residual_energy(energy, Z)).astype(float) / unit
-        residual = float(np.average(missed, weights=w))
-        n = X.shape[0]
+        unit = float(np.average(to_host(energy).astype(float), weights=weights)) or 1.0
+        missed = residual_energy(energy, span.coordinates(kernel, X))
+        missed = to_host(missed).astype(float) / unit
+        residual = float(np.average(missed, weights=weights))
         reference = 1.15 * residual  # in-sample residuals are too small
         return CentroidsState(
             span=span,
-            # The start buffer is folded again as the first blocks: its rows are counted there.
-            mass=np.zeros(points.shape[0]),
-            sums=like(np.zeros(tuple(points.shape)), points),
-            reservoir=Reservoir(self._reservoir_rows),
-            recent=(),
+            sample=Reservoir(self._sample_rows),
+            wanted=max(wanted, self.n_points // 4),
             n=0,
-            refreshed_at=n,
-            next_refresh=self._next_refresh(n),
+            looked_at=0,
+            next_look=2 * int(X.shape[0]),
+            spent=0.0,
+            missed=0.0,
+            weight=0.0,
             residual=reference,
-            variance=float(np.average((missed - residual) ** 2, weights=w)),
+            variance=float(np.average((missed - residual) ** 2, weights=weights)),
             reference=reference,
             unit=unit,
-            work=0.0,
-            work_refreshing=0.0,
             growth=None if self.tolerance is None else Growth.of(like(np.zeros(span.rank), points)),
         )
 
@@ -236,91 +247,67 @@ class Centroids(Basis[CentroidsState]):
         weights: np.ndarray | None,
         clock: Clock,
     ) -> tuple[CentroidsState, Projection]:
-        """Express a block, add its rows to their cells, and watch the residual."""
-        labels, K = assign(kernel, X, state.span)
-        Z = K @ state.span.projector
+        """Express a block, let its rows compete for the sample, and watch the residual."""
+        Z = state.span.coordinates(kernel, X)
         energy = kernel.diag(X)
         block = Projection(Z, energy, residual_energy(energy, Z))
         joined = self._joined(kernel, state, X, block, clock)
         if joined is not None:
             state, block = joined
-            Z, (labels, _) = block.Z, nearest(X, state.span.points)
-        missed = block.residual
-        m = state.span.points.shape[0]
-        n = X.shape[0]
-        sums = sum_by_label(X, labels, m, weights)
-        sums += state.sums * clock.decay
-        watched = to_host(finite(missed, kernel)).astype(float) / state.unit
+        n = int(X.shape[0])
+        watched = to_host(finite(block.residual, kernel)).astype(float) / state.unit
         residual = float(np.average(watched, weights=weights))
-        spread = float(np.average((watched - residual) ** 2, weights=weights))
+        weight = float(n) if weights is None else float(weights.sum())
         pace = min(1.0, n / self._window)
         state = replace(
             state,
-            mass=state.mass * clock.decay + np.bincount(labels, weights, minlength=m),
-            sums=sums,
-            reservoir=state.reservoir.offer(X, Z, weights, clock),
-            recent=with_recent(state.recent, X, self._recent_rows),
+            sample=state.sample.offer(X, block.Z, weights, clock),
             n=state.n + n,
+            missed=state.missed * clock.decay + residual * weight,
+            weight=state.weight * clock.decay + weight,
             residual=state.residual + pace * (residual - state.residual),
-            work=state.work + n * state.row_work,
         )
         if state.growth is not None:
-            grown = state.growth.fold(Z, energy, missed, weights, clock.decay)
+            grown = state.growth.fold(block.Z, energy, block.residual, weights, clock.decay)
             state = replace(state, growth=grown)
-        if not state.has_moved(self._window):
-            state = replace(state, variance=state.variance + pace * (spread - state.variance))
-        return state.judged(), block
-
-    def detach(self, state: CentroidsState) -> CentroidsState:
-        """Copy the recent rows, which no block replaces now."""
-        return replace(state, recent=detach(state.recent))
+        return state, block
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
-    ) -> tuple[CentroidsState, Array] | None:
-        """Refresh the points now and then, move or add some when the stream asks for it."""
+    ) -> tuple[CentroidsState, Array | None] | None:
+        """Look for better points now and then, and when the stream has moved."""
         if not self.follows:
             return None
         lacking = self._lacking(state, more_rows_come=True)
         if lacking:
             return self._grow(kernel, state, clock, lacking)
-        if not state.affords_refresh(self._window):
+        due = state.next_look and state.n >= state.next_look and state.can_gain
+        if not due and not state.has_moved(self._window):
             return None
-        due = state.n >= state.next_refresh and state.n <= SETTLED * state.span.points.shape[0]
-        waited = state.n - state.refreshed_at >= self._pause * state.patience
-        if due and state.can_gain:
-            changed, T = self._refresh(kernel, state, clock, RELOCATED_SHARE)
-            return replace(changed, next_refresh=self._next_refresh(state.n)), T
-        if state.has_moved(self._window) and waited:
-            changed, T = self._refresh(kernel, state, clock, MOVED_SHARE, moved=True)
-            return (
-                replace(
-                    changed,
-                    judged_at=state.n + self._pause,
-                    residual_before=state.residual,
-                ),
-                T,
-            )
-        return None
+        evaluations = state.evaluations(len(state.sample), state.n)
+        if evaluations < FEWEST:
+            return None
+        return self._relook(kernel, state, clock, evaluations)
 
     def settle(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
-    ) -> tuple[CentroidsState, Array] | None:
-        """Move the points to the present means of their cells if many rows came since.
+    ) -> tuple[CentroidsState, Array | None] | None:
+        """Look for better points if many rows came since that are missed more than is normal.
 
-        No point is relocated here: a new cell is the mean of a few rows only, and a query has no
-        time to fill it. But points are added until the tolerance holds: a stream waits for more
-        rows between two steps, and there may be none.
+        And points are added until the tolerance holds: a stream waits for more rows between two
+        steps, and there may be none.
         """
-        came = state.n - state.refreshed_at
         T: Array | None = None
-        if self.follows and came > QUERY_SHARE * state.n and state.can_gain:
-            state, T = self._refresh(kernel, state, clock, 0.0)
+        came = state.n - state.looked_at
+        risen = state.missed > QUERY_RISE * state.reference * state.weight and state.can_gain
+        if self.follows and risen and came > QUERY_SHARE * state.n:
+            state, T = self._relook(kernel, state, clock, FEWEST)
         while (lacking := self._lacking(state, more_rows_come=False)) > 0:
             grown = self._grow(kernel, state, clock, lacking)
             if grown is None:
                 break
-            state, T = grown[0], grown[1] if T is None else grown[1] @ T
+            state, step = grown
+            T = step if T is None else step @ T
         return None if T is None else (state, T)
 
     def finish(
@@ -330,63 +317,67 @@ class Centroids(Basis[CentroidsState]):
         clock: Clock,
         read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]] | None = None,
     ) -> CentroidsState:
-        """Refine and settle the points; the sample counts as folded in the basis they give."""
-        for left in reversed(range(self.refinements)):
-            if read is not None and state.can_gain:
-                points, mass = lloyd_pass(state.span.points, read(), divide=left > 0)
-                state, _ = self._changed(kernel, state, points, mass, sums_of(points, mass))
+        """Look for the points of a second pass; the sample counts as folded in their basis."""
+        if self.follows and state.can_gain:
+            for look in range(1 + (self.refinements if read is not None else 0)):
+                evaluations = max(FEWEST, state.evaluations(len(state.sample), state.n))
+                at = replace(clock, row=clock.row + look)
+                state, _ = self._relook(kernel, state, at, evaluations)
         state, _ = self.settle(kernel, state, clock) or (state, None)
-        return replace(state, reservoir=state.reservoir.folded_anew(kernel, state.span))
+        return replace(state, sample=state.sample.folded_anew(kernel, state.span))
 
     def correction(self, kernel: Kernel, state: CentroidsState) -> Correction | None:
         """The sampled rows, in the present basis and as they were folded."""
-        return state.reservoir.correction(kernel, state.span)
+        return state.sample.correction(kernel, state.span)
 
     def merge(
         self, kernel: Kernel, a: CentroidsState, b: CentroidsState, seed: int
     ) -> tuple[CentroidsState, Array | None, Array | None]:
-        """All points of both, and weighted k-means back to the larger size."""
-        shared = same_points(a.span, b.span)
-        if shared:
+        """Points for the joint sample."""
+        n = a.n + b.n
+        if same_points(a.span, b.span):
             span, to_a, to_b = a.span, None, onto(kernel, b.span, a.span)
-            mass, sums = a.mass + b.mass, a.sums + b.sums
-            ours = a.reservoir
-            theirs = b.reservoir if to_b is None else b.reservoir.rebase(to_b)
+            sample = a.sample.merge(b.sample if to_b is None else b.sample.rebase(to_b))
         else:
-            rng = generator(seed, "merge", a.n + b.n)
-            most = max(a.span.points.shape[0], b.span.points.shape[0], self._first_points)
-            points, mass = joint_points(a.cells, b.cells, most, rng)
+            nothing = [like(np.zeros((0, x.span.rank)), x.span.factor) for x in (a, b)]
+            joint = a.sample.rebase(nothing[0]).merge(b.sample.rebase(nothing[1]))
+            rows, m = joint.sample()[0], max(len(a.span.points), len(b.span.points))
+            most = max(m, self._first_points)
+            evaluations = max(FEWEST, a.evaluations(len(joint), n))
+            points = self._look(
+                kernel,
+                rows,
+                joint.stands_for(),
+                most,
+                a.wanted,
+                evaluations,
+                generator(seed, "merge", n),
+                [a.span.points, cast(b.span.points, a.span.points.dtype)],
+            )
             span = factorise(kernel, points)
             to_a, to_b = transition(kernel, a.span, span), transition(kernel, b.span, span)
-            sums = sums_of(points, mass)
-            ours, theirs = a.reservoir.rebase(to_a), b.reservoir.rebase(to_b)
-        reservoir = ours.merge(theirs)
-        residual, variance = reservoir.residual(kernel, span, a.unit, self._window)
-        n = a.n + b.n
+            sample = a.sample.rebase(to_a).merge(b.sample.rebase(to_b))
+        residual, variance = sample.residual(kernel, span, a.unit)
         growth = None
         if a.growth is not None and b.growth is not None:
             growth = a.growth.merge(b.growth, to_a, to_b)
             growth = replace(growth, missed=growth.weight * residual * a.unit, changed_at=n)
-        joint = replace(
+        joined = replace(
             a,
             span=span,
-            mass=mass,
-            sums=sums,
-            reservoir=reservoir,
-            recent=with_recent(a.recent, last(b.recent, self._recent_rows), self._recent_rows),
+            sample=sample,
             n=n,
-            refreshed_at=n,
-            next_refresh=self._next_refresh(n),
+            looked_at=n,
+            next_look=2 * n,
+            spent=a.spent + b.spent,
+            missed=0.0,
+            weight=0.0,
             residual=residual,
             variance=variance,
             reference=residual,
-            work=a.work + b.work,
-            work_refreshing=a.work_refreshing + b.work_refreshing,
-            patience=1,
-            judged_at=0,
             growth=growth,
         )
-        return joint, to_a, to_b
+        return joined, to_a, to_b
 
     # -- how the points change
 
@@ -410,15 +401,13 @@ class Centroids(Basis[CentroidsState]):
         if not wide.admitted or wide.Z.shape[0] < X.shape[0]:  # the factor would be strained
             return None
         points, factor = grown.span.points, grown.span.factor
-        Z, new = cast(wide.Z, X.dtype), len(wide.admitted)
+        Z = cast(wide.Z, X.dtype)
         padding = like(np.eye(grown.span.rank, state.span.rank), factor)
         growth = state.growth
         joined = replace(
             state,
             span=Span(points, factor, cast(factor, points.dtype)),
-            mass=np.concatenate([state.mass, np.zeros(new)]),
-            sums=concatenate_rows([state.sums, 0.0 * to_float64(points[-new:, :])]),
-            reservoir=state.reservoir.rebase(padding),
+            sample=state.sample.rebase(padding),
             growth=None if growth is None else replace(growth, total=padding @ growth.total),
         )
         return joined, replace(
@@ -437,61 +426,94 @@ class Centroids(Basis[CentroidsState]):
     def _grow(
         self, kernel: Kernel, state: CentroidsState, clock: Clock, count: int
     ) -> tuple[CentroidsState, Array] | None:
-        """Add rows of which much is missed, from one half of the sample and the recent rows."""
-        rows = as_dense(
-            concatenate_rows([state.reservoir.candidates(), last(state.recent, self._recent_rows)])
-        )
+        """Add sampled rows of which much is missed."""
+        rows = as_dense(take_rows(state.sample.sample()[0], state.sample.candidates()))
         rng = generator(clock.seed, "growth", state.n)
         chosen = missed_most(kernel, state.span, rows, count, rng)
         if len(chosen) == 0:
             return None
         fresh = cast(take_rows(rows, chosen), state.span.points.dtype)
-        points = concatenate_rows([state.span.points, fresh])
-        mass = np.concatenate([state.mass, np.zeros(len(chosen))])
-        sums = concatenate_rows([state.sums, 0.0 * to_float64(fresh)])
-        return self._changed(kernel, state, points, mass, sums)
+        return self._changed(kernel, state, concatenate_rows([state.span.points, fresh]))
 
-    def _refresh(
+    def _relook(
+        self, kernel: Kernel, state: CentroidsState, clock: Clock, evaluations: int
+    ) -> tuple[CentroidsState, Array | None]:
+        """Look for points in the sample."""
+        sample, present = state.sample, state.span.points
+        points = self._look(
+            kernel,
+            sample.sample()[0],
+            sample.stands_for(),
+            max(int(present.shape[0]), self._first_points),
+            state.wanted,
+            evaluations,
+            generator(clock.seed, "look", clock.row),
+            [present],
+        )
+        gained = points is not present
+        state = replace(
+            state,
+            looked_at=state.n,
+            spent=state.spent
+            + state.look_work(len(sample))
+            + evaluations * state.evaluation_work(len(sample)),
+            next_look=2 * state.n if gained else 0,
+        )
+        return self._changed(kernel, state, points)
+
+    def _look(
         self,
         kernel: Kernel,
-        state: CentroidsState,
-        clock: Clock,
-        share: float,
-        moved: bool = False,
-    ) -> tuple[CentroidsState, Array]:
-        """Move every point to the mean of its cell, and the least useful share to new places."""
-        rng = generator(clock.seed, "refresh", state.n)
-        recent = last(state.recent, self._recent_rows)
-        m = max(state.span.points.shape[0], self._first_points)
-        points, mass = new_points(state.cells, recent, rng, m, share, moved)
-        return self._changed(kernel, state, points, mass, sums_of(points, mass))
+        rows: Array,
+        weights: np.ndarray | None,
+        m: int,
+        wanted: int,
+        evaluations: int,
+        rng: np.random.Generator,
+        present: Sequence[Array] = (),
+    ) -> Array:
+        """The best m points for some rows; those that are there unless others are better."""
+        n = int(rows.shape[0])
+        judging = np.arange(HELD_BACK - 1, n, HELD_BACK) if present else np.arange(0)
+        learning = np.setdiff1d(np.arange(n), judging)
+        sampled = Sampled.of(kernel, rows, weights, rng).take(learning)
+        w = np.ones(len(learning)) if sampled.weights is None else sampled.weights
+        anew = lloyd(sampled.seen, w, seed_points(sampled.seen, w, m, rng), STEPS, rng)
+        if evaluations and is_smooth(kernel):
+            starts = [anew, *(sampled.inside(points) for points in present)]
+            value = [captured(kernel, points, sampled, wanted, sampled) for points in starts]
+            anew = polish(kernel, starts[int(np.argmax(value))], sampled, wanted, evaluations)
+        found = cast(sampled.lift(anew), rows.dtype)
+        if not present:
+            return found
+        whole = Sampled(as_dense(rows), weights, None)
+        ours, theirs = whole.take(learning[:JUDGED]), whole.take(judging[:JUDGED])
+        new, *old = (captured(kernel, p, ours, wanted, theirs) for p in (found, *present))
+        best = int(np.argmax(old))
+        return found if new > (1.0 + GAIN) * old[best] else present[best]
 
     def _changed(
-        self, kernel: Kernel, state: CentroidsState, points: Array, mass: np.ndarray, sums: Array
-    ) -> tuple[CentroidsState, Array]:
+        self, kernel: Kernel, state: CentroidsState, points: Array
+    ) -> tuple[CentroidsState, Array | None]:
         """The state with other points, and the matrix that carries coordinates there."""
-        span = refactorise(kernel, points)
-        T = transition(kernel, state.span, span)
-        reservoir = state.reservoir.rebase(T)
-        residual, variance = reservoir.residual(kernel, span, state.unit, self._window)
+        span, T, sample = state.span, None, state.sample
+        if points is not span.points:
+            span = refactorise(kernel, points)
+            T = transition(kernel, state.span, span)
+            sample = sample.rebase(T)
+        residual, variance = sample.residual(kernel, span, state.unit)
         growth = state.growth
-        if growth is not None:
-            # on the rows that were no candidates
-            missed, _ = reservoir.residual(kernel, span, 1.0, GROWTH_ROWS, held_back=True)
-            growth = growth.rebase(T, missed, state.n)
-        return (
-            replace(
-                state,
-                span=span,
-                mass=mass,
-                sums=sums,
-                reservoir=reservoir,
-                refreshed_at=state.n,
-                residual=residual,
-                reference=residual,
-                variance=variance,
-                work_refreshing=state.work_refreshing + state.refresh_work(self._window),
-                growth=growth,
-            ),
-            T,
+        if growth is not None and T is not None:
+            growth = growth.rebase(T, residual * state.unit, state.n)
+        state = replace(
+            state,
+            span=span,
+            sample=sample,
+            missed=0.0,
+            weight=0.0,
+            residual=residual,
+            reference=residual,
+            variance=variance,
+            growth=growth,
         )
+        return state, T

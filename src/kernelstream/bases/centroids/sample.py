@@ -21,6 +21,7 @@ import numpy as np
 from kernelstream.backends.arrays import (
     Array,
     concatenate_rows,
+    like,
     namespace_of,
     take_rows,
     to_float64,
@@ -30,6 +31,8 @@ from kernelstream.backends.draws import highest, uniforms
 from kernelstream.bases.base import Clock, Correction, Span, residual_energy
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
+
+HELD_BACK = 4  # one row of so many judges points that are chosen with the others
 
 
 @stored
@@ -74,7 +77,9 @@ class Reservoir:
             if len(entering) == 0:
                 return replace(self, threshold=threshold, now=now)
         else:
-            entering = np.arange(n)
+            entering = highest(entry, self.size)
+            if len(entering) < n:
+                threshold = max(threshold, float(np.delete(entry, entering).max()))
         if weights is not None or log_weight is not None:
             before = np.zeros(len(old)) if log_weight is None else log_weight
             log_weight = np.concatenate([before, own[entering]])
@@ -179,6 +184,11 @@ class Reservoir:
         carried = coordinates @ xp.astype(xp.matrix_transpose(T), coordinates.dtype, copy=False)
         return replace(self, rows=(rows,), coordinates=(carried,), position=np.arange(len(self)))
 
+    def with_rows(self, rows: Array) -> Reservoir:
+        """The same sample with its rows in other units; it has no coordinates yet."""
+        nothing = like(np.zeros((len(self), 0)), rows, rows.dtype)
+        return replace(self, rows=(rows,), coordinates=(nothing,), position=np.arange(len(self)))
+
     def folded_anew(self, kernel: Kernel, span: Span) -> Reservoir:
         """The same sample, as if it had been folded in this basis."""
         rows, _ = self.sample()
@@ -192,49 +202,22 @@ class Reservoir:
         present = to_float64(span.coordinates(kernel, rows))
         return Correction(rows, to_float64(old), present, self.stands_for())
 
-    def candidates(self) -> Array:
-        """The rows that may become points; ``residual`` can be measured on the others."""
-        rows, _ = self.sample()
-        return take_rows(rows, np.arange(0, rows.shape[0], 2))
+    def held_back(self) -> np.ndarray:
+        """Which of the rows judge points that were chosen with the others."""
+        return np.arange(HELD_BACK - 1, len(self), HELD_BACK)
 
-    def residual(
-        self, kernel: Kernel, span: Span, unit: float, most: int, held_back: bool = False
-    ) -> tuple[float, float]:
-        """Mean and variance of what a basis misses of at most so many sampled rows, in a unit."""
+    def candidates(self) -> np.ndarray:
+        """Which of the rows points may be chosen with."""
+        return np.setdiff1d(np.arange(len(self)), self.held_back())
+
+    def residual(self, kernel: Kernel, span: Span, unit: float) -> tuple[float, float]:
+        """Mean and variance of what a basis misses of the rows held back, in a unit."""
         rows, _ = self.sample()
-        n = int(rows.shape[0])
-        chosen = np.arange(1, n, 2) if held_back and n > 1 else np.arange(n)
-        chosen = chosen[np.linspace(0, len(chosen) - 1, min(most, len(chosen))).astype(np.intp)]
+        chosen = self.held_back() if len(self) >= HELD_BACK else np.arange(len(self))
         rows = take_rows(rows, chosen)
         missed = residual_energy(kernel.diag(rows), span.coordinates(kernel, rows))
         watched = to_host(missed).astype(float) / unit
         stands_for = self.stands_for()
-        if stands_for is None:
-            return float(watched.mean()), float(watched.var())
-        mean = float(np.average(watched, weights=stands_for[chosen]))
-        return mean, float(np.average((watched - mean) ** 2, weights=stands_for[chosen]))
-
-
-def with_recent(recent: tuple[Array, ...], X: Array, most: int) -> tuple[Array, ...]:
-    """The last ``most`` rows, and a few more, as blocks: those of X still in its memory."""
-    keep = (*recent, X[max(0, int(X.shape[0]) - most) :, :])
-    surplus = sum(int(block.shape[0]) for block in keep) - most
-    while surplus >= keep[0].shape[0]:
-        surplus -= int(keep[0].shape[0])
-        keep = keep[1:]
-    # Many tiny blocks (single rows) are joined so that their number stays small.
-    return keep if len(keep) <= 32 else (concatenate_rows(list(keep)),)
-
-
-def detach(recent: tuple[Array, ...]) -> tuple[Array, ...]:
-    """The same rows in memory of their own, which the caller's writing does not reach."""
-    return tuple(
-        block.copy() if isinstance(block, np.ndarray) and block.base is not None else block
-        for block in recent
-    )
-
-
-def last(recent: tuple[Array, ...], most: int) -> Array:
-    """The last ``most`` rows in one piece."""
-    rows = concatenate_rows(list(recent))
-    return rows[max(0, rows.shape[0] - most) :, :]
+        weights = None if stands_for is None else stands_for[chosen]
+        mean = float(np.average(watched, weights=weights))
+        return mean, float(np.average((watched - mean) ** 2, weights=weights))

@@ -1,16 +1,12 @@
-"""What centroids remember of a stream, and what follows: has it moved, may points be refreshed."""
+"""What centroids remember of a stream, and what follows: has it moved, may points be looked for."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
 
-import numpy as np
-
-from kernelstream.backends.arrays import Array
 from kernelstream.bases.base import Span
-from kernelstream.bases.centroids.cells import Cells
+from kernelstream.bases.centroids.polish import n_directions
 from kernelstream.bases.centroids.sample import Reservoir
 from kernelstream.bases.centroids.tolerance import Growth
 from kernelstream.files import stored
@@ -18,42 +14,30 @@ from kernelstream.files import stored
 # Found on MNIST, Elec2, Frey faces and Adult streams; docs/centroids.md has other values.
 RISE = 1.25  # the stream has moved when the residual is this much above its reference …
 SIGMAS = 5.0  # … and by this many standard errors
-WORK_SHARE = 0.05  # of the stream's work may go into refreshes …
-WORK_CREDIT = 16.0  # … beyond this many at the start
+WORK_SHARE = 0.5  # work of looking for points, as a share of that of the rows so far
+STEPS = 3  # of Lloyd's, where points are looked for anew
+FEWEST, MOST = 4, 16  # evaluations of the captured variance a look
 
 
 @stored
 @dataclass(frozen=True)
 class CentroidsState:
-    """Span, cells and what the policy watches. Residuals are in units of the mean energy."""
-
-    ON_HOST: ClassVar[frozenset[str]] = frozenset({"mass"})
+    """Span, sample and what the policy watches. Residuals are in units of the mean energy."""
 
     span: Span
-    mass: np.ndarray  # (m,) weight of each cell
-    sums: Array  # (m, d) Σ w x of each cell, float64
-    reservoir: Reservoir
-    recent: tuple[Array, ...]  # the last rows, block by block
+    sample: Reservoir
+    wanted: int  # components for which points are polished
     n: int  # rows seen
-    refreshed_at: int  # rows seen at the last refresh
-    next_refresh: int  # rows at which the next refresh is due
+    looked_at: int  # rows seen when points were last looked for
+    next_look: int  # rows at which they are looked for next; 0: only if the stream moves
+    spent: float  # multiplications that looking has taken
+    missed: float  # Σ w ε/energy of the rows since …
+    weight: float  # … and their weight
     residual: float  # moving average of ε/energy
     variance: float  # of ε/energy of single rows
-    reference: float  # the residual that is normal for this basis
+    reference: float  # the residual that is normal for these points
     unit: float  # mean energy k(x,x) of the start
-    work: float  # multiplications spent on blocks
-    work_refreshing: float
-    patience: int = 1  # grows while moving the points does not help
-    judged_at: int = 0  # rows at which the last move is judged (0: none is)
-    residual_before: float = 0.0  # residual that caused the last move
     growth: Growth | None = None  # with a tolerance: what is missed so far
-
-    @property
-    def cells(self) -> Cells:
-        """Points, masses and sums."""
-        return Cells(self.span, self.mass, self.sums)
-
-    # -- what it says about the points
 
     def has_moved(self, window: int) -> bool:
         """Whether the stream has left the points behind; ``window`` rows are averaged."""
@@ -67,15 +51,7 @@ class CentroidsState:
         """Nothing to gain where the points hold everything, as with few different rows."""
         return self.residual > 1e-9
 
-    def judged(self) -> CentroidsState:
-        """Wait longer before the next move where the last one did not help."""
-        if not self.judged_at or self.n < self.judged_at:
-            return self
-        helped = self.residual <= 0.9 * self.residual_before
-        patience = 1 if helped else min(2 * self.patience, 64)
-        return replace(self, patience=patience, judged_at=0)
-
-    # -- what a change of points costs, in multiplications
+    # -- what looking for points costs, in multiplications
 
     @property
     def row_work(self) -> float:
@@ -83,13 +59,20 @@ class CentroidsState:
         m, d = self.span.points.shape
         return float(m * d + 2 * m * m)
 
-    def refresh_work(self, window: int) -> float:
-        """What other points cost, with the residual of ``window`` rows that is measured then."""
-        m, d = self.span.points.shape
-        spectral = 15.0 * m**3  # as with an eigenvalue problem; a Cholesky factor takes less
-        return spectral + 2.0 * m * m * d + window * self.row_work
+    def evaluation_work(self, rows: int) -> float:
+        """What one evaluation of the captured variance and its gradient costs."""
+        m, d = (int(k) for k in self.span.points.shape)
+        p = n_directions(d) or d
+        return rows * m * (2.0 * p + m + 2.0 * min(self.wanted, m)) + 10.0 * m**3
 
-    def affords_refresh(self, window: int) -> bool:
-        """Whether a refresh stays within the share of the work that it may take."""
-        cost = self.refresh_work(window)
-        return self.work_refreshing + cost <= WORK_SHARE * self.work + WORK_CREDIT * cost
+    def look_work(self, rows: int) -> float:
+        """What a look costs beside: directions, k-means, what is held back, change of basis."""
+        m, d = (int(k) for k in self.span.points.shape)
+        p = n_directions(d)
+        turned = 0.0 if p is None else 5.0 * rows * d * p
+        return turned + STEPS * rows * m * (p or d) + rows * self.row_work + 20.0 * m**3
+
+    def evaluations(self, rows: int, n: int) -> int:
+        """How many evaluations a look at so many rows may take, after n rows of the stream."""
+        left = WORK_SHARE * n * self.row_work - self.spent - self.look_work(rows)
+        return max(0, min(MOST, int(left / self.evaluation_work(rows))))

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelstream import kernels
 from kernelstream.backends.arrays import Array, namespace_of, product, row_norms_squared
-from kernelstream.kernels.composite import Constant
+from kernelstream.kernels.composite import Constant, Pair
 
 # At most this many numbers are held at once by the one kernel whose gradient is no product.
 LARGEST_BLOCK = 4_000_000
@@ -40,8 +40,21 @@ def require_differentiable(kernel: Any, method: str) -> None:
         )
 
 
-def gradient_of_sum(kernel: Any, X: Array, D: Array, W: Array) -> Array:
-    """``Σ_k W_ik ∇k(x_i, d_k)`` with respect to x_i, (n, d): matrix products where possible."""
+def is_smooth(kernel: Any) -> bool:
+    """Whether the gradient is known and has no cusp where two rows meet."""
+    if isinstance(kernel, Pair):
+        return is_smooth(kernel.left) and is_smooth(kernel.right)
+    if isinstance(kernel, kernels.Matern):
+        return kernel.nu > 1
+    known = kernels.RBF | kernels.Linear | kernels.Polynomial | kernels.Sigmoid | kernels.Cosine
+    return isinstance(kernel, known | Constant)
+
+
+def gradient_of_sum(kernel: Any, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+    """``Σ_k W_ik ∇k(x_i, d_k)`` with respect to x_i, (n, d): matrix products where possible.
+
+    ``block`` is k(X, D), where the caller has it.
+    """
     xp = namespace_of(X)
     if isinstance(kernel, Constant):
         return 0 * X
@@ -65,7 +78,8 @@ def gradient_of_sum(kernel: Any, X: Array, D: Array, W: Array) -> Array:
     if isinstance(kernel, kernels.Polynomial | kernels.Sigmoid):
         return (W * _of_product(kernel, product(X, D))) @ D
     # κ(|x − d|²): ∇ = 2 κ' (x − d)
-    W = W * (-2.0 * slope(kernel, kernel.block(X, D), X, D))
+    block = kernel.block(X, D) if block is None else block
+    W = W * (-2.0 * slope(kernel, block, X, D))
     return xp.sum(W, axis=1)[:, None] * X - W @ D
 
 

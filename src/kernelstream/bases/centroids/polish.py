@@ -1,0 +1,214 @@
+"""Points moved uphill: where the variance that they capture of a sample is largest.
+
+k-means asks that every row has a point near it. Kernel PCA asks for less: the span of the points
+has to hold the first components. Starting from means of cells, some quasi-Newton steps on the
+captured variance itself are worth half of the points and more.
+
+Let K = k(R, D) be the kernel block of the sampled rows R with the points D, F a factor with
+``Fᵀ K(D,D) F = I``, C the covariance of the coordinates Z = KF, w and U its largest eigenvalues and
+their vectors, and A = FU. The captured variance is Σ w, and it moves with the kernel values by
+
+    d Σ w = ⟨2 S Aᵀ/n, dK⟩ − ⟨A diag(w) Aᵀ, dK(D,D)⟩,      S = (Z − mean) U.
+
+Both terms are sums of gradients of the kernel over rows.
+
+Rows of many columns are first turned into the few directions in which most of them differ: what a
+point has outside these hardly helps, and a step costs a fraction. What a row has outside is one
+more column, its distance from that subspace, in which all points are zero; so the kernel values of
+rows and such points are what they were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+
+from kernelstream.backends.arrays import (
+    Array,
+    as_dense,
+    cast,
+    like,
+    namespace_of,
+    row_norms_squared,
+    symmetric_eigen,
+    take_rows,
+    to_float64,
+    to_host,
+    weighted_gram,
+    weighted_sum,
+)
+from kernelstream.bases.base import Span, refactorise
+from kernelstream.kernels import Kernel
+from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
+
+# Directions of the subspace in which points are looked for: half of the columns, within these.
+FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
+OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
+CORRECTIONS = 8  # pairs of steps that L-BFGS remembers
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Rows to place points for, with their share of the weight, in few directions."""
+
+    rows: Array  # (n, p), with a further column where there are directions
+    weights: np.ndarray | None  # (n,) with the mean 1; None: all 1
+    directions: Array | None  # (d, p) orthonormal; None: the rows are as they were
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, rows: Array, weights: np.ndarray | None, rng: np.random.Generator
+    ) -> Sampled:
+        """Rows in few directions; as they are where they have few columns.
+
+        So they are for a kernel that is not smooth, too: those that are look the same whichever
+        way the rows are turned.
+        """
+        p = n_directions(int(rows.shape[1]))
+        if p is None or not is_smooth(kernel):
+            return cls(as_dense(rows), weights, None)
+        directions = main_directions(rows, weights, p, rng)
+        inside = rows @ directions
+        outside = namespace_of(inside).clip(
+            row_norms_squared(rows) - row_norms_squared(inside), min=0.0
+        )
+        xp = namespace_of(inside)
+        return cls(xp.concat([inside, xp.sqrt(outside)[:, None]], axis=1), weights, directions)
+
+    def take(self, index: np.ndarray) -> Sampled:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[index]
+        if weights is not None:
+            weights = weights / weights.mean()
+        return Sampled(take_rows(self.rows, index), weights, self.directions)
+
+    @property
+    def seen(self) -> Array:
+        """The rows without what is outside the directions."""
+        return self.rows if self.directions is None else self.rows[:, :-1]
+
+    def inside(self, points: Array) -> Array:
+        """Points as they are seen in the directions: (m, p)."""
+        return points if self.directions is None else points @ self.directions
+
+    def lift(self, points: Array) -> Array:
+        """Points of the directions as points among the rows."""
+        if self.directions is None:
+            return points
+        return points @ namespace_of(points).matrix_transpose(self.directions)
+
+    def beside(self, points: Array) -> Array:
+        """Points with the column that the rows have, in which points are zero."""
+        if self.directions is None:
+            return points
+        xp = namespace_of(points)
+        return xp.concat([points, 0.0 * points[:, :1]], axis=1)
+
+
+def n_directions(d: int) -> int | None:
+    """Directions in which to look at rows of d columns; None: as they are."""
+    p = min(MOST_DIRECTIONS, max(FEWEST_DIRECTIONS, d // 2))
+    return p if 3 * p <= 2 * d else None
+
+
+def main_directions(
+    rows: Array, weights: np.ndarray | None, p: int, rng: np.random.Generator
+) -> Array:
+    """The mean of the rows and about p directions in which they vary most, orthonormal columns."""
+    n = int(rows.shape[0])
+    wide = None if weights is None else like(weights, rows)
+    mean = cast(weighted_sum(rows, wide) / n, rows.dtype)
+
+    def spread(V: Array) -> Array:
+        """The scatter of the rows times V."""
+        along = rows @ V - (mean @ V)[None, :]
+        if wide is not None:
+            along = along * cast(wide, along.dtype)[:, None]
+        return rows.T @ along - mean[:, None] * namespace_of(V).sum(along, axis=0)[None, :]
+
+    V = like(rng.normal(size=(int(rows.shape[1]), p + OVERSAMPLED)), rows, rows.dtype)
+    qr = namespace_of(V).linalg.qr
+    for _ in range(2):
+        V = qr(spread(V))[0]
+    return qr(namespace_of(V).concat([mean[:, None], V], axis=1))[0]
+
+
+def captured(
+    kernel: Kernel, points: Array, sample: Sampled, wanted: int, held_back: Sampled
+) -> float:
+    """Variance of rows that were held back along the components that the others show."""
+    span = refactorise(kernel, sample.beside(points))
+    _, _, U, _ = principal(kernel, span, sample, wanted)
+    Z = to_float64(span.coordinates(kernel, held_back.rows))
+    C, _ = covariance(Z, held_back.weights)
+    return float(namespace_of(C).sum((C @ U) * U))
+
+
+def covariance(Z: Array, weights: np.ndarray | None) -> tuple[Array, Array]:
+    """Covariance and mean of coordinates, float64."""
+    n, w = int(Z.shape[0]), None if weights is None else like(weights, Z)
+    mean = weighted_sum(Z, w) / n
+    return weighted_gram(Z, w) / n - mean[:, None] * mean[None, :], mean
+
+
+def principal(
+    kernel: Kernel, span: Span, sample: Sampled, wanted: int
+) -> tuple[Array, Array, Array, Array]:
+    """Kernel block, largest variances, their vectors and the mean, of rows in a span."""
+    K = kernel.block(sample.rows, span.points)
+    C, mean = covariance(K @ span.projector, sample.weights)
+    values, vectors = symmetric_eigen(C)
+    return K, values[:wanted], vectors[:, :wanted], mean
+
+
+def slope(
+    kernel: Kernel, points: Array, sample: Sampled, wanted: int
+) -> tuple[float, Array, Array]:
+    """Captured variance, its gradient in the points, and how much it hangs on each of them."""
+    span = refactorise(kernel, sample.beside(points))
+    K, values, U, mean = principal(kernel, span, sample, wanted)
+    xp, dtype = namespace_of(K), K.dtype
+    A = span.factor @ U
+    pull = (A * values[None, :]) @ xp.matrix_transpose(A)
+    thin = cast(A, dtype)
+    S = K @ thin - cast(mean @ U, dtype)[None, :]
+    S = S * (2.0 / int(K.shape[0]))
+    if sample.weights is not None:
+        S = S * like(sample.weights, K, dtype)[:, None]
+    W = thin @ xp.matrix_transpose(S)
+    gradient = gradient_of_sum(kernel, span.points, sample.rows, W, xp.matrix_transpose(K))
+    wide = to_float64(span.points)
+    gradient = to_float64(gradient) - gradient_of_sum(
+        kernel, wide, wide, 2.0 * pull, span.gram(kernel)
+    )
+    p = int(points.shape[1])
+    return float(xp.sum(values)), gradient[:, :p], xp.linalg.diagonal(pull)
+
+
+def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluations: int) -> Array:
+    """Points that capture more of the sample, after at most so many looks at it (L-BFGS)."""
+    if evaluations < 1 or not is_smooth(kernel):
+        return points
+    first, _, use = slope(kernel, points, sample, wanted)
+    if not first > 0.0:
+        return points
+    # Points on which much hangs have a steep gradient: in these units all are alike.
+    use = to_host(use)
+    unit = 1.0 / np.sqrt(np.maximum(use, 1e-12 * use.max()) / use.mean())[:, None]
+    shape = tuple(points.shape)
+
+    def uphill(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        moved = like(flat.reshape(shape) * unit, points, points.dtype)
+        value, gradient, _ = slope(kernel, moved, sample, wanted)
+        return -value / first, -(to_host(gradient) * unit).ravel() / first
+
+    result = scipy.optimize.minimize(
+        uphill,
+        (to_host(to_float64(points)) / unit).ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": CORRECTIONS},
+    )
+    return like(result.x.reshape(shape) * unit, points, points.dtype)
