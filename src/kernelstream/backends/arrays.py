@@ -240,9 +240,10 @@ def sum_by_label(
 def largest_entry(x: Array) -> float:
     """The largest magnitude in ``x``."""
     if is_sparse(x):
-        return float(np.abs(x.data).max(initial=0.0))
+        x = x.data
+        return float(max(x.max(initial=0.0), -x.min(initial=0.0)))
     xp = namespace_of(x)
-    return float(xp.max(xp.abs(x)))
+    return max(float(xp.max(x)), -float(xp.min(x)))
 
 
 def all_finite(x: Array) -> bool:

@@ -48,7 +48,7 @@ from kernelstream.bases.base import (
 from kernelstream.bases.centroids.kmeans import lloyd, seed_points
 from kernelstream.bases.centroids.polish import Sampled, captured, is_smooth, polish
 from kernelstream.bases.centroids.sample import HELD_BACK, Reservoir
-from kernelstream.bases.centroids.state import FEWEST, STEPS, CentroidsState
+from kernelstream.bases.centroids.state import FEWEST, MOST, STEPS, CentroidsState, Work
 from kernelstream.bases.centroids.tolerance import Growth, missed_most
 from kernelstream.bases.distance import Distance
 from kernelstream.bases.growing import GrowingState
@@ -60,7 +60,7 @@ from kernelstream.part import check_count, check_number
 # worth, beside smaller and larger values: docs/centroids.md.
 SAMPLE_ROWS = 5000  # rows of the sample, or …
 SAMPLE_SHARE = 10  # … so many a point
-JUDGED = 1000  # sampled rows on which points are compared
+JUDGED = 2000  # sampled rows on which points are compared
 GAIN = 1e-3  # share of the captured variance below which nothing is gained
 GROWN_FROM = 32  # points at the start when there is a tolerance
 JOINS = 1e-6  # share of its energy that is missed of a row that becomes a point while there is room
@@ -172,13 +172,21 @@ class Centroids(Basis[CentroidsState]):
     # -- verbs
 
     def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
+        self,
+        kernel: Kernel,
+        X: Array,
+        weights: np.ndarray | None,
+        seed: int,
+        wanted: int,
+        n_rows: int = 0,
     ) -> CentroidsState:
-        """k-means on the first rows, which are folded afterwards."""
-        rng = generator(seed, "start")
-        chosen = distinct_rows(X, self._first_points)
+        """k-means on the first rows, and polish where it is known that n_rows come."""
+        first, rng = self._first_points, generator(seed, "start")
+        wanted = max(wanted, self.n_points // 4)
+        chosen = distinct_rows(X, first)
         if chosen is None:
-            points = self._look(kernel, X, weights, self._first_points, wanted, 0, rng)
+            work = Work(first, int(X.shape[1]), wanted, int(X.shape[0]))
+            points = self._look(kernel, X, weights, first, wanted, work.evaluations(n_rows), rng)
         else:
             points = as_dense(take_rows(X, chosen))
         return self._state(kernel, points, X, weights, wanted)
@@ -192,24 +200,20 @@ class Centroids(Basis[CentroidsState]):
         self, kernel: Kernel, sample: Reservoir, n: int, clock: Clock, wanted: int
     ) -> CentroidsState:
         """k-means and polish on the sample, as much as n rows repay."""
-        rows, _ = sample.sample()
-        state = self.begin(kernel, rows, sample.stands_for(), clock.seed, wanted)
+        rows, weights = sample.sample()[0], sample.stands_for()
+        state = self.begin(kernel, rows, weights, clock.seed, wanted, n)
         sample = sample.folded_anew(kernel, state.span)
         state = replace(state, sample=sample, n=n, next_look=2 * n)
         if state.growth is not None:
-            missed, energy = (
-                residual_energy(kernel.diag(rows), sample.sample()[1]),
-                kernel.diag(rows),
-            )
-            grown = state.growth.fold(sample.sample()[1], energy, missed, sample.stands_for(), 1.0)
-            state = replace(state, growth=grown)
-        for look in range(1 + self.refinements):
-            evaluations = state.evaluations(len(sample), n)
-            if evaluations and state.can_gain:
-                at = replace(clock, row=n + look)
-                state, _ = self._relook(kernel, state, at, evaluations)
-        state, _ = self.settle(kernel, state, clock) or (state, None)
-        return replace(state, sample=state.sample.folded_anew(kernel, state.span))
+            Z, energy = sample.sample()[1], kernel.diag(rows)
+            missed = residual_energy(energy, Z)
+            state = replace(state, growth=state.growth.fold(Z, energy, missed, weights, 1.0))
+        for look in range(self.refinements):
+            state, _ = self._relook(kernel, state, replace(clock, row=n + look), MOST)
+        state, T = self.settle(kernel, state, clock) or (state, None)
+        if T is not None or self.refinements:
+            state = replace(state, sample=state.sample.folded_anew(kernel, state.span))
+        return state
 
     def _state(
         self, kernel: Kernel, points: Array, X: Array, weights: np.ndarray | None, wanted: int
@@ -225,7 +229,7 @@ class Centroids(Basis[CentroidsState]):
         return CentroidsState(
             span=span,
             sample=Reservoir(self._sample_rows),
-            wanted=max(wanted, self.n_points // 4),
+            wanted=wanted,
             n=0,
             looked_at=0,
             next_look=2 * int(X.shape[0]),
@@ -284,7 +288,7 @@ class Centroids(Basis[CentroidsState]):
         due = state.next_look and state.n >= state.next_look and state.can_gain
         if not due and not state.has_moved(self._window):
             return None
-        evaluations = state.evaluations(len(state.sample), state.n)
+        evaluations = state.work.evaluations(state.n, state.spent)
         if evaluations < FEWEST:
             return None
         return self._relook(kernel, state, clock, evaluations)
@@ -320,7 +324,7 @@ class Centroids(Basis[CentroidsState]):
         """Look for the points of a second pass; the sample counts as folded in their basis."""
         if self.follows and state.can_gain:
             for look in range(1 + (self.refinements if read is not None else 0)):
-                evaluations = max(FEWEST, state.evaluations(len(state.sample), state.n))
+                evaluations = max(FEWEST, state.work.evaluations(state.n, state.spent))
                 at = replace(clock, row=clock.row + look)
                 state, _ = self._relook(kernel, state, at, evaluations)
         state, _ = self.settle(kernel, state, clock) or (state, None)
@@ -343,7 +347,7 @@ class Centroids(Basis[CentroidsState]):
             joint = a.sample.rebase(nothing[0]).merge(b.sample.rebase(nothing[1]))
             rows, m = joint.sample()[0], max(len(a.span.points), len(b.span.points))
             most = max(m, self._first_points)
-            evaluations = max(FEWEST, a.evaluations(len(joint), n))
+            evaluations = max(FEWEST, a.work.evaluations(n))
             points = self._look(
                 kernel,
                 rows,
@@ -454,9 +458,7 @@ class Centroids(Basis[CentroidsState]):
         state = replace(
             state,
             looked_at=state.n,
-            spent=state.spent
-            + state.look_work(len(sample))
-            + evaluations * state.evaluation_work(len(sample)),
+            spent=state.spent + state.work.look + evaluations * state.work.evaluation,
             next_look=2 * state.n if gained else 0,
         )
         return self._changed(kernel, state, points)
@@ -487,7 +489,9 @@ class Centroids(Basis[CentroidsState]):
         if not present:
             return found
         whole = Sampled(as_dense(rows), weights, None)
-        ours, theirs = whole.take(learning[:JUDGED]), whole.take(judging[:JUDGED])
+        # rows of a sample come in the order of the stream
+        ours = whole.take(learning[:: max(1, len(learning) // JUDGED)])
+        theirs = whole.take(judging[:: max(1, len(judging) // JUDGED)])
         new, *old = (captured(kernel, p, ours, wanted, theirs) for p in (found, *present))
         best = int(np.argmax(old))
         return found if new > (1.0 + GAIN) * old[best] else present[best]

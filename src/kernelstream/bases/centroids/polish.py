@@ -45,6 +45,7 @@ from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
 
 # Directions of the subspace in which points are looked for: half of the columns, within these.
 FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
+DIRECTED = 2000  # rows that show them
 OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
 CORRECTIONS = 8  # pairs of steps that L-BFGS remembers
 
@@ -69,7 +70,9 @@ class Sampled:
         p = n_directions(int(rows.shape[1]))
         if p is None or not is_smooth(kernel):
             return cls(as_dense(rows), weights, None)
-        directions = main_directions(rows, weights, p, rng)
+        shown = np.arange(0, int(rows.shape[0]), max(1, int(rows.shape[0]) // DIRECTED))
+        few = take_rows(rows, shown)
+        directions = main_directions(few, None if weights is None else weights[shown], p, rng)
         inside = rows @ directions
         outside = namespace_of(inside).clip(
             row_norms_squared(rows) - row_norms_squared(inside), min=0.0
@@ -117,9 +120,8 @@ def main_directions(
     rows: Array, weights: np.ndarray | None, p: int, rng: np.random.Generator
 ) -> Array:
     """The mean of the rows and about p directions in which they vary most, orthonormal columns."""
-    n = int(rows.shape[0])
-    wide = None if weights is None else like(weights, rows)
-    mean = cast(weighted_sum(rows, wide) / n, rows.dtype)
+    wide = None if weights is None else like(weights / weights.mean(), rows)
+    mean = cast(weighted_sum(rows, wide) / int(rows.shape[0]), rows.dtype)
 
     def spread(V: Array) -> Array:
         """The scatter of the rows times V."""

@@ -19,6 +19,40 @@ STEPS = 3  # of Lloyd's, where points are looked for anew
 FEWEST, MOST = 4, 16  # evaluations of the captured variance a look
 
 
+@dataclass(frozen=True)
+class Work:
+    """What rows of a stream and looks for points cost, in multiplications."""
+
+    m: int  # points
+    d: int  # columns
+    wanted: int  # components
+    rows: int  # sampled rows that are looked at
+
+    @property
+    def row(self) -> float:
+        """A row of a block."""
+        return self.m * self.d + 2.0 * self.m**2
+
+    @property
+    def evaluation(self) -> float:
+        """One evaluation of the captured variance and its gradient."""
+        p = n_directions(self.d) or self.d
+        one = self.m * (2.0 * p + self.m + 2.0 * min(self.wanted, self.m))
+        return self.rows * one + 10.0 * self.m**3
+
+    @property
+    def look(self) -> float:
+        """What a look takes beside: directions, k-means, what is held back, a change of basis."""
+        p = n_directions(self.d)
+        turned = 0.0 if p is None else self.rows * self.d * p * 2.0
+        return turned + self.rows * (STEPS * self.m * (p or self.d) + self.row) + 20.0 * self.m**3
+
+    def evaluations(self, n: int, spent: float = 0.0) -> int:
+        """How many evaluations a look may take after n rows of the stream."""
+        left = WORK_SHARE * n * self.row - spent - self.look
+        return max(0, min(MOST, int(left / self.evaluation)))
+
+
 @stored
 @dataclass(frozen=True)
 class CentroidsState:
@@ -51,28 +85,8 @@ class CentroidsState:
         """Nothing to gain where the points hold everything, as with few different rows."""
         return self.residual > 1e-9
 
-    # -- what looking for points costs, in multiplications
-
     @property
-    def row_work(self) -> float:
-        """What a row of a block costs."""
-        m, d = self.span.points.shape
-        return float(m * d + 2 * m * m)
-
-    def evaluation_work(self, rows: int) -> float:
-        """What one evaluation of the captured variance and its gradient costs."""
+    def work(self) -> Work:
+        """What rows and looks cost."""
         m, d = (int(k) for k in self.span.points.shape)
-        p = n_directions(d) or d
-        return rows * m * (2.0 * p + m + 2.0 * min(self.wanted, m)) + 10.0 * m**3
-
-    def look_work(self, rows: int) -> float:
-        """What a look costs beside: directions, k-means, what is held back, change of basis."""
-        m, d = (int(k) for k in self.span.points.shape)
-        p = n_directions(d)
-        turned = 0.0 if p is None else 5.0 * rows * d * p
-        return turned + STEPS * rows * m * (p or d) + rows * self.row_work + 20.0 * m**3
-
-    def evaluations(self, rows: int, n: int) -> int:
-        """How many evaluations a look at so many rows may take, after n rows of the stream."""
-        left = WORK_SHARE * n * self.row_work - self.spent - self.look_work(rows)
-        return max(0, min(MOST, int(left / self.evaluation_work(rows))))
+        return Work(m, d, self.wanted, len(self.sample))
