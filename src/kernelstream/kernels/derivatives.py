@@ -79,6 +79,9 @@ def gradient_of_sum(kernel: Any, X: Array, D: Array, W: Array, block: Array | No
         return (W * _of_product(kernel, product(X, D))) @ D
     # κ(|x − d|²): ∇ = 2 κ' (x − d)
     block = kernel.block(X, D) if block is None else block
+    if isinstance(kernel, kernels.RBF):
+        W = W * block
+        return (xp.sum(W, axis=1)[:, None] * X - W @ D) * (-2.0 * kernel.gamma)
     W = W * (-2.0 * slope(kernel, block, X, D))
     return xp.sum(W, axis=1)[:, None] * X - W @ D
 

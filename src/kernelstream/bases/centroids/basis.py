@@ -58,8 +58,8 @@ from kernelstream.part import check_count, check_number
 
 # The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams; what each is
 # worth, beside smaller and larger values: docs/centroids.md.
-SAMPLE_ROWS = 5000  # rows of the sample, or …
-SAMPLE_SHARE = 10  # … so many a point
+# Rows of the sample: 20 a point, from these two numbers on 10 a point.
+LEAST_SAMPLED, MOST_SAMPLED = 1000, 5000
 JUDGED = 2000  # sampled rows on which points are compared
 GAIN = 1e-3  # share of the captured variance below which nothing is gained
 GROWN_FROM = 32  # points at the start when there is a tolerance
@@ -162,7 +162,8 @@ class Centroids(Basis[CentroidsState]):
 
     @property
     def _sample_rows(self) -> int:
-        return max(SAMPLE_ROWS, SAMPLE_SHARE * self.n_points)
+        m = self.n_points
+        return max(LEAST_SAMPLED, min(20 * m, max(MOST_SAMPLED, 10 * m)))
 
     @property
     def _window(self) -> int:
@@ -192,9 +193,16 @@ class Centroids(Basis[CentroidsState]):
         return self._state(kernel, points, X, weights, wanted)
 
     def draw(self, X: Array, weights: np.ndarray | None, clock: Clock) -> Reservoir | None:
-        """A uniform sample; points that do not follow the rows come from it as well."""
+        """A uniform sample; points that do not follow the rows come from it as well.
+
+        Not enough where it has few different rows: others may be among the rest, and there is room.
+        """
         nothing = like(np.zeros((int(X.shape[0]), 0)), as_dense(X[:1, :]), X.dtype)
-        return Reservoir(self._sample_rows).offer(X, nothing, weights, clock).compact()
+        sample = Reservoir(self._sample_rows).offer(X, nothing, weights, clock).compact()
+        complete = len(sample) == int(X.shape[0])
+        if not complete and distinct_rows(sample.sample()[0], self._first_points) is not None:
+            return None
+        return sample
 
     def survey(
         self, kernel: Kernel, sample: Reservoir, n: int, clock: Clock, wanted: int
@@ -290,7 +298,7 @@ class Centroids(Basis[CentroidsState]):
             return None
         evaluations = state.work.evaluations(state.n, state.spent)
         if evaluations < FEWEST:
-            return None
+            return None  # the rows to come will pay for it
         return self._relook(kernel, state, clock, evaluations)
 
     def settle(

@@ -158,11 +158,13 @@ def covariance(Z: Array, weights: np.ndarray | None) -> tuple[Array, Array]:
 def principal(
     kernel: Kernel, span: Span, sample: Sampled, wanted: int
 ) -> tuple[Array, Array, Array, Array]:
-    """Kernel block, largest variances, their vectors and the mean, of rows in a span."""
+    """Kernel block, largest variances, their vectors and the scores of rows in a span."""
     K = kernel.block(sample.rows, span.points)
-    C, mean = covariance(K @ span.projector, sample.weights)
+    Z = K @ span.projector
+    C, mean = covariance(Z, sample.weights)
     values, vectors = symmetric_eigen(C)
-    return K, values[:wanted], vectors[:, :wanted], mean
+    U = vectors[:, :wanted]
+    return K, values[:wanted], U, Z @ cast(U, Z.dtype) - cast(mean @ U, Z.dtype)[None, :]
 
 
 def slope(
@@ -170,16 +172,14 @@ def slope(
 ) -> tuple[float, Array, Array]:
     """Captured variance, its gradient in the points, and how much it hangs on each of them."""
     span = refactorise(kernel, sample.beside(points))
-    K, values, U, mean = principal(kernel, span, sample, wanted)
-    xp, dtype = namespace_of(K), K.dtype
+    K, values, U, S = principal(kernel, span, sample, wanted)
+    xp = namespace_of(K)
     A = span.factor @ U
     pull = (A * values[None, :]) @ xp.matrix_transpose(A)
-    thin = cast(A, dtype)
-    S = K @ thin - cast(mean @ U, dtype)[None, :]
-    S = S * (2.0 / int(K.shape[0]))
+    S *= 2.0 / int(K.shape[0])
     if sample.weights is not None:
-        S = S * like(sample.weights, K, dtype)[:, None]
-    W = thin @ xp.matrix_transpose(S)
+        S *= like(sample.weights, K, K.dtype)[:, None]
+    W = cast(A, K.dtype) @ xp.matrix_transpose(S)
     gradient = gradient_of_sum(kernel, span.points, sample.rows, W, xp.matrix_transpose(K))
     wide = to_float64(span.points)
     gradient = to_float64(gradient) - gradient_of_sum(

@@ -14,7 +14,9 @@ from kernelstream.files import stored
 # Found on MNIST, Elec2, Frey faces and Adult streams; docs/centroids.md has other values.
 RISE = 1.25  # the stream has moved when the residual is this much above its reference …
 SIGMAS = 5.0  # … and by this many standard errors
-WORK_SHARE = 0.5  # work of looking for points, as a share of that of the rows so far
+WORK_SHARE = 1.0  # work of looking for points, as a share of that of the rows so far
+# A kernel value and the passes over it, and a row as such, cost as much as so many multiplications.
+ENTRY, ROW = 30.0, 2000.0
 STEPS = 3  # of Lloyd's, where points are looked for anew
 FEWEST, MOST = 4, 16  # evaluations of the captured variance a look
 
@@ -31,13 +33,13 @@ class Work:
     @property
     def row(self) -> float:
         """A row of a block."""
-        return self.m * self.d + 2.0 * self.m**2
+        return self.m * (self.d + 2.0 * self.m + ENTRY) + ROW
 
     @property
     def evaluation(self) -> float:
         """One evaluation of the captured variance and its gradient."""
         p = n_directions(self.d) or self.d
-        one = self.m * (2.0 * p + self.m + 2.0 * min(self.wanted, self.m))
+        one = self.m * (2.0 * p + self.m + 2.0 * min(self.wanted, self.m) + 2.0 * ENTRY)
         return self.rows * one + 10.0 * self.m**3
 
     @property
@@ -45,7 +47,8 @@ class Work:
         """What a look takes beside: directions, k-means, what is held back, a change of basis."""
         p = n_directions(self.d)
         turned = 0.0 if p is None else self.rows * self.d * p * 2.0
-        return turned + self.rows * (STEPS * self.m * (p or self.d) + self.row) + 20.0 * self.m**3
+        means = STEPS * self.m * ((p or self.d) + ENTRY)
+        return turned + self.rows * (means + self.row) + 20.0 * self.m**3
 
     def evaluations(self, n: int, spent: float = 0.0) -> int:
         """How many evaluations a look may take after n rows of the stream."""
