@@ -156,7 +156,8 @@ class Projection:
     ``energy`` is k(x,x) of each row, ``residual`` what the basis misses of it. Rows before
     ``fresh_from`` were expressed before the last point was admitted; ``admitted`` are the rows of
     the block that became points, in order. It may end before the block does, when the basis must be
-    revised before it can go on.
+    revised before it can go on. ``extent`` is that of other rows than the points with which the
+    kernel was taken on the way: it tells how far values were rounded.
     """
 
     Z: Array
@@ -164,6 +165,7 @@ class Projection:
     residual: Array
     fresh_from: int = 0
     admitted: tuple[int, ...] = ()
+    extent: float = 0.0
 
 
 @dataclass(frozen=True)

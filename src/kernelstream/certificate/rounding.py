@@ -89,6 +89,15 @@ def value_error(kernel: Kernel, ledger: Ledger, *spans: Span) -> float:
     return kernel.rounding(extent, int(spans[0].points.shape[1]))
 
 
+def gram_error(kernel: Kernel, X: Array) -> float:
+    """ε with |ΔK|_F ≤ ε Σ k(x,x) for the computed Gram matrix of the rows X.
+
+    Each value is off by c u √(k(x,x)k(y,y)), where c knows how far the *rows* lie apart. Weights
+    change nothing: √w k √w is a Gram matrix as well. (Statement 13 of docs/proofs.md.)
+    """
+    return kernel.rounding(kernel.extent(X), int(X.shape[1])) * U64
+
+
 def coordinate_error(kernel: Kernel, span: Span, c: float) -> float:
     """ω with |z_computed − z| ≤ ω √k(x,x): errors of the kernel and of the product with F."""
     m = int(span.points.shape[0])
