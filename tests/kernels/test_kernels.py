@@ -298,7 +298,9 @@ def test_cosine_of_a_row_of_zeros_is_zero() -> None:
     assert np.array_equal(Cosine().diag(X), [0.0, 1.0])
 
 
-@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array, array_api_strict.asarray])
+@pytest.mark.parametrize(
+    "container", [np.asarray, scipy.sparse.csr_array, array_api_strict.asarray]
+)
 @pytest.mark.parametrize(
     ("dtype", "sizes"),
     [
