@@ -90,6 +90,17 @@ def test_the_same_case_gives_the_same_certificate():
     np.testing.assert_array_equal(one.eigenvalue_intervals, two.eigenvalue_intervals)
 
 
+@pytest.mark.parametrize("kernel", ["narrow", "exponential"])
+@pytest.mark.parametrize("basis", ["landmarks", "distance full", "origin"])
+def test_rows_far_from_each_other_and_from_the_points(basis: str, kernel: str):
+    """Kernel values of two rows are as wrong as the rows are far: the points do not tell."""
+    for seed in range(20):
+        case = Case(
+            seed, n=60, d=1, shape="far groups", kernel=kernel, basis=basis, m=1, certify="tight"
+        )
+        assert violations(case) == [], case
+
+
 # -- the cases are what they are meant to be
 
 

@@ -213,7 +213,7 @@ class Centroids(Basis[CentroidsState]):
         sample = sample.folded_anew(kernel, state.span)
         state = replace(state, sample=sample, n=n, next_look=2 * n)
         if state.growth is not None:
-            Z, energy = sample.sample()[1], kernel.diag(rows)
+            Z, energy = sample.sample()[1], kernel.diag(state.span.rows(rows))
             missed = residual_energy(energy, Z)
             state = replace(state, growth=state.growth.fold(Z, energy, missed, weights, 1.0))
         for look in range(self.refinements):
@@ -228,7 +228,7 @@ class Centroids(Basis[CentroidsState]):
     ) -> CentroidsState:
         """The state before the first row, with points that were chosen for the rows X."""
         span = factorise(kernel, points)
-        energy = kernel.diag(X)
+        energy = kernel.diag(span.rows(X))
         unit = float(np.average(to_host(energy).astype(float), weights=weights)) or 1.0
         missed = residual_energy(energy, span.coordinates(kernel, X))
         missed = to_host(missed).astype(float) / unit
@@ -261,7 +261,7 @@ class Centroids(Basis[CentroidsState]):
     ) -> tuple[CentroidsState, Projection]:
         """Express a block, let its rows compete for the sample, and watch the residual."""
         Z = state.span.coordinates(kernel, X)
-        energy = kernel.diag(X)
+        energy = kernel.diag(state.span.rows(X))
         block = Projection(Z, energy, residual_energy(energy, Z))
         joined = self._joined(kernel, state, X, block, clock)
         if joined is not None:
@@ -413,17 +413,21 @@ class Centroids(Basis[CentroidsState]):
         if not wide.admitted or wide.Z.shape[0] < X.shape[0]:  # the factor would be strained
             return None
         points, factor = grown.span.points, grown.span.factor
-        Z = cast(wide.Z, X.dtype)
+        span = Span.of(kernel, points, factor, kernel.gram(to_float64(points)))
+        Z = cast(wide.Z, span.projector.dtype)
         padding = like(np.eye(grown.span.rank, state.span.rank), factor)
         growth = state.growth
         joined = replace(
             state,
-            span=Span(points, factor, cast(factor, points.dtype)),
+            span=span,
             sample=state.sample.rebase(padding),
             growth=None if growth is None else replace(growth, total=padding @ growth.total),
         )
         return joined, replace(
-            wide, Z=Z, energy=block.energy, residual=cast(wide.residual, X.dtype)
+            wide,
+            Z=Z,
+            energy=cast(wide.energy, Z.dtype),
+            residual=cast(wide.residual, Z.dtype),
         )
 
     def _lacking(self, state: CentroidsState, more_rows_come: bool) -> int:

@@ -160,7 +160,7 @@ def principal(
 ) -> tuple[Array, Array, Array, Array]:
     """Kernel block, largest variances, their vectors and the scores of rows in a span."""
     K = kernel.block(sample.rows, span.points)
-    Z = K @ span.projector
+    Z = K @ cast(span.projector, K.dtype)  # rounding is no matter where steps go uphill
     C, mean = covariance(Z, sample.weights)
     values, vectors = symmetric_eigen(C)
     U = vectors[:, :wanted]

@@ -215,7 +215,7 @@ class Reservoir:
         rows, _ = self.sample()
         chosen = self.held_back() if len(self) >= HELD_BACK else np.arange(len(self))
         rows = take_rows(rows, chosen)
-        missed = residual_energy(kernel.diag(rows), span.coordinates(kernel, rows))
+        missed = residual_energy(kernel.diag(span.rows(rows)), span.coordinates(kernel, rows))
         watched = to_host(missed).astype(float) / unit
         stands_for = self.stands_for()
         weights = None if stands_for is None else stands_for[chosen]
