@@ -253,11 +253,11 @@ class Basis(Part, Generic[S]):
 
     @abstractmethod
     def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
     ) -> S:
         """Return the state at the start of the stream; the rows X are folded afterwards.
 
-        ``wanted`` is the number of components that will be asked for.
+        ``wanted`` is the number of components that will be asked for; 0: not known.
         """
 
     def draw(self, X: Array, weights: np.ndarray | None, clock: Clock) -> Any:

@@ -53,7 +53,7 @@ class Everything(Growing):
         return 1 if self.start is None else 100
 
     def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
     ) -> GrowingState:
         """Start with no points, or with random ones from the ball around the rows."""
         nothing = super().begin(kernel, X, weights, seed)

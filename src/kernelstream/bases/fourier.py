@@ -72,7 +72,7 @@ class Fourier(Basis[FourierState]):
             )
 
     def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
     ) -> FourierState:
         """Draw the frequencies."""
         rng = generator(seed, "frequencies")

@@ -90,7 +90,7 @@ class Growing(Basis[GrowingState]):
         """Which rows the criterion would admit, given the present points."""
 
     def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
     ) -> GrowingState:
         """Start with no points."""
         xp = namespace_of(X)

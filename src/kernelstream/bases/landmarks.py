@@ -115,7 +115,7 @@ class Landmarks(Basis[FixedState]):
         return Landmarks(scaled(to_host(self.points).astype(np.float64)))
 
     def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
     ) -> FixedState:
         """Take the given points, or sample rows in proportion to their weights."""
         if not isinstance(self.points, numbers.Integral):

@@ -96,7 +96,7 @@ class ReducedSet(Basis[ReducedSetState]):
         check_count("ReducedSet", "n_points", self.n_points)
 
     def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
     ) -> ReducedSetState:
         """Start with no points."""
         grown = Everything().begin(kernel, X, weights, seed)

@@ -91,7 +91,12 @@ class PatchFeatures(Basis):
         return max(20 * self.n_points, 500)
 
     def begin(
-        self, kernel: Kernel | None, X: Array, weights: np.ndarray | None, seed: int, wanted: int
+        self,
+        kernel: Kernel | None,
+        X: Array,
+        weights: np.ndarray | None,
+        seed: int,
+        wanted: int = 0,
     ) -> PatchFeaturesState:
         """k-means of the directions of all but the flattest patches."""
         contrast, U = self._directions(X)

@@ -178,7 +178,7 @@ class Centroids(Basis[CentroidsState]):
         X: Array,
         weights: np.ndarray | None,
         seed: int,
-        wanted: int,
+        wanted: int = 0,
         n_rows: int = 0,
     ) -> CentroidsState:
         """k-means on the first rows, and polish where it is known that n_rows come."""
