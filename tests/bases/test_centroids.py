@@ -9,7 +9,9 @@ import scipy.stats
 from sklearn.base import clone
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.bases.centroids.sample import last
+from kernelstream.bases.centroids.kmeans import lloyd, seed_points
+from kernelstream.bases.centroids.polish import Sampled, captured, polish, slope
+from kernelstream.bases.centroids.state import WORK_SHARE
 from tests.bases.test_base import span_of
 from tests.conftest import settled_state, state_of
 from tests.naive import chain as naive
@@ -27,88 +29,133 @@ def test_centroids_follow_a_jump():
     old, new = X[:500], X[-500:]
     model = StreamingKernelPCA(5, gamma=0.4, basis=12, batch_size=128, random_state=0)
     model.partial_fit(X[:4000])
-    state = settled_state(model).basis
-    at_home = np.mean(naive.missed_energies(naive.rbf(0.4), state.span.points, old))
-    lost = np.mean(naive.missed_energies(naive.rbf(0.4), state.span.points, new))
-    assert lost > 0.9  # the new region is unknown
-    moves, last = 0, 0
-    for start in range(4000, len(X), 128):
-        model.partial_fit(X[start : start + 128])
-        basis = state_of(model).basis
-        if basis.judged_at and basis.refreshed_at != last:
-            moves, last = moves + 1, basis.refreshed_at
-    assert moves >= 1
+    points = settled_state(model).basis.span.points
+    at_home = np.mean(naive.missed_energies(naive.rbf(0.4), points, old))
+    assert np.mean(naive.missed_energies(naive.rbf(0.4), points, new)) > 0.9  # an unknown region
+    looked_at = state_of(model).basis.looked_at
+    model.partial_fit(X[4000:])
+    assert state_of(model).basis.looked_at > max(looked_at, 4000)  # before anybody asks
     points = span_of(model).points
     found = np.mean(naive.missed_energies(naive.rbf(0.4), points, new))
     kept = np.mean(naive.missed_energies(naive.rbf(0.4), points, old))
-    # A quarter of the points serves the new region; the old one lends them.
+    # Both regions are served as their rows count; the old one lends points.
     assert found < 0.2
     assert kept < at_home + 0.25
 
 
-def test_a_stationary_stream_never_moves_its_points():
-    X = np.random.default_rng(1).normal(size=(8000, 2))
+def test_a_stationary_stream_comes_to_rest():
+    """Looks at doublings of the rows, and none once nothing is gained."""
+    X = np.random.default_rng(1).normal(size=(40_000, 2))
     model = StreamingKernelPCA(5, gamma=0.4, basis=12, batch_size=128, random_state=0)
-    for start in range(0, len(X), 128):
-        model.partial_fit(X[start : start + 128])
+    looks, points = set(), []
+    for start in range(0, len(X), 1000):
+        model.partial_fit(X[start : start + 1000])
         state = state_of(model)
-        assert state is None or state.basis.judged_at == 0
+        if state is not None:
+            looks.add(state.basis.looked_at)
+            points.append(state.basis.span.points)
+    assert 2 <= len(looks) <= 7
+    np.testing.assert_array_equal(points[-1], points[-15])
 
 
-def test_cells_keep_their_mass_and_their_means():
-    """mass and sums are those of the rows: nothing gets lost in plain refreshes, but new cells
-    start with the recent rows near them, which were counted before."""
-    X = np.random.default_rng(2).normal(size=(700, 2))
-    w = np.random.default_rng(3).uniform(0.5, 2.0, size=700)
-    model = StreamingKernelPCA(2, gamma=0.4, basis=10, batch_size=100, random_state=0)
-    model.partial_fit(X, sample_weight=w)
-    state = state_of(model).basis
-    assert state.refreshed_at == 500  # not yet refreshed: the cells hold exactly the rows
-    np.testing.assert_allclose(state.mass.sum(), w.sum(), rtol=1e-12)
-    np.testing.assert_allclose(state.sums.sum(axis=0), w @ X, rtol=1e-10, atol=1e-10)
-    labels = np.argmin(np.sum((X[:, None] - state.span.points[None]) ** 2, axis=2), axis=1)
-    for cell in range(10):
-        np.testing.assert_allclose(state.mass[cell], w[labels == cell].sum(), rtol=1e-10)
+def test_looks_stay_within_their_share_of_the_work():
+    X = np.random.default_rng(1).normal(size=(30_000, 4))
+    X += np.arange(30_000)[:, None] / 2000  # a stream that never stops to move
+    model = StreamingKernelPCA(5, gamma=0.1, basis=20, random_state=0).partial_fit(X)
+    basis = state_of(model).basis
+    assert basis.looked_at > 10_000
+    assert basis.spent <= WORK_SHARE * basis.n * basis.work.row
 
 
-def test_a_forgotten_cell_keeps_its_point():
-    """Where mass and sum were no normal numbers any more, the mean once went to the origin."""
-    X = np.array([[5.0, -3.0], [20.0, 8.0]])
-    model = StreamingKernelPCA(
-        1, gamma=0.1, basis=2, tracker=trackers.Covariance(0.5), batch_size=16, random_state=0
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernels.RBF(gamma=0.02),
+        kernels.Matern(nu=2.5, length_scale=6.0),
+        kernels.Polynomial(degree=2, gamma=0.05, coef0=1.0),
+        kernels.Cosine(),
+        kernels.RBF(gamma=0.02) + kernels.Linear(),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("columns", [6, 200])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_gradient_of_the_captured_variance(kernel, columns, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, columns)) * np.linspace(2.0, 0.1, columns) + 0.5
+    weights = rng.uniform(0.5, 2.0, size=300) if weighted else None
+    sample = Sampled.of(kernel, X, weights, rng)
+    assert (sample.directions is None) == (columns == 6)
+    points = sample.inside(X[:7])
+    step = 1e-5 * rng.normal(size=points.shape)
+    value, gradient, _ = slope(kernel, points, sample, 3)
+    further, back = (slope(kernel, points + s, sample, 3)[0] for s in (step, -step))
+    np.testing.assert_allclose(
+        (further - back) / 2, np.sum(gradient * step), rtol=1e-4, atol=1e-12 * value
     )
-    model.partial_fit(np.repeat(X, 300, axis=0)[::-1])
-    for _ in range(4):
-        model.partial_fit(np.repeat(X[:1], 256, axis=0))
-        state = model.stream_.state
-        assert state is not None
-        means = state.basis.cells.means
-        np.testing.assert_allclose(means[np.argsort(means[:, 0])], X, rtol=1e-6)
 
 
-def test_cells_forget_as_the_tracker_does():
-    X = np.random.default_rng(2).normal(size=(700, 2))
-    model = StreamingKernelPCA(
-        2, gamma=0.4, basis=10, batch_size=100, tracker=trackers.Covariance(0.99), random_state=0
-    ).partial_fit(X)
-    state = state_of(model)
-    weights = naive.forgetting_weights(0.99, 700)
-    np.testing.assert_allclose(state.basis.mass.sum(), weights.sum(), rtol=1e-10)
-    np.testing.assert_allclose(state.basis.sums.sum(axis=0), weights @ X, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(state.moments.weight, weights.sum(), rtol=1e-12)
+def test_directions_keep_the_kernel_values_of_points_inside():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 300)) * np.linspace(3.0, 0.1, 300) + 2.0
+    for kernel in (kernels.RBF(gamma=0.001), kernels.Polynomial(2, 0.01, 1.0), kernels.Cosine()):
+        sample = Sampled.of(kernel, X, None, rng)
+        points = sample.inside(X[:9])
+        assert points.shape[1] <= 100 + 11
+        lifted = sample.lift(points)
+        np.testing.assert_allclose(
+            kernel.block(sample.rows, sample.beside(points)), kernel.block(X, lifted), rtol=1e-9
+        )
+    turned = Sampled.of(kernels.Laplacian(0.1), X, None, rng)
+    assert turned.directions is None  # a kernel that sees how rows are turned
 
 
-@pytest.mark.parametrize("batch_size", [16, 256, 1000])
-def test_recent_rows_are_copies_when_the_call_is_over(batch_size):
-    X = np.random.default_rng(5).normal(size=(1000, 3))
-    buffer = X.copy()
-    model = StreamingKernelPCA(3, gamma=0.2, basis=20, batch_size=batch_size, random_state=0)
-    model.partial_fit(buffer[:600])
-    model.partial_fit(buffer[600:])
-    buffer[:] = np.nan
-    state = state_of(model)
-    recent = last(state.basis.recent, 80)
-    np.testing.assert_array_equal(recent, X[state.n_rows - 80 : state.n_rows])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_polish_captures_more_of_rows_it_has_not_seen(dtype):
+    rng = np.random.default_rng(2)
+    X = np.concatenate([rng.normal(size=(3000, 40)) @ np.diag(np.geomspace(4, 0.2, 40))])
+    X = X.astype(dtype)
+    kernel = kernels.RBF(gamma=0.01)
+    sample = Sampled.of(kernel, X[:1500], None, rng)
+    held = Sampled.of(kernel, X[1500:], None, rng)
+    w = np.ones(1500)
+    start = lloyd(X[:1500], w, seed_points(X[:1500], w, 30, rng), 3, rng)
+    moved = polish(kernel, start, sample, 10, 8)
+    assert moved.dtype == dtype and moved.shape == start.shape
+    before, after = (captured(kernel, points, sample, 10, held) for points in (start, moved))
+    exact = np.sort(np.linalg.eigvalsh(centred(kernel(X[1500:].astype(float)))))[::-1][:10].sum()
+    assert before < after <= 1.001 * exact / 1500
+    assert exact / 1500 - after < 0.8 * (exact / 1500 - before)
+
+
+def centred(K):
+    K = K - K.mean(axis=0)
+    return K - K.mean(axis=1)[:, None]
+
+
+def test_the_order_of_the_rows_hardly_matters():
+    """A stream sorted along its first column captures what the shuffled one does."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 5))[rng.integers(40, size=20_000)] * 2 + rng.normal(size=(20_000, 5))
+    unseen = rng.normal(size=(40, 5))[rng.integers(40, size=1)]
+    unseen = X[::20]
+    share = {}
+    for name, rows in (("shuffled", X), ("sorted", X[np.argsort(X[:, 0])])):
+        model = StreamingKernelPCA(10, gamma=0.05, basis=40, random_state=0)
+        for start in range(0, len(rows), 5000):
+            model.partial_fit(rows[start : start + 5000])
+        share[name] = model.transform(unseen).var(axis=0).sum()
+    assert share["sorted"] > 0.99 * share["shuffled"]
+
+
+def test_a_laplacian_kernel_gets_rows_where_means_are_worse():
+    """k-means serves smooth kernels; the others take what captures more."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(4000, 12))
+    model = StreamingKernelPCA(10, kernel=kernels.Laplacian(0.2), basis=60, random_state=0).fit(X)
+    exact = np.linalg.eigvalsh(centred(kernels.Laplacian(0.2)(X[:800])))[::-1][:10].sum() / 800
+    got = model.transform(X[:800]).var(axis=0).sum()
+    assert got > 0.5 * exact
 
 
 def test_m_equals_n():

@@ -1,4 +1,4 @@
-"""k-means steps, and the passes in which points are refined."""
+"""k-means steps, and further looks for points."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import scipy.sparse
 import scipy.stats
 
 from kernelstream import StreamingKernelPCA, bases
-from kernelstream.bases.centroids.kmeans import lloyd, lloyd_pass, nearest
-from tests.naive import chain as naive
+from kernelstream.bases.centroids.kmeans import lloyd, nearest
 
 
 def test_lloyd_steps_reduce_the_error_and_fill_empty_cells():
@@ -29,61 +28,25 @@ def test_lloyd_steps_reduce_the_error_and_fill_empty_cells():
     assert len(few) == 1  # one different row: one cell
 
 
-# --- centroids that are refined in further passes
-
-
-def in_blocks(X, weights, size):
-    for start in range(0, len(X), size):
-        rows = slice(start, start + size)
-        yield X[rows], None if weights is None else weights[rows]
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_refinement_is_a_lloyd_step_over_all_rows(weighted):
-    rng = np.random.default_rng(1)
-    X, points = rng.normal(size=(300, 3)), rng.normal(size=(7, 3))
-    points[3] = 50.0  # nobody's nearest
-    weights = rng.integers(1, 4, size=300).astype(float) if weighted else None
-    found, mass = lloyd_pass(points, in_blocks(X, weights, 64), divide=False)
-    expected, masses = naive.lloyd_step(X, weights, points)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    np.testing.assert_allclose(mass, masses)
-    assert np.array_equal(found[3], points[3]) and mass[3] == 0.0
-
-
-def test_a_useless_point_divides_the_largest_cell_and_a_rare_far_one_stays():
-    rng = np.random.default_rng(2)
-    large, small = rng.normal(size=(800, 2)), rng.normal((12.0, 0.0), size=(200, 2))
-    far, odd = np.array([[300.0, 0.0]]), np.array([[12.5, 4.5]])
-    X = np.concatenate([large, small, far, odd])
-    points = np.concatenate([[[0.0, 0.0], [12.0, 0.0]], far, odd])
-    found, _ = lloyd_pass(points, in_blocks(X, None, 100), divide=True)
-    np.testing.assert_array_equal(found[2], far[0])
-    assert np.linalg.norm(found[3] - large.mean(axis=0)) < 0.5
-    for _ in range(3):
-        found, mass = lloyd_pass(found, in_blocks(X, None, 100), divide=False)
-    assert mass[0] + mass[3] == 800 and min(mass[0], mass[3]) > 200
+# --- further looks for points in fit
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_refined_points_miss_less(dtype):
-    """Noise in many dimensions: points of single rows win no others, and are moved."""
     rng = np.random.default_rng(0)
-    clean = rng.normal(size=(40, 200))[rng.integers(40, size=2500)]
-    X = (clean + 1.5 * rng.normal(size=clean.shape)).astype(dtype)
+    X = (rng.normal(size=(2500, 40)) * np.geomspace(4.0, 0.2, 40)).astype(dtype)
 
     def missed(**options):
         basis = bases.Centroids(80, **options)
-        model = StreamingKernelPCA(20, gamma=0.001, basis=basis, random_state=0).fit(X)
-        assert model.n_samples_seen_ == 2500 and model.basis_points_.shape == (80, 200)
-        _, squared = nearest(X, model.basis_points_)
-        return squared.mean(), float(model.reconstruction_error(X).mean()), model
+        model = StreamingKernelPCA(20, gamma=0.01, basis=basis, random_state=0).fit(X)
+        assert model.n_samples_seen_ == 2500 and model.basis_points_.shape == (80, 40)
+        return float(model.reconstruction_error(X).mean()), model
 
-    distance, error, _ = missed()
-    closer, less, refined = missed(refinements=4)
-    assert closer < 0.99 * distance and less < error
+    error, _ = missed()
+    less, refined = missed(refinements=4)
+    assert less < error
     assert refined.certificate_.reconstruction_error == pytest.approx(less, rel=1e-3)
-    again = missed(refinements=4)[2]
+    again = missed(refinements=4)[1]
     np.testing.assert_array_equal(again.basis_points_, refined.basis_points_)
 
 
