@@ -79,6 +79,8 @@ def cast(x: Array, dtype: Any) -> Array:
 
 def dtype_name(x: Array) -> str:
     """``"float64"``, whatever the namespace calls it (``torch.float64``)."""
+    if type(x) is np.ndarray:
+        return x.dtype.name
     return str(x.dtype).rsplit(".", 1)[-1]
 
 

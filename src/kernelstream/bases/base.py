@@ -131,11 +131,15 @@ class Span:
     def prepared(self, kernel: Kernel, X: Array) -> Any:
         """The points as ``kernel.block`` takes them against the rows X, of which many blocks come.
 
-        On the host the points as they are: prepared ones would round differently, and save little.
+        On the host in the form that rounds as the points do.
         """
         if isinstance(self.points, np.ndarray):
-            return cast(self.points, X.dtype)
+            return cast(self.points, X.dtype) if is_sparse(X) else self._ready(kernel, X.dtype.name)
         return self._on_device(kernel, dtype_name(X))
+
+    @once
+    def _ready(self, kernel: Kernel, dtype: str) -> Any:
+        return kernel.ready(cast(self.points, dtype))
 
     def rows(self, X: Array) -> Array:
         """Rows in the type in which their coordinates are computed."""

@@ -103,6 +103,12 @@ class Euclidean(Stationary):
             return Prepared.of(points, self.resolution, self.distance_scale)
         return Points(points, self.resolution, self.distance_scale)
 
+    def ready(self, Y: Array) -> Any:
+        """Norms and scaled points, computed once: a block of dense rows is what it is with Y."""
+        if type(self).block is not Euclidean.block or self.in_float64:
+            return Y
+        return Points(Y, self.resolution, self.distance_scale)
+
     def of_scaled_distances(self, t: Array) -> Array:
         """The kernel from scaled distances, in the memory of ``t`` where possible."""
         raise NotImplementedError

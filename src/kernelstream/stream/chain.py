@@ -97,6 +97,56 @@ class Chain:
             start += n_read
         return self.keep_signs(state)
 
+    def fold_blocks(
+        self, state: State, blocks: Sequence[tuple[Array, np.ndarray | None]], frozen: bool
+    ) -> State:
+        """Learn blocks of rows that change nothing but sums, as far as the basis lets them.
+
+        Each is measured (a function of basis and rows alone) and then entered in its turn. Where a
+        block makes the basis change, those after it are measured anew.
+        """
+        tracker, beta = self.tracker, self.tracker.forgetting
+        while blocks:
+            span = self.basis.span(state.basis)
+            measured = [self.measure(state.basis, X, weights, beta) for X, weights in blocks]
+            row = state.n_rows
+            clocks = []
+            for block in measured:
+                clocks.append(block.clock(self.seed, row))
+                row += block.n
+            basis, count = state.basis, len(measured)
+            if not frozen:
+                basis, count = self.basis.enter(self.kernel, basis, measured, clocks)
+            scatter = state.tracker.scatter + 0.0  # a copy, which blocks are added to in place
+            weight, total = state.moments.weight, state.moments.total + 0.0
+            ledger = state.ledger
+            for block, clock in zip(measured[:count], clocks, strict=False):
+                if clock.decay != 1.0:
+                    scatter *= clock.decay
+                    total *= clock.decay
+                    weight *= clock.decay
+                scatter += block.scatter
+                total += block.total
+                weight += block.weight
+            known = replace(self.accumulated(state), ledger=ledger, span=span)
+            ledger = known.enter_sums(measured[:count], [c.decay for c in clocks[:count]])
+            state = replace(
+                state,
+                n_rows=state.n_rows + sum(block.n for block in measured[:count]),
+                basis=basis,
+                tracker=replace(state.tracker, scatter=scatter),
+                moments=Moments(weight, total),
+                ledger=ledger,
+            )
+            self.require_finite(state, measured[count - 1].block)
+            if not frozen:
+                change = self.basis.revise(self.kernel, basis, clocks[count - 1])
+                if change is not None:
+                    state = self.rebase(state, *change)
+            state = self.keep_signs(state)
+            blocks = blocks[count:]
+        return state
+
     def fold_rows(
         self,
         state: State,

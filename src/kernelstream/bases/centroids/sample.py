@@ -77,9 +77,11 @@ class Reservoir:
             if len(entering) == 0:
                 return replace(self, threshold=threshold, now=now)
         else:
-            entering = highest(entry, self.size)
-            if len(entering) < n:
-                threshold = max(threshold, float(np.delete(entry, entering).max()))
+            entering = np.arange(n)
+            if n > self.size:
+                order = np.argpartition(entry, -self.size)
+                threshold = max(threshold, float(entry[order[: -self.size]].max()))
+                entering = np.sort(order[-self.size :])
         if weights is not None or log_weight is not None:
             before = np.zeros(len(old)) if log_weight is None else log_weight
             log_weight = np.concatenate([before, own[entering]])
