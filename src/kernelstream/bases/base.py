@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Annotated, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -67,9 +67,9 @@ class Span:
     dtype (the same array when that is float64).
     """
 
-    points: Array
-    factor: Array
-    projector: Array
+    points: Annotated[Array, "float (points, features)"]
+    factor: Annotated[Array, "float64 (points, rank)"]
+    projector: Annotated[Array, "float (points, rank)"]
 
     @classmethod
     def of(cls, kernel: Kernel, points: Array, factor: Array, gram: Array) -> Span:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class GrowingState:
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"energies"})
 
     span: Span
-    energies: np.ndarray
+    energies: Annotated[np.ndarray, "float64 (points), not negative"]
 
 
 class Growing(Basis[GrowingState]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 from scipy.optimize import brentq
@@ -45,9 +46,14 @@ def conformal_p_value(ordered: np.ndarray, score: float) -> float:
 class Reference:
     """Scores of normal rows, as logarithms: what the next score is compared with."""
 
-    ordered: np.ndarray  # ascending
+    ordered: Annotated[np.ndarray, "float64 (.scores)"]  # ascending
     mean: float
-    deviation: float
+    deviation: Annotated[float, "positive"]
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless there are scores, in order."""
+        if not len(self.ordered) or bool(np.any(np.diff(self.ordered) < 0)):
+            raise ValueError("scores that are not in order")
 
     @classmethod
     def of(cls, scores: np.ndarray) -> Reference:
@@ -89,8 +95,13 @@ class Limits:
     spe: Reference
     event: float
     smoothing: float
-    burden: float = 0.0
-    learned: float = 1.0  # rows that the model had learned at ``fit``
+    burden: Annotated[float, "not negative"] = 0.0
+    learned: Annotated[float, "positive"] = 1.0  # rows that the model had learned at ``fit``
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless the logarithms in ``excess`` are of positive numbers."""
+        if self.burden >= self.learned or not 0.0 <= self.smoothing <= 1.0:
+            raise ValueError(f"a burden of {self.burden} for {self.learned} rows")
 
     def excess(self, n_effective: float) -> float:
         """How much higher, or lower, the log index is under a model of another number of rows.

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from kernelstream.backends.devices import (
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
 from kernelstream.files import stored
-from kernelstream.part import Value
+from kernelstream.part import Value, state_class
 from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.chain import Chain
 from kernelstream.stream.components import Components, Learned
@@ -77,13 +77,34 @@ class Stream(Value):
     """
 
     learned: Learned
-    batch_size: int
-    n_features: int
+    batch_size: Annotated[int, "positive"]
+    n_features: Annotated[int, "= columns, positive"]
     dtype: str
     scaling: Scaling | None = None
     scaler: Any = None
     waiting: Buffer = field(default_factory=Buffer)
     device: str | None = None
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless rows, scaling and what was learned are of the same width and type."""
+        if self.dtype not in ("float32", "float64") or self.device is not None:
+            raise ValueError(f"rows of the type {self.dtype!r} on {self.device!r}")
+        if self.state is None and not len(self.waiting):
+            raise ValueError("a stream without rows")
+        if any(str(rows.X.dtype) != self.dtype for rows in self.waiting.blocks):
+            raise ValueError(f"rows that are no {self.dtype}")
+        if self.scaling is None or self.scaler is None:
+            if self.scaler is not None or (self.scaling is not None and self.state is not None):
+                raise ValueError("a scaling without its numbers, or numbers without a scaling")
+        elif type(self.scaler) is not state_class(type(self.scaling)):
+            raise ValueError(f"a {type(self.scaler).__name__} for {self.scaling}")
+        self.chain.basis.suits(self.chain.kernel, self.n_features)
+        keeps_columns = self.scaling is None or self.scaling.keeps_columns
+        if keeps_columns and sizes.get("features", self.n_features) != self.n_features:
+            raise ValueError(f"{sizes['features']} features, and rows of {self.n_features}")
+        wanted = sizes.get("features" if keeps_columns else "columns", self.n_features)
+        if self.chain.regress_inputs and sizes.get("targets", wanted) != wanted:
+            raise ValueError(f"{sizes['targets']} targets, and rows of {wanted}")
 
     @property
     def chain(self) -> Chain:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -30,22 +30,22 @@ class CentroidsState:
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"mass"})
 
     span: Span
-    mass: np.ndarray  # (m,) weight of each cell
-    sums: Array  # (m, d) Σ w x of each cell, float64
+    mass: Annotated[np.ndarray, "float64 (points), not negative"]  # weight of each cell
+    sums: Annotated[Array, "float64 (points, features)"]  # Σ w x of each cell
     reservoir: Reservoir
-    recent: tuple[Array, ...]  # the last rows, block by block
+    recent: tuple[Annotated[Array, "rows (?, features)"], ...]  # the last rows, block by block
     n: int  # rows seen
     refreshed_at: int  # rows seen at the last refresh
     next_refresh: int  # rows at which the next refresh is due
-    residual: float  # moving average of ε/energy
-    variance: float  # of ε/energy of single rows
-    reference: float  # the residual that is normal for this basis
-    unit: float  # mean energy k(x,x) of the start
-    work: float  # multiplications spent on blocks
-    work_refreshing: float
+    residual: Annotated[float, "not negative"]  # moving average of ε/energy
+    variance: Annotated[float, "not negative"]  # of ε/energy of single rows
+    reference: Annotated[float, "not negative"]  # the residual that is normal for this basis
+    unit: Annotated[float, "not negative"]  # mean energy k(x,x) of the start
+    work: Annotated[float, "not negative"]  # multiplications spent on blocks
+    work_refreshing: Annotated[float, "not negative"]
     patience: int = 1  # grows while moving the points does not help
     judged_at: int = 0  # rows at which the last move is judged (0: none is)
-    residual_before: float = 0.0  # residual that caused the last move
+    residual_before: Annotated[float, "not negative"] = 0.0  # residual that caused the last move
     growth: Growth | None = None  # with a tolerance: what is missed so far
 
     @property
