@@ -572,7 +572,7 @@ def test_another_version(version: Any, sound: bytes, tmp_path: Path) -> None:
     metadata = json.loads(sound[8 : 8 + header_length(sound)])["__metadata__"]
     header = {**json.loads(metadata["kernelstream"]), "version": version}
     data = save_tensors(load_tensors(sound), {"kernelstream": json.dumps(header)})
-    refused(data, tmp_path, "version .*this release reads versions up to 2.*or a later one")
+    refused(data, tmp_path, "version .*reads versions up to 2")
 
 
 def test_a_file_of_another_estimator(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ more where that is needed::
     reference: Annotated[Normal, "apart"]
 
 *Arrays*: the kind of number (``float64``; ``float``, single or double precision; ``rows``, that or
-CSR; ``int64``) and the dimensions. ``or empty`` allows an array without entries instead. A name stands for the same number wherever it is used in a
+CSR; ``int64``) and the dimensions. A name stands for the same number wherever it is used in a
 model; with a dot in front, in this value alone. ``<=rank`` is at most the number that ``rank``
 stands for, ``?`` any. Numbers are finite, unless ``or NaN`` follows; ``not negative`` and
-``positive`` are bounds.
+``positive`` are bounds; ``or empty`` allows an array without entries.
 
 *Numbers*: an ``int`` is a count, from 0 to 2**53, unless it is ``of any size`` (below 2**63); a
 ``float`` is finite, unless it is ``or infinite``. ``= columns`` says that a dimension is this
@@ -28,7 +28,6 @@ that names stand for once its fields are what they should be, and raises ``Value
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import sys
 import types
@@ -128,7 +127,8 @@ def declare(hint: Any, nothing_allowed: bool = False) -> Declaration:
         items = declare(inside[0]) if repeated else tuple(map(declare, inside))
         kept = tuple(t for t in members if t is None)
         return Declaration((tuple, *kept), text, items)
-    kind, dimensions, rest = "", (), text
+    kind, rest = "", text
+    dimensions: tuple[str, ...] = ()
     if "(" in text:
         kind, _, rest = text.partition(" (")
         inside_text, _, rest = rest.partition(")")
@@ -149,9 +149,17 @@ def declare(hint: Any, nothing_allowed: bool = False) -> Declaration:
     )
 
 
-@functools.cache
-def declarations(cls: type) -> dict[str, Declaration]:
+_KNOWN: dict[type, dict[str, Declaration]] = {}
+
+
+def declarations(cls: Any) -> dict[str, Declaration]:
     """What the fields of a state have to be."""
+    if cls not in _KNOWN:
+        _KNOWN[cls] = _declarations(cls)
+    return _KNOWN[cls]
+
+
+def _declarations(cls: Any) -> dict[str, Declaration]:
     # Names that a module imports for type checkers only are those of other states.
     known: dict[str, Any] = {name: kind for name, kind in STORED.items() if "." not in name}
     for base in reversed(cls.__mro__):
@@ -219,10 +227,9 @@ def check_array(what: Declaration, array: Any, sizes: Sizes, own: Sizes) -> None
 
 def check_scalar(what: Declaration, value: Any, sizes: Sizes) -> None:
     """Raise unless a number, a text or nothing is what was declared."""
-    if value is None or isinstance(value, str | bool):
-        kinds = (None,) if value is None else (type(value),)
-    else:
-        kinds = (int, float) if isinstance(value, int) else (float,)
+    kinds: tuple[Any, ...] = (None,) if value is None else (type(value),)
+    if type(value) is int:
+        kinds = (int, float)
     anything = Any in what.types and not what.kind
     if not anything and not any(kind in what.types for kind in kinds):
         raise ValueError(f"{value!r} in the place of {what}")

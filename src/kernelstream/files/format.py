@@ -125,8 +125,9 @@ def from_bytes(data: bytes) -> ModelFile:
             f"({release_of('kernelstream')}) reads versions up to {VERSION}. {cure}"
         )
     checksum = header.get("checksum")
-    place = data.find(checksum.encode()) if isinstance(checksum, str) else -1
-    if place < 0 or len(checksum) != len(_NO_CHECKSUM) or checksum != _checksum(data, place):
+    whole = isinstance(checksum, str) and len(checksum) == len(_NO_CHECKSUM)
+    place = data.find(str(checksum).encode()) if whole else -1
+    if place < 0 or checksum != _checksum(data, place):
         raise ValueError(
             "the checksum does not match: the file is truncated, or was changed after it was "
             "written."

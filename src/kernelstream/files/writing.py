@@ -4,9 +4,9 @@ A plain file is written beside its target under another name, flushed to the dis
 old file is there until the new one is whole. A symbolic link stays, and what it leads to is
 replaced. A pipe or a device is written to as it is: nothing can take its place.
 
-The name beside the target is made of a digest of its name, so that it is short enough wherever the
-name itself is, and belongs to no other file. Its writer holds a lock on it, which the system ends
-with the process: who finds one without a lock knows that its writer was killed, and removes it.
+The name beside the target is made of that of the target, and belongs to no other file. Its writer
+holds a lock on it, which the system ends with the process: who finds one without a lock knows that
+its writer was killed, and removes it.
 """
 
 from __future__ import annotations
@@ -37,17 +37,16 @@ def target_of(path: Path) -> Path:
 
 
 def beside(path: Path, ending: str) -> Path:
-    """A hidden name in the folder of a path that no other path has."""
-    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
-    return path.with_name(f".kernelstream.{digest}.{ending}")
+    """A hidden name in the folder of a path, which no other path has with such an ending."""
+    return with_ending(path.with_name(f".{path.name}"), f".{ending}")
 
 
 def with_ending(path: Path, ending: str) -> Path:
-    """The path with something behind its name, which is cut where it would be too long."""
+    """The path with something behind its name; a digest in the place of one that is too long."""
     longer = path.with_name(path.name + ending)
     if len(os.fsencode(longer.name)) <= _LONGEST_NAME:
         return longer
-    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
+    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:32]
     return path.with_name(f"{path.name[:40]}.{digest}{ending}")
 
 

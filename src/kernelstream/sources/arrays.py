@@ -1,7 +1,8 @@
-"""NumPy arrays as sources: ``.npy`` is memory-mapped, ``.npz`` is streamed out of its archive."""
+"""NumPy arrays as sources: ``.npy`` is read in pieces, ``.npz`` is streamed out of its archive."""
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -52,20 +53,48 @@ class Member:
             left -= len(piece)
 
 
-class Mapped:
-    """An array on the disk, memory-mapped: in any order, and nothing is read to skip rows."""
+class OnDisk:
+    """An array on the disk, read where rows are asked for: nothing is read to skip rows.
+
+    It is not memory-mapped: a file that a writer begins anew while it is read would end the process
+    by a signal. So it ends in an error.
+    """
 
     def __init__(self, path: str):
+        self.path = path
+        self.file = open(path, "rb")  # noqa: SIM115 (closed by the reader)
         try:
-            self.array = np.load(path, mmap_mode="r", allow_pickle=False)
+            version = np.lib.format.read_magic(self.file)
+            read = {(1, 0): np.lib.format.read_array_header_1_0}
+            header = read.get(version, np.lib.format.read_array_header_2_0)(self.file)
         except ValueError as problem:
+            self.file.close()
             raise SourceError(f"{path} cannot be read as a NumPy array: {problem}") from problem
-        self.shape, self.dtype, self.at = self.array.shape, self.array.dtype, 0
+        self.shape, self.by_columns, self.dtype = header
+        self.by_columns = self.by_columns and len(self.shape) > 1
+        self.begin, self.at = self.file.tell(), 0
+        self.width = int(np.prod(self.shape[1:], dtype=object))
+        size = self.width * self.shape[0] * self.dtype.itemsize if self.shape else 0
+        if os.fstat(self.file.fileno()).st_size < self.begin + size:
+            self.file.close()
+            raise SourceError(f"{path} cannot be read as a NumPy array: it is truncated.")
 
     def read(self, rows: int) -> np.ndarray:
-        """The next rows, as a copy: pages that were read can be dropped again."""
-        self.at += rows
-        return np.array(self.array[self.at - rows : self.at])
+        """The next rows."""
+        start, self.at = self.at, self.at + rows
+        inner = self.shape[1:]
+        if not self.by_columns:
+            return self._values(start * self.width, rows * self.width).reshape(rows, *inner)
+        columns = [self._values(j * self.shape[0] + start, rows) for j in range(self.width)]
+        return np.stack(columns).reshape(*reversed(inner), rows).T
+
+    def _values(self, first: int, count: int) -> np.ndarray:
+        """Numbers as they lie in the file."""
+        self.file.seek(self.begin + first * self.dtype.itemsize)
+        data = self.file.read(count * self.dtype.itemsize)
+        if len(data) < count * self.dtype.itemsize:
+            raise SourceError(f"{self.path} was truncated while it was read.")
+        return np.frombuffer(data, self.dtype)
 
     def skip(self, rows: int) -> None:
         """Pass over rows."""
@@ -75,7 +104,7 @@ class Mapped:
 class ArrayReader(Reader):
     """The rows of one array, and arrays of the same length beside it as further columns."""
 
-    def __init__(self, file: File, main: Member | Mapped, beside: dict[str, Member]):
+    def __init__(self, file: File, main: Member | OnDisk, beside: dict[str, Member]):
         self.file, self.main, self.beside = file, main, beside
         if main.dtype.kind not in "fiub":
             raise SourceError(f"{file.name} holds {main.dtype}, not numbers.")
@@ -122,13 +151,18 @@ class ArrayReader(Reader):
         """By rows."""
         return self.done / self.n_rows
 
+    def close(self) -> None:
+        """Let go of the file."""
+        if isinstance(self.main, OnDisk):
+            self.main.file.close()
+
 
 def open_npy(file: File, opened: ByteStream) -> ArrayReader:
-    """An ``.npy`` file, memory-mapped, or streamed when it is compressed or comes from a pipe."""
+    """An ``.npy`` file, or a stream of one when it is compressed or comes from a pipe."""
     if file.is_stdin or not _starts_like_array(file):
         return ArrayReader(file, Member(opened.stream, file.name), {})
     opened.stream.close()
-    return ArrayReader(file, Mapped(file.path), {})
+    return ArrayReader(file, OnDisk(file.path), {})
 
 
 def _starts_like_array(file: File) -> bool:
