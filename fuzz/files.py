@@ -251,7 +251,7 @@ def mutant(seed: int) -> tuple[str, bytes, list[str]]:
         change = rng.choice(CHANGES)
         if not arrays or not tree:
             break
-        with contextlib.suppress(RecursionError):
+        with contextlib.suppress(RecursionError, IndexError):  # nothing left to change
             said.append(f"{change.__name__}: {change(rng, tree, arrays)}")
     if rng.random() < 0.02:
         header["version"] = rng.choice([0, 1, 2, 3, -1, "1", None, 2**70, 1.0])
@@ -409,8 +409,7 @@ class Worker:
         if line:
             case, said, failure = json.loads(line)
             return None if failure is None else f"seed {seed}, {case}: {said}\n{failure}"
-        process.wait()
-        self.process = None
+        self.stop()
         case, _, said = mutant(seed)
         code = process.returncode
         ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -418,10 +417,14 @@ class Worker:
 
     def stop(self) -> None:
         """End the process."""
-        if self.process is not None and self.process.stdin is not None:
+        if self.process is None:
+            return
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-            self.process.wait()
-            self.process = None
+        self.process.stdout.close()
+        self.process.wait()
+        self.process = None
 
 
 _WORKER = Worker()
@@ -430,6 +433,11 @@ _WORKER = Worker()
 def attack(seed: int) -> str | None:
     """Use one changed file: None, or what went wrong in words."""
     return _WORKER.use(seed)
+
+
+def stop() -> None:
+    """End the worker."""
+    _WORKER.stop()
 
 
 def main() -> None:
@@ -455,7 +463,7 @@ def main() -> None:
             if found[last] <= 2:
                 print(failure, flush=True)
     print(f"{n} files, {sum(found.values())} failures", dict(found))
-    _WORKER.stop()
+    stop()
     sys.exit(bool(found))
 
 

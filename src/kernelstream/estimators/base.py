@@ -117,6 +117,10 @@ class StreamEstimator(StoredEstimator):
         for name in self._also_saved:
             if attributes.get(name) is not None:
                 setattr(self, name, attributes[name])
+        self._check_restored()
+
+    def _check_restored(self) -> None:
+        """Raise ``ValueError`` where the attributes in a file are not those of its stream."""
 
 
 def require_fitted(estimator: StoredEstimator) -> None:
@@ -215,9 +219,20 @@ def build(
         estimator = kind(**dict(content["parameters"]))
         estimator._restore(content, device)
         names = content["feature_names"]
+        require_names(names, estimator.n_features_in_)
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     return estimator, content
+
+
+def require_names(names: Any, n_features: int) -> None:
+    """Raise unless there are no names, or one for each feature."""
+    if names is None:
+        return
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError("names of features that are no texts")
+    if len(names) != n_features:
+        raise ValueError(f"{len(names)} names of {n_features} features")
 
 
 @contextlib.contextmanager

@@ -44,6 +44,7 @@ _T = TypeVar("_T")
 STORED: dict[str, type] = {}
 
 LARGEST_COUNT = 2**53
+LARGEST_EMPTY = 2**16  # of a dimension of any size, where there are no entries that take room
 _KINDS = {
     "float64": ("float64",),
     "float": ("float64", "float32"),
@@ -214,6 +215,8 @@ def check_array(what: Declaration, array: Any, sizes: Sizes, own: Sizes) -> None
             own.take(name[1:], size)
         elif name != "?":
             sizes.take(name, size)
+        elif not array.size and size > LARGEST_EMPTY:
+            raise ValueError(f"an array of shape {array.shape}")
     if numbers.dtype.kind != "f" and "not negative" not in what.words:
         return
     finite = ~np.isinf(numbers) if "or NaN" in what.words else np.isfinite(numbers)

@@ -46,6 +46,15 @@ class ImageModel(StreamEstimator):
     # with others its queries, and further rows, would mean something else.
     _learned_with: tuple[tuple[str, Any], ...] = ()
 
+    def _check_restored(self) -> None:
+        pairs = self._learned_with
+        sound = isinstance(pairs, tuple) and all(
+            isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
+            for pair in pairs
+        )
+        if not sound or not {name for name, _ in pairs} <= set(self.get_params(deep=False)):
+            raise ValueError(f"parameters that it learned with: {pairs!r}")
+
     def _remember(self, *names: str) -> None:
         """Note at the start of a stream what must not change under it."""
         self._learned_with = tuple((name, getattr(self, name)) for name in names)
@@ -123,6 +132,12 @@ class PatchModel(ImageModel):
     n_images_seen_: int
 
     _also_saved = ("n_images_seen_", "_learned_with")
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        n = getattr(self, "n_images_seen_", None)
+        if type(n) is not int or n < 1:
+            raise ValueError(f"{n!r} images")
 
     @abstractmethod
     def _learn_image(self, stream: Stream, image: Any, number: int) -> Stream:

@@ -102,6 +102,11 @@ class KernelHebbianPCA(PaperMethod):
 
     _also_saved = ("n_epochs_", "converged_")
 
+    def _check_restored(self) -> None:
+        epochs, converged = getattr(self, "n_epochs_", 0), getattr(self, "converged_", True)
+        if type(epochs) is not int or epochs < 0 or type(converged) is not bool:
+            raise ValueError(f"n_epochs_={epochs!r}, converged_={converged!r}")
+
     def __init__(
         self,
         n_components: int = 2,

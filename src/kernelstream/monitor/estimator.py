@@ -467,6 +467,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         return {"model": self._fitted_state()}
 
     def _restore(self, content: dict[str, Any], device: Any) -> None:
+        if not isinstance(content["model"], MonitorState):
+            raise ValueError(f"the state of a {type(content['model']).__name__}")
         self._state = content["model"]
         self.n_features_in_ = self._fitted_state().n_features
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import warnings
 from abc import abstractmethod
@@ -81,6 +82,29 @@ class OnePassRidge(StreamingKernelPCA):
 
     # What leave-one-out chose, and whether with an intercept; None where it was not asked for.
     _left_out: tuple[float, bool] | None = None
+
+    def _check_restored(self) -> None:
+        chosen = self._left_out
+        sound = (
+            isinstance(chosen, tuple)
+            and len(chosen) == 2
+            and isinstance(chosen[0], float)
+            and 0.0 <= chosen[0] < math.inf
+            and isinstance(chosen[1], bool)
+        )
+        if chosen is not None and not sound:
+            raise ValueError(f"a strength of the ridge of {chosen!r}")
+
+    def _n_targets(self) -> int:
+        """Columns of the targets that were learned or that wait."""
+        stream = self.stream_
+        learned = None if stream.state is None else stream.state.targets
+        if learned is not None:
+            return len(learned.origin)
+        waiting = stream.waiting.blocks
+        if not waiting or waiting[0].targets is None:
+            raise ValueError("a regression without targets")
+        return int(waiting[0].targets.shape[1])
 
     @property
     def center(self) -> Any:  # type: ignore[override]

@@ -70,6 +70,15 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     _also_saved = ("classes_", "_left_out")
 
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        labels = getattr(self, "classes_", np.zeros(0))
+        in_order = (
+            labels.ndim == 1 and len(labels) > 1 and np.array_equal(np.unique(labels), labels)
+        )
+        if not in_order or len(labels) != self._n_targets():
+            raise ValueError(f"the labels {labels!r} of {self._n_targets()} classes")
+
     def _learned_content(self) -> dict[str, Any]:
         content = super()._learned_content()
         if self.classes_.dtype == object:  # names from a data frame: a file holds them as a tuple

@@ -88,6 +88,13 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
 
     _also_saved = ("_flat", "_left_out")
 
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if type(getattr(self, "_flat", None)) is not bool:
+            raise ValueError("a regression that does not know the shape of its targets")
+        if self._flat and self._n_targets() != 1:
+            raise ValueError(f"{self._n_targets()} targets in the place of one")
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and targets that are all at hand.
 

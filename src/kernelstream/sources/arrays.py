@@ -100,6 +100,10 @@ class OnDisk:
         """Pass over rows."""
         self.at += rows
 
+    def __del__(self) -> None:
+        if hasattr(self, "file"):  # of a source that nobody read to its end
+            self.file.close()
+
 
 class ArrayReader(Reader):
     """The rows of one array, and arrays of the same length beside it as further columns."""
