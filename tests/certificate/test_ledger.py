@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,8 @@ def test_forgetting_reaches_every_energy():
     stay = {"complete", "blocks", "longest", "extent", "deviation", "rounding"}
     names = [field.name for field in fields(Ledger) if field.name not in stay]
     arrays = ("fresh_orders", "stale_orders", "stale_sum", "stale_scatter")
-    account = Ledger(**{name: np.ones(2) if name in arrays else 3.0 for name in names})
+    given: dict[str, Any] = {name: np.ones(2) if name in arrays else 3.0 for name in names}
+    account = Ledger(**given)
     later = account.decay(0.25)
     for name in names:
         np.testing.assert_array_equal(getattr(later, name), 0.25 * getattr(account, name), name)
