@@ -119,6 +119,11 @@ def rows_of(case: Case) -> np.ndarray:
         X[n // 2 :, -1] = np.abs(X[n // 2 :, -1])
     elif case.shape == "at rest":  # few different rows at first: centroids are added later
         X[: n // 2] = X[rng.integers(0, 2, size=n // 2)]
+    elif case.shape == "far groups":  # much farther apart than each is wide
+        X = 0.3 * X + 10.0 ** rng.uniform(2, 8) * rng.choice([-1.0, 1.0], size=(n, 1))
+    elif case.shape == "tight groups":  # where float32 has no digits left for what is inside them
+        X = 10.0 ** rng.uniform(-4, -1) * X
+        X += 10.0 ** rng.uniform(0, 3) * rng.integers(0, 2, size=(n, 1))
     elif case.shape == "clusters":
         X = 4.0 * rng.normal(size=(5, d))[np.sort(rng.integers(0, 5, size=n))] + 0.2 * X
     return (case.scale * X).astype(case.dtype)
@@ -192,6 +197,8 @@ def basis_of(case: Case, X: np.ndarray) -> bases.Basis:
         rng = np.random.default_rng([case.seed, 2])
         spread = X[rng.integers(0, len(X), size=case.m)]
         return bases.Landmarks(spread + (0.1 * case.scale * rng.normal(size=spread.shape)))
+    if case.basis == "origin":
+        return bases.Landmarks(np.zeros((1, X.shape[1])))
     if case.basis == "centroids":
         return QuickCentroids(case.m)
     return bases.Everything()

@@ -90,6 +90,28 @@ def test_the_same_case_gives_the_same_certificate():
     np.testing.assert_array_equal(one.eigenvalue_intervals, two.eigenvalue_intervals)
 
 
+@pytest.mark.parametrize("kernel", ["narrow", "exponential"])
+@pytest.mark.parametrize("basis", ["landmarks", "distance full", "origin"])
+def test_rows_far_from_each_other_and_from_the_points(basis: str, kernel: str):
+    """Kernel values of two rows are as wrong as the rows are far: the points do not tell."""
+    for seed in range(20):
+        case = Case(
+            seed, n=60, d=1, shape="far groups", kernel=kernel, basis=basis, m=1, certify="tight"
+        )
+        assert violations(case) == [], case
+
+
+@pytest.mark.parametrize("basis", ["landmarks", "centroids", "distance full"])
+@pytest.mark.parametrize("mode", ["stream", "fit", "merge"])
+def test_float32_rows_in_tight_groups_far_apart(basis: str, mode: str):
+    """Rounding of kernel values grows with the distance, and the factor multiplies it."""
+    for seed in range(25):
+        options: dict[str, Any] = dict(shape="tight groups", kernel="narrow", dtype="float32")
+        case = Case(seed, n=72, d=2, basis=basis, m=8, r=3, mode=mode, **options)
+        assert violations(case) == [], case
+        assert learned(case)[0].explained_variance_.sum() <= 1.0 + 1e-3, case
+
+
 # -- the cases are what they are meant to be
 
 

@@ -298,6 +298,34 @@ def test_cosine_of_a_row_of_zeros_is_zero() -> None:
     assert np.array_equal(Cosine().diag(X), [0.0, 1.0])
 
 
+@pytest.mark.parametrize(
+    "container", [np.asarray, scipy.sparse.csr_array, array_api_strict.asarray]
+)
+@pytest.mark.parametrize(
+    ("dtype", "sizes"),
+    [
+        (np.float64, [1e-320, 1e-200, 1e-162, 1e-155, 1.0, 1e155, 1e300]),
+        (np.float32, [1e-43, 1e-30, 1e-23, 1e-18, 1.0, 1e18, 1e37]),
+    ],
+)
+def test_a_cosine_does_not_see_the_length_of_a_row(
+    container: Any, dtype: Any, sizes: list[float]
+) -> None:
+    """Squares of the shortest and the longest of these rows are no numbers."""
+    directions = np.array([[3.0, 4.0, 0.0], [0.0, -5.0, 12.0]], dtype=dtype)
+    long = np.concatenate([directions * dtype(size) for size in sizes] + [np.zeros((1, 3), dtype)])
+    expected = pairwise.cosine_similarity(
+        np.concatenate([long[:-1] / np.abs(long[:-1]).max(axis=1, keepdims=True), long[-1:]])
+    )
+    X = container(long)
+    dense = container(long) if container is array_api_strict.asarray else long
+    with np.errstate(under="ignore"):
+        found = np.asarray(Cosine().block(X, dense))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=0, atol=4 * np.finfo(dtype).eps)
+    assert np.array_equal(np.asarray(Cosine().diag(X)), [1.0] * (len(long) - 1) + [0.0])
+
+
 @every_kernel
 def test_arguments_are_not_changed(kernel: Kernel) -> None:
     X, Y = rows(5), rows(4, seed=1)

@@ -163,6 +163,7 @@ def test_a_basis_that_gains_nothing_makes_nothing_stale():
         ({}, dict(tracker=trackers.Covariance(0.9)), "different tracker"),
         ({}, dict(center=False), "different center"),
         ({}, dict(certify="auto"), "different certify"),
+        ({}, dict(preimage="ridge"), "different regress_inputs"),
         ({}, dict(basis=bases.Centroids(12)), "different bases"),
         ({}, dict(basis=bases.Landmarks(POINTS + 1.0)), "different landmarks"),
         (dict(basis=bases.Fourier(8)), dict(basis=bases.Fourier(10)), "different random features"),

@@ -81,3 +81,13 @@ def test_components_of_finished_blocks_outlive_rows_that_wait() -> None:
     assert fitted.stream_.learned.components is shown
     fitted.partial_fit(rows(64))
     assert fitted.stream_.learned.components is not shown
+
+
+@pytest.mark.parametrize("basis", ["everything", "centroids", "landmarks"])
+def test_variance_of_a_hundred_millionth_of_the_energy_is_not_hidden(basis: str):
+    """Above the rank floor of the factor the answer is right, and nobody is refused."""
+    X = np.random.default_rng(0).normal(size=(300, 3)) * [3.0, 2.0, 1.0]
+    exact = np.linalg.eigvalsh(np.cov(X.T, ddof=0))[::-1]
+    far = X + 3e4 / np.sqrt(3.0)  # 14 of variance in 9e8 of energy
+    model = StreamingKernelPCA(2, kernel="linear", basis=basis).fit(far)
+    np.testing.assert_allclose(model.explained_variance_, exact[:2], rtol=1e-2)

@@ -191,8 +191,22 @@ def product(x: Array, y: Array, bias: Array | None = None) -> Array:
 def weighted_gram(z: Array, weights: Array | None) -> Array:
     """``Σ w z zᵀ`` in float64; the product itself runs in the type of ``z``."""
     xp = namespace_of(z)
-    weighted = z if weights is None else z * cast(weights, z.dtype)[:, None]
-    return to_float64(xp.matrix_transpose(weighted) @ z)
+    if weights is None:
+        return to_float64(xp.matrix_transpose(z) @ z)
+    w, unit = in_units(weights, z.dtype)
+    return to_float64(xp.matrix_transpose(z * w[:, None]) @ z) * unit
+
+
+def in_units(weights: Array, dtype: Any) -> tuple[Array, Array]:
+    """Weights as numbers up to 2 of another type, and the power of two that is their unit.
+
+    Weights of 1e-50 or 1e40 are no numbers in float32, and only their ratios matter.
+    """
+    xp = namespace_of(weights)
+    weights = to_float64(weights)
+    largest = xp.clip(xp.max(weights), min=float(xp.finfo(xp.float64).smallest_normal))
+    unit = 2.0 ** xp.floor(xp.log2(largest))
+    return cast(weights / unit, dtype), unit
 
 
 def weighted_sum(z: Array, weights: Array | None) -> Array:
@@ -229,9 +243,10 @@ def sum_by_label(
         xp = namespace_of(x)
         cells = like(np.arange(n_labels), x)
         indicator = cast(cells[:, None] == like(labels, x)[None, :], x.dtype)
-        if weights is not None:
-            indicator = indicator * like(w, x, x.dtype)[None, :]
-        return xp.astype(indicator @ x, xp.float64)
+        if weights is None:
+            return xp.astype(indicator @ x, xp.float64)
+        w, unit = in_units(like(w, x), x.dtype)
+        return xp.astype((indicator * w[None, :]) @ x, xp.float64) * unit
     # one entry a column: the rows are read in order and added where they belong
     indicator = scipy.sparse.csc_array((w, labels, np.arange(n + 1)), shape=(n_labels, n))
     return np.asarray(as_dense(indicator @ x), dtype=np.float64)
@@ -243,6 +258,14 @@ def largest_entry(x: Array) -> float:
         return float(np.abs(x.data).max(initial=0.0))
     xp = namespace_of(x)
     return float(xp.max(xp.abs(x)))
+
+
+def largest_in_rows(x: Array) -> Array:
+    """The largest magnitude in each row."""
+    if is_sparse(x):
+        return abs(x).max(axis=1).toarray().ravel()
+    xp = namespace_of(x)
+    return xp.max(xp.abs(x), axis=1)
 
 
 def all_finite(x: Array) -> bool:

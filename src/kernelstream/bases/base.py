@@ -38,6 +38,9 @@ Value = TypeVar("Value")
 # Eigenvalues of K(D,D) below this share of the largest are dropped. `eigh` in float64 is good to
 # about m·1e-16; rows in float32 make coordinates whose error is 6e-8/√(share).
 _RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
+# Coordinates of float32 rows that rounding may move by more than this share of the length of φ(x)
+# are computed in float64. What is expected is some four times what is found on real rows.
+VISIBLE = 4e-3
 SAME = 1e-9  # differences of factors, relative to their largest entry, that are rounding
 # scikit-learn's measure of a kernel matrix that is not positive semidefinite by more than rounding.
 NEGATIVE_SHARE = 1e-5
@@ -63,8 +66,9 @@ def once(
 class Span:
     """Points D and the factor F with ``Fᵀ K(D,D) F = I``: coordinates are ``z = Fᵀ k(D, x)``.
 
-    ``points`` has the rows' dtype, ``factor`` is float64, ``projector`` is the factor in the rows'
-    dtype (the same array when that is float64).
+    ``points`` has the rows' dtype, ``factor`` is float64, ``projector`` is the factor in the type
+    in which coordinates are computed: that of the rows, or float64 where rounding in float32 would
+    be seen in them.
     """
 
     points: Annotated[Array, "float (points, features)"]
@@ -74,7 +78,10 @@ class Span:
     @classmethod
     def of(cls, kernel: Kernel, points: Array, factor: Array, gram: Array) -> Span:
         """Points and a factor of their kernel matrix, which is known then."""
-        span = cls(points, factor, cast(factor, points.dtype))
+        rough = dtype_name(points) != "float64" and not (
+            coordinate_error_in_float32(kernel, points, factor, gram) <= VISIBLE
+        )
+        span = cls(points, factor, factor if rough else cast(factor, points.dtype))
         span.computed["gram", kernel] = gram
         return span
 
@@ -130,9 +137,20 @@ class Span:
             return cast(self.points, X.dtype)
         return self._on_device(kernel, dtype_name(X))
 
+    def rows(self, X: Array) -> Array:
+        """Rows in the type in which their coordinates are computed."""
+        return to_float64(X) if dtype_name(self.projector) == "float64" else X
+
     def coordinates(self, kernel: Kernel, X: Array) -> Array:
         """Coordinates of rows: one kernel block, one product."""
-        return kernel.block(X, self.prepared(kernel, X)) @ cast(self.projector, X.dtype)
+        X = self.rows(X)
+        same = dtype_name(X) == dtype_name(self.projector)
+        return kernel.block(X, self.prepared(kernel, X)) @ (self.projector if same else self.factor)
+
+    @once
+    def error_in_float32(self, kernel: Kernel) -> float:
+        """How far rounding in float32 may well move coordinates, relative to √k(x,x)."""
+        return coordinate_error_in_float32(kernel, self.points, self.factor, self.gram(kernel))
 
 
 @dataclass(frozen=True)
@@ -156,7 +174,8 @@ class Projection:
     ``energy`` is k(x,x) of each row, ``residual`` what the basis misses of it. Rows before
     ``fresh_from`` were expressed before the last point was admitted; ``admitted`` are the rows of
     the block that became points, in order. It may end before the block does, when the basis must be
-    revised before it can go on.
+    revised before it can go on. ``extent`` is that of other rows than the points with which the
+    kernel was taken on the way: it tells how far values were rounded.
     """
 
     Z: Array
@@ -164,6 +183,7 @@ class Projection:
     residual: Array
     fresh_from: int = 0
     admitted: tuple[int, ...] = ()
+    extent: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -290,6 +310,24 @@ class Basis(Part, Generic[S]):
     def merge(self, kernel: Kernel, a: S, b: S, seed: int) -> tuple[S, Array | None, Array | None]:
         """One basis for two states, and the matrices that carry each into it (None: unchanged)."""
         raise ValueError(f"Models with the basis {self} cannot be merged.")
+
+
+def coordinate_error_in_float32(kernel: Kernel, points: Array, factor: Array, gram: Array) -> float:
+    """How far rounding in float32 may well move coordinates, relative to √k(x,x).
+
+    The values k(d, x) are at most √λ₁ long, λ₁ the largest eigenvalue of K(D,D). Each is off by its
+    own share, and the factor multiplies an error by the length of its row, 1/√ε with ε what the
+    other points miss of this one. Points count by their directions, whatever their energies.
+    """
+    xp = namespace_of(gram)
+    energies = xp.linalg.diagonal(gram)
+    lengths = xp.sqrt(xp.where(energies > 0, energies, xp.ones_like(energies)))
+    if not lengths.shape[0]:
+        return 0.0
+    above_first = xp.max(xp.sum(xp.abs(gram) / lengths[None, :], axis=1) / lengths)
+    stretched = xp.max(row_norms_squared(factor * lengths[:, None]))
+    off = kernel.rounding_in_float32(kernel.extent(points))
+    return off * float(above_first) ** 0.5 * float(stretched) ** 0.5
 
 
 def factorise(kernel: Kernel, points: Array) -> Span:

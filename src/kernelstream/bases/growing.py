@@ -19,6 +19,7 @@ from kernelstream.backends.arrays import (
     as_dense,
     cast,
     concatenate_rows,
+    is_sparse,
     like,
     namespace_of,
     padded,
@@ -236,7 +237,14 @@ class Growing(Basis[GrowingState]):
             Span(points, factor, factor), np.concatenate([state.energies, host_energy[admitted]])
         )
         last = admitted[-1] if admitted else 0
-        return grown, Projection(Zg[:n, :m], energy[:n], _clip(residual[:n]), last, tuple(admitted))
+        return grown, Projection(
+            Zg[:n, :m],
+            energy[:n],
+            _clip(residual[:n]),
+            last,
+            tuple(admitted),
+            kernel.extent(chosen, shifted=not is_sparse(rows)),
+        )
 
     def _admits(
         self,

@@ -145,5 +145,5 @@ class Landmarks(Basis[FixedState]):
     ) -> tuple[FixedState, Projection]:
         """Express a block."""
         Z = self.coordinates(kernel, state, X)
-        energy = kernel.diag(X)
-        return state, Projection(Z, energy, residual_energy(cast(energy, Z.dtype), Z))
+        energy = kernel.diag(cast(X, Z.dtype))
+        return state, Projection(Z, energy, residual_energy(energy, Z))

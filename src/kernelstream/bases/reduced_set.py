@@ -171,6 +171,9 @@ def compress(kernel: Kernel, span: Span, scatter: Array, n_points: int) -> Growi
         if not (gains[best] > CAPTURED * values.sum() and epsilon[best] > DISTINCT * own[best]):
             break
         look = improve(found, D[best : best + 1])
+        if not look.gain > 0.0:
+            epsilon[best] = 0.0  # rounding of the steps so far hid that it depends on the others
+            continue
         pivot = look.epsilon**0.5
         column = (look.k[: len(D)] - look.e @ columns) / pivot
         A = A - column[:, None] * (look.r / pivot)[None, :]

@@ -208,6 +208,8 @@ def obstacle(held: Accumulated) -> str | None:
         return f"the tracker {held.tracker} keeps no moments; use trackers.Covariance"
     if not held.ledger.complete or held.moments.weight <= 0:
         return "the account of missed energy is not complete"
+    if not held.ledger.energy > UNDERFLOW[1]:
+        return "the weights are so small that sums of them underflow; multiply all of them"
     mean_energy = held.ledger.energy / held.moments.weight
     if not mean_energy > UNDERFLOW[0 if rounding.in_float32(span.projector) else 1]:
         return "the kernel's values are so small that they underflow; scale the data"

@@ -89,9 +89,9 @@ class Accumulated:
             longest=max(self.ledger.longest, n),
         )
         if self.certify:
-            extent = 0.0
+            extent = block.extent
             if self.span is not None:
-                extent = self.span.extent(self.kernel, shifted=not is_sparse(X))
+                extent = max(extent, self.span.extent(self.kernel, shifted=not is_sparse(X)))
             deviation = self.measured_deviation(X, block) if in_float32(block.Z) else 0.0
             ledger = replace(
                 ledger,
@@ -100,13 +100,13 @@ class Accumulated:
             )
         for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
             if rows.stop > rows.start:
-                orders, total = None, 0.0
+                orders = None
                 if n_orders:
-                    orders, total = self.spectrum(X[rows, :], block, rows, w, n_orders, coordinates)
+                    orders = self.spectrum(X[rows, :], block, rows, w, n_orders, coordinates)
                 points = [i for i in block.admitted if rows.start <= i < rows.stop]
                 ledger = ledger.fold(
                     weighted_total(block.energy[rows], on_device, rows),
-                    max(weighted_total(block.residual[rows], on_device, rows), total),
+                    weighted_total(block.residual[rows], on_device, rows),
                     orders,
                     exact=float((w[points] * to_host(take_rows(block.energy, points))).sum())
                     if points
@@ -140,15 +140,17 @@ class Accumulated:
         weights: np.ndarray,
         n_orders: int,
         coordinates: Callable[[Array], Array],
-    ) -> tuple[np.ndarray, float]:
-        """κ_1 … κ_K of the missed parts of some rows, added over pieces of them, and their trace.
+    ) -> np.ndarray:
+        """κ_1 … κ_K of the missed parts of some rows, added over pieces of them.
 
         κ_k is subadditive, so the sum over pieces bounds κ_k of the whole. The missed part of a row
         that was expressed before the last point was admitted also has a part inside the span, h − z
         with h the coordinates it would have now: the Gram matrix is k(X,X) − HHᵀ + (H−Z)(H−Z)ᵀ.
-        (Statement 2 of docs/proofs.md.)
+        (Statement 2 of docs/proofs.md.) Kernel values of two rows are rounded by as much as the
+        rows lie apart, which the points do not tell: that is entered here, row by row.
         """
-        orders, total = np.zeros(n_orders), 0.0
+        orders = np.zeros(n_orders)
+        roots_of_k = np.sqrt(np.arange(1.0, n_orders + 1.0))
         Z, w = to_float64(block.Z[rows, :]), weights[rows]
         early = bool(block.admitted) and rows.start < block.fresh_from
         length = min(max(int(Z.shape[1]), FEWEST_ROWS), MOST_ROWS)
@@ -164,18 +166,23 @@ class Accumulated:
             values = np.linalg.eigvalsh(to_host(gram) * root[:, None] * root[None, :])[::-1]
             sums = np.cumsum(np.maximum(values, 0.0))
             orders += sums[np.minimum(np.arange(n_orders), len(sums) - 1)]
-            total += float(sums[-1])
-        return orders, total
+            energy = float(w[piece] @ to_host(self.kernel.diag(x)))
+            orders += roots_of_k * rounding.gram_error(self.kernel, x) * energy
+        return orders
 
     def measured_deviation(self, X: Array, block: Projection) -> float:
         """Error of float32 coordinates and energies, measured: not a proof, and labelled so.
 
-        On the first row of a block and on the one with the largest numbers.
+        On the first row of a block and on the one with the largest numbers among those that the
+        basis holds: far from all points kernel values are 0, and so are their errors. Where points
+        were admitted, coordinates were computed in float64.
         """
         span, seen = self.span, self.ledger.blocks
-        if span is None or block.admitted or (seen >= FIRST_MEASURED and seen % MEASURED_EVERY):
+        known = self.ledger.deviation > 0.0 and seen >= FIRST_MEASURED and seen % MEASURED_EVERY
+        if span is None or block.admitted or known:
             return 0.0
         norms = row_norms_squared(X)
+        norms = norms * (to_float64(block.energy) - to_float64(block.residual))
         largest = int(namespace_of(norms).argmax(norms))
         chosen = np.array([0, largest])
         rows = to_float64(as_dense(take_rows(X, chosen)))

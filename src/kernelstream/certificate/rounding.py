@@ -42,10 +42,11 @@ def moved_in_float32(kernel: Kernel, points: Array | None, coefficients: Array) 
     Each value moves by about ``ε k``, and a combination by ``ε k |c|`` with c its coefficients over
     the points (or over explicit features, which are at most one).
     """
-    largest = 1.0
+    largest, off = 1.0, 2.0 * U32
     if points is not None:
         largest = float(np.max(np.abs(to_host(kernel.diag(points))), initial=0.0))
-    return 2.0 * U32 * largest * np.sqrt(np.sum(to_host(coefficients) ** 2, axis=0))
+        off = kernel.rounding_in_float32(kernel.extent(points))
+    return off * largest * np.sqrt(np.sum(to_host(coefficients) ** 2, axis=0))
 
 
 def slack(
@@ -57,7 +58,9 @@ def slack(
     which also tells where each constant comes from.)
 
     Not derived for float32 coordinates: the worst case is a thousand times too large there to be of
-    use, so four times the largest error that was measured along the stream stands in for it.
+    use, so four times the largest error that was measured along the stream stands in for it, or
+    what is expected of the present points, if that is more: few rows are measured, and none when
+    the points have just changed.
     """
     m = int(span.points.shape[0])
     single = calibrated(ledger, span)
@@ -65,6 +68,8 @@ def slack(
     c = value_error(kernel, ledger, span)
     if single:
         coordinates, value = MARGIN * (ledger.deviation + u), MARGIN * ledger.deviation
+        if in_float32(span.projector):
+            coordinates = max(coordinates, span.error_in_float32(kernel))
         off = MARGIN * u
     else:
         coordinates, value = coordinate_error(kernel, span, c), c * u
@@ -87,6 +92,15 @@ def value_error(kernel: Kernel, ledger: Ledger, *spans: Span) -> float:
     """Error of the kernel's values with the points of these spans and of all before them, in u."""
     extent = max([ledger.extent, *(span.extent(kernel) for span in spans)])
     return kernel.rounding(extent, int(spans[0].points.shape[1]))
+
+
+def gram_error(kernel: Kernel, X: Array) -> float:
+    """ε with |ΔK|_F ≤ ε Σ k(x,x) for the computed Gram matrix of the rows X.
+
+    Each value is off by c u √(k(x,x)k(y,y)), where c knows how far the *rows* lie apart. Weights
+    change nothing: √w k √w is a Gram matrix as well. (Statement 13 of docs/proofs.md.)
+    """
+    return kernel.rounding(kernel.extent(X), int(X.shape[1])) * U64
 
 
 def coordinate_error(kernel: Kernel, span: Span, c: float) -> float:

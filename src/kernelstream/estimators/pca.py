@@ -109,7 +109,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     explained_variance_ : array of shape (r,)
         Variance of each output.
     explained_variance_ratio_ : array of shape (r,)
-        The same as a share of the total variance in feature space.
+        The same as a share of the total variance in feature space. Iterative trackers estimate
+        variances along the way; where these add up to more than there is in all, shares are those
+        of their sum: the ratios never add up to more than 1.
     eigenvalues_ : array of shape (r,)
         Explained variance times total weight, as in ``sklearn.decomposition.KernelPCA``.
     basis_points_ : array of shape (m, d)

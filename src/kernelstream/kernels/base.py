@@ -35,6 +35,8 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.part import Part
 
+U32 = float(np.finfo(np.float32).eps) / 2  # unit roundoff of single precision
+
 
 class Kernel(Part):
     """A kernel ``k(x, y)``, evaluated on blocks of rows.
@@ -151,6 +153,15 @@ class Kernel(Part):
         has bounded it: then there is no certificate.
         """
         return math.inf
+
+    def rounding_in_float32(self, extent: float) -> float:
+        """Error that a value in single precision may well have, in units of √(k(x,x) k(y,y)).
+
+        No worst case, which would be of no use: products are added up in many partial sums, so
+        that an error does not grow with their number, and it is an eighth of what it could be.
+        """
+        worst = self.rounding(extent, 0)
+        return U32 * (2.0 + (worst / 8.0 if math.isfinite(worst) else 4.0))
 
     def extent(self, points: Array, shifted: bool = True) -> float:
         """What of the points' size matters for ``rounding``: nothing, unless distances are taken.

@@ -105,6 +105,10 @@ class Sum(Pair):
         """Errors add, and so do energies: the larger factor serves both."""
         return max(self.left.rounding(extent, d), self.right.rounding(extent, d)) + 1.0
 
+    def rounding_in_float32(self, extent: float) -> float:
+        """The larger of the two, for the same reason."""
+        return max(k.rounding_in_float32(extent) for k in (self.left, self.right))
+
     def energy_limit(self, norm: float) -> float:
         """Limits add."""
         return self.left.energy_limit(norm) + self.right.energy_limit(norm)
@@ -144,6 +148,10 @@ class Product(Pair):
     def rounding(self, extent: float, d: int) -> float:
         """Relative errors add."""
         return self.left.rounding(extent, d) + self.right.rounding(extent, d) + 1.0
+
+    def rounding_in_float32(self, extent: float) -> float:
+        """The sum of both."""
+        return self.left.rounding_in_float32(extent) + self.right.rounding_in_float32(extent)
 
     def energy_limit(self, norm: float) -> float:
         """Limits are multiplied."""

@@ -14,6 +14,8 @@ import numpy as np
 from kernelstream.backends.arrays import (
     Array,
     cast,
+    is_sparse,
+    largest_in_rows,
     namespace_of,
     overwrite,
     product,
@@ -205,23 +207,44 @@ class Cosine(Kernel):
 
     def block(self, X: Array, Y: Array) -> Array:
         """``x_i·y_j / (|x_i| |y_j|)``."""
-        Y = cast(Y, X.dtype)
+        (X, lengths), (Y, others) = _with_lengths(X), _with_lengths(cast(Y, X.dtype))
         cosines = product(X, Y)
-        cosines /= _lengths(X)[:, None]
-        cosines /= _lengths(Y)[None, :]
+        # 1 in place of 0: a row of zeros stays one when divided
+        cosines /= _or_one(lengths)[:, None]
+        cosines /= _or_one(others)[None, :]
         return cosines
 
     def diag(self, X: Array) -> Array:
         """1, or 0 for rows of zeros."""
         # 1, not |x|²/|x|² with its rounding; rows of zeros (k = 0) are why unit_norm is False.
-        return cast(row_norms_squared(X) > 0, X.dtype)
+        return cast(_with_lengths(X)[1] > 0, X.dtype)
 
 
-def _lengths(X: Array) -> Array:
-    """``|x|`` of every row, with 1 in place of 0: a row of zeros stays one when divided."""
+def _with_lengths(X: Array) -> tuple[Array, Array]:
+    """Multiples of the rows, and the lengths of these.
+
+    Where a square would leave the range of the numbers, rows are first multiplied by a power of two
+    each, which rounds nothing and which a cosine does not see.
+    """
     xp = namespace_of(X)
-    lengths = overwrite("sqrt", row_norms_squared(X))
-    return xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    info = xp.finfo(X.dtype)
+    if isinstance(X, np.ndarray) or is_sparse(X):  # a device would have to wait for the answer
+        with np.errstate(over="ignore"):
+            norms = row_norms_squared(X)
+        least = float(info.smallest_normal) / float(info.eps) ** 2
+        if np.all((norms > least) & (norms < float(info.max) ** 0.5)):
+            return X, overwrite("sqrt", norms)
+    exponents = xp.floor(xp.log2(_or_one(largest_in_rows(X))))
+    most = math.floor(math.log2(float(info.max))) - 4  # 2^-most and 2^most are numbers
+    powers = 2.0 ** -xp.clip(exponents, min=-most, max=most)
+    X = X.multiply(powers[:, None]).tocsr() if is_sparse(X) else X * powers[:, None]
+    return X, overwrite("sqrt", row_norms_squared(X))
+
+
+def _or_one(x: Array) -> Array:
+    """The numbers, with 1 in place of 0."""
+    xp = namespace_of(x)
+    return xp.where(x > 0, x, xp.ones_like(x))
 
 
 def _power(x: Array, degree: int) -> Array:

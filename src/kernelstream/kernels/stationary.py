@@ -31,6 +31,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.files import stored
 from kernelstream.kernels.base import (
+    U32,
     Kernel,
     is_positive,
     is_rule,
@@ -136,6 +137,12 @@ class Euclidean(Stationary):
         u = float(np.finfo(np.float64).eps) / 2
         moved = self.of_scaled_distances(np.array([self.distance_scale * near * u]))
         return far + (1.0 - float(moved[0])) / u
+
+    def rounding_in_float32(self, extent: float) -> float:
+        """As of any kernel; where distances are in float64, values are only written in float32."""
+        if not self.in_float64:
+            return super().rounding_in_float32(extent)
+        return U32 + self.rounding(extent, 0) * float(np.finfo(np.float64).eps) / 2
 
     def block(self, X: Array, Y: Array) -> Array:
         """The two steps one after the other."""

@@ -60,7 +60,7 @@ class NormalEquations:
     ) -> NormalEquations:
         """Centre the moments (both sides, or neither) and diagonalise."""
         xp = namespace_of(scatter)
-        weight = max(moments.weight, float(np.finfo(float).tiny))
+        weight = moments.weight if moments.weight > 0 else 1.0
         if not center:  # the origin of the targets is taken out again
             targets = targets.about(0.0 * targets.origin, moments.weight, moments.total)
         mean, offset = moments.total / weight, targets.total / weight

@@ -167,10 +167,10 @@ class Learned(Value):
         weight = state.moments.weight
         energy = state.ledger.energy / weight if weight > 0 else 0.0
         total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
-        if not chain.tracker.sequential:
-            # An estimate from a sample may come out a little above what there is, and so may
-            # rounding where there is nothing.
-            total_variance = max(total_variance, float(to_host(values).sum()))
+        # An estimate from a sample may come out a little above what there is, and so may rounding
+        # where there is nothing; the running estimates of sequential rules may come out far above,
+        # by rows that they weigh more than the total does, or seen by two components at once.
+        total_variance = max(total_variance, float(to_host(values).sum()))
         r = n_shown(chain.n_components, to_host(values), total_variance)
         values, vectors = chosen(values, vectors, r)
         return Components(

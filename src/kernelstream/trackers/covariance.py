@@ -154,5 +154,5 @@ def orthonormal(V: Array) -> Array:
 def covariance(scatter: Array, moments: Moments, center: bool) -> tuple[Array, Array]:
     """S/W − μμᵀ and the mean μ (zero when not centred)."""
     mean = moments.mean if center else 0.0 * moments.total
-    weight = max(moments.weight, np.finfo(float).tiny)
+    weight = moments.weight if moments.weight > 0 else 1.0  # before the first row
     return scatter / weight - mean[:, None] * mean[None, :], mean

@@ -152,7 +152,7 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
         self, state: IncrementalSVDState, moments: Moments, center: bool, correction: Shift = None
     ) -> tuple[Array, Array, Array]:
         """The factors; with the mean as one more column when nothing is centred."""
-        W = max(state.weight, np.finfo(float).tiny)
+        W = state.weight if state.weight > 0 else 1.0
         if correction is not None and not state.truncated:
             return self._correct(state, center, correction)
         if center or state.weight == 0:

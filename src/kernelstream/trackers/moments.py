@@ -11,6 +11,7 @@ from kernelstream.backends.arrays import (
     Array,
     as_dense,
     cast,
+    in_units,
     is_sparse,
     like,
     namespace_of,
@@ -60,14 +61,17 @@ class CrossMoments:
     def update(self, Z: Array, targets: Array, weights: Array | None) -> CrossMoments:
         """Add a block; the product runs in the type of the coordinates."""
         xp = namespace_of(Z)
-        w = None if weights is None else cast(weights, Z.dtype)[:, None]
-        weighted = Z if w is None else Z * w
+        weighted, unit = Z, None
+        if weights is not None:
+            w, unit = in_units(weights, Z.dtype)
+            weighted = Z * w[:, None]
         if is_sparse(targets):
             Y = cast(targets, Z.dtype)
             cross, squares = to_float64((Y.T @ weighted).T), Y.multiply(Y).tocsr()
         else:
             Y = cast(to_float64(targets) - self.origin[None, :], Z.dtype)
             cross, squares = to_float64(xp.matrix_transpose(weighted) @ Y), Y * Y
+        cross = cross if unit is None else cross * unit
         return replace(
             self,
             cross=padded(self.cross, tuple(cross.shape)) + cross,

@@ -203,7 +203,7 @@ class Centroids(Basis[CentroidsState]):
             points = lloyd(X, w, seed_points(X, w, first, rng), START_STEPS, rng)
         span = factorise(kernel, points)
         Z = span.coordinates(kernel, X)
-        energy = kernel.diag(X)
+        energy = kernel.diag(span.rows(X))
         unit = float(np.average(to_host(energy).astype(float), weights=w)) or 1.0
         missed = to_host(residual_energy(energy, Z)).astype(float) / unit
         residual = float(np.average(missed, weights=w))
@@ -239,7 +239,7 @@ class Centroids(Basis[CentroidsState]):
         """Express a block, add its rows to their cells, and watch the residual."""
         labels, K = assign(kernel, X, state.span)
         Z = K @ state.span.projector
-        energy = kernel.diag(X)
+        energy = kernel.diag(state.span.rows(X))
         block = Projection(Z, energy, residual_energy(energy, Z))
         joined = self._joined(kernel, state, X, block, clock)
         if joined is not None:
@@ -410,19 +410,23 @@ class Centroids(Basis[CentroidsState]):
         if not wide.admitted or wide.Z.shape[0] < X.shape[0]:  # the factor would be strained
             return None
         points, factor = grown.span.points, grown.span.factor
-        Z, new = cast(wide.Z, X.dtype), len(wide.admitted)
+        span = Span.of(kernel, points, factor, kernel.gram(to_float64(points)))
+        Z, new = cast(wide.Z, span.projector.dtype), len(wide.admitted)
         padding = like(np.eye(grown.span.rank, state.span.rank), factor)
         growth = state.growth
         joined = replace(
             state,
-            span=Span(points, factor, cast(factor, points.dtype)),
+            span=span,
             mass=np.concatenate([state.mass, np.zeros(new)]),
             sums=concatenate_rows([state.sums, 0.0 * to_float64(points[-new:, :])]),
             reservoir=state.reservoir.rebase(padding),
             growth=None if growth is None else replace(growth, total=padding @ growth.total),
         )
         return joined, replace(
-            wide, Z=Z, energy=block.energy, residual=cast(wide.residual, X.dtype)
+            wide,
+            Z=Z,
+            energy=cast(wide.energy, Z.dtype),
+            residual=cast(wide.residual, Z.dtype),
         )
 
     def _lacking(self, state: CentroidsState, more_rows_come: bool) -> int:

@@ -49,6 +49,7 @@ def spread(points: Array) -> float:
 
 def assign(kernel: Kernel, X: Array, span: Span) -> tuple[np.ndarray, Array]:
     """Nearest point of each row and the kernel block; one product where they share it."""
+    X = span.rows(X)
     points = span.prepared(kernel, X)
     if isinstance(kernel, Euclidean):
         scaled = kernel.scaled_distances(X, points)
