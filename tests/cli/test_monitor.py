@@ -255,7 +255,7 @@ def test_values_without_known_names_are_not_mistaken(watcher: Path) -> None:
     stdin = "".join(json.dumps(row) + "\n" for row in rows).encode()
     found = judged(watcher, stdin=stdin)
     assert len({line["index"] for line in found}) == 1
-    wrong = judged(watcher, stdin=json.dumps(rows[3]).encode())
+    wrong = judged(watcher, stdin=json.dumps(rows[3]).encode(), code=DATA)
     assert "4 values, but the model wants 3" in wrong[0]["error"]
     right = judged(watcher, "--time-column", "t", stdin=json.dumps(rows[3]).encode())
     assert right[0]["index"] == found[0]["index"] and right[0]["time"] == 7.0

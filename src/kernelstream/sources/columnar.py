@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kernelstream.sources.files import ByteStream, File, SourceError
-from kernelstream.sources.readers import Batch, Reader, Reading, rows_in_batch
+from kernelstream.sources.readers import Batch, Reader, Reading, require_few, rows_in_batch
 
 _SINGLE = {pa.float32(), pa.float16(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16()}
 
@@ -24,6 +24,7 @@ class ColumnarReader(Reader):
 
     def __init__(self, file: File, schema: pa.Schema):
         self.file = file
+        require_few(len(schema), file)
         self.fields = {f.name: is_number(f.type) for f in schema}
         if len(self.fields) < len(schema):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
@@ -87,9 +88,10 @@ def open_arrow(file: File, opened: ByteStream, start: bytes) -> ColumnarReader:
 
 
 class ArrowFileReader(ColumnarReader):
-    """An Arrow (Feather) file, memory-mapped."""
+    """An Arrow (Feather) file, memory-mapped: its batches may be of any size."""
 
     def __init__(self, file: File):
+        self.n_bytes = file.size
         self.mapped = pa.memory_map(file.path)
         self.stored = pa.ipc.open_file(self.mapped)
         super().__init__(file, self.stored.schema)
@@ -102,7 +104,11 @@ class ArrowFileReader(ColumnarReader):
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
         """Stored batches, cut where they are large."""
-        return _cut(self._stored_batches(), wanted, skip)
+        for batch in _cut(self._stored_batches(), wanted, skip):
+            # To look at pages of a mapping that the file no longer has would end the process.
+            if self.file.size < self.n_bytes:
+                raise SourceError(f"{self.file.name} was truncated while it was read.")
+            yield batch
 
     def fraction(self) -> float:
         """By stored batches."""
