@@ -305,3 +305,12 @@ def test_the_model_is_read_under_the_lock(
     monkeypatch.setattr(monitor_module, "holds_monitor", noted)
     judged(path, "--learn", stdin=ndjson(normal(2, 1)))
     assert held == [True]
+
+
+def test_a_watch_that_saw_nothing_is_no_success(model: Path, watcher: Path) -> None:
+    for path in (model, watcher):
+        (line,) = judged(path, stdin=b"starting sensor daemon\n", code=DATA)
+        assert "neither a row nor a header" in line["error"]
+        found = judged(path, stdin=b"starting sensor daemon\n" + ndjson(normal(2, 1)))
+        assert ["error" in line for line in found] == [True, False, False]
+        assert judged(path, stdin=b"") == []

@@ -79,6 +79,7 @@ class LiveRows:
         self.delimiter, self.header = delimiter, header
         self.time_column, self.keep = time_column, keep
         self.columns: list[str] | None = None  # of CSV, once a line has settled them
+        self.separator = ","
         self.strange_header: str | None = None  # names of other columns than the model's
         self.saw_json = False
         self.n_good = 0
@@ -126,38 +127,46 @@ class LiveRows:
         The first line may be anything: the banner of a program, a row that was cut. What the
         columns are is settled by the first line that makes sense as a header or as a row.
         """
-        delimiter = self.delimiter or guess_delimiter(text)
+        if self.columns is not None:
+            row = self._fitted(text, self.columns, self.separator)
+            # Any line of the right length is a header for a model without names. It was none,
+            # where no row fits it.
+            if not isinstance(row, str) or self.n_good or self.names is not None:
+                return row
+        separator = self.delimiter or guess_delimiter(text)
         try:
-            cells = csv_cells(text, delimiter)
+            cells = csv_cells(text, separator)
         except csv.Error as problem:
             return f"not a row of CSV: {problem}"
-        columns = self.columns
-        if columns is None:
-            names = header_names(cells, self.header)
-            if names is not None:
-                return self._take_header(names, delimiter, text)
-            if self.strange_header is not None:
-                return (
-                    f"the header {self.strange_header!r} does not name the columns of the model; "
-                    "with --no-header, values are taken in the order of the model"
-                )
-            columns = self._positions(len(cells))
-        if len(cells) != len(columns):
-            return f"{len(cells)} cells, but there are {len(columns)} columns"
-        row = self._row(dict(zip(columns, cells, strict=True)))
+        names = header_names(cells, self.header)
+        if names is not None and self._names_enough(names):
+            self.columns, self.separator = names, separator
+            return None
+        if names is not None:
+            # Names of other columns, as far as one can tell: rows below are not the model's.
+            if len(names) >= self.n_features and not any(map(looks_like_number, names)):
+                self.strange_header = text[:SHOWN]
+            return f"neither a row nor a header with the columns of the model: {text[:SHOWN]!r}"
+        if self.strange_header is not None:
+            return (
+                f"the header {self.strange_header!r} does not name the columns of the model; with "
+                "--no-header, values are taken in the order of the model"
+            )
+        columns = self._positions(len(cells))
+        row = self._fitted(text, columns, separator)
         if isinstance(row, LiveRow):
-            self.columns, self.delimiter = columns, delimiter
+            self.columns, self.separator = columns, separator
         return row
 
-    def _take_header(self, names: list[str], delimiter: str, text: str) -> str | None:
-        """A header that the model can use settles the columns; anything else is a bad row."""
-        if self._names_enough(names):
-            self.columns, self.delimiter = names, delimiter
-            return None
-        # Names of other columns, as far as one can tell: the rows below it are not the model's.
-        if len(names) >= self.n_features and not any(map(looks_like_number, names)):
-            self.strange_header = text[:SHOWN]
-        return f"neither a row nor a header with the columns of the model: {text[:SHOWN]!r}"
+    def _fitted(self, text: str, columns: list[str], separator: str) -> LiveRow | str:
+        """A line of CSV as a row of these columns."""
+        try:
+            cells = csv_cells(text, separator)
+        except csv.Error as problem:
+            return f"not a row of CSV: {problem}"
+        if len(cells) != len(columns):
+            return f"{len(cells)} cells, but there are {len(columns)} columns"
+        return self._row(dict(zip(columns, cells, strict=True)))
 
     def _names_enough(self, names: list[str]) -> bool:
         if self.names is not None:
