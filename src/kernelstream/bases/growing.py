@@ -57,7 +57,9 @@ DISTINCT = 1e-4
 STRAINED = 1e6
 
 # Rows of a smooth kernel in sorted order: each adds a little, all are dependent.
-_CURE = "Shuffle the rows, use a narrower kernel, or bases.Centroids, which does not depend on the order."
+_CURE = (
+    "Shuffle the rows, use a narrower kernel, or a basis for rows in any order: bases.Centroids."
+)
 
 
 @stored

@@ -46,4 +46,4 @@ def open_standard_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
             if name != "stdin":  # which is None for those who ask
-                setattr(sys, name, open(number, "w", closefd=False))
+                setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
