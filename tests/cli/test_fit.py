@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kernelstream import StreamingKernelPCA, load
-from kernelstream.cli.failures import DATA
+from kernelstream.cli.failures import DATA, USAGE
 from kernelstream.cli.fit import parse_part
 from tests.cli.conftest import BAD, NAMES, OPTIONS, fitted, outcome, run, said
 
@@ -148,3 +148,14 @@ def test_bad_rows_are_passed_over_and_listed(data: Path) -> None:
 def test_parts_are_never_evaluated() -> None:
     with pytest.raises(Exception, match="write a name"):
         parse_part("(lambda: 1)()", {}, "kernel")
+
+
+def test_landmarks_may_be_given(data: Path) -> None:
+    points = "landmarks(points=[[0.0, 1.0, 0.5], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])"
+    run("fit", "x.parquet", "-o", "m.safetensors", "--basis", points, "--components", "2")
+    assert load("m.safetensors").basis_points_.shape == (3, 3)
+    wide = "landmarks(points=[[0.0, 1.0]])"
+    told = run("fit", "x.parquet", "-o", "m.safetensors", "--basis", wide, code=DATA)
+    assert "the points have 2 features, the rows have 3" in said(told)
+    ragged = "landmarks(points=[[0.0, 1.0], [1.0]])"
+    run("fit", "x.parquet", "-o", "m.safetensors", "--basis", ragged, code=USAGE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,6 +66,13 @@ def test_a_setting_that_saturates_once_is_not_chosen(monkeypatch: pytest.MonkeyP
     )
     settings = [replace(SETTING, width=100.0, ridge=ridge) for ridge in (0.1, 0.01)]
     assert choose(correlated(60), 0, settings).ridge == 0.01
+
+
+@pytest.mark.parametrize("options", [{}, dict(width=100.0, ridge=1.0, whiten=True)])
+def test_lags_that_leave_nothing_to_learn(options: dict[str, Any]) -> None:
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    with pytest.raises(ValueError, match=r"lags=100, 50 rows are too few.*fewer lags"):
+        KernelMonitor(lags=100, basis=10, **options).fit(X)
 
 
 def test_lags_auto() -> None:

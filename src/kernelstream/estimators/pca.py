@@ -27,7 +27,7 @@ from kernelstream.backends.arrays import (
     to_float64,
 )
 from kernelstream.backends.devices import checked_device, preferred_rows
-from kernelstream.certificate.certificate import Certificate, certify
+from kernelstream.certificate.certificate import Certificate
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import (
     StreamEstimator,
@@ -401,9 +401,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     @property
     def certificate_(self) -> Certificate:
         """What is certain about batch kernel PCA of all rows seen; computed when asked for."""
-        shown, plain = self._components(), self.stream_.caught_up
-        held = plain.chain.accumulated(plain.begun)
-        return certify(held, shown.vectors, shown.mean, shown.span)
+        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
+            return self.stream_.certificate
 
     @property
     def kernel_(self) -> Kernel:

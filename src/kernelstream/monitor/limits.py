@@ -170,6 +170,11 @@ def folds_of(n_rows: int, lags: int, folds: int) -> list[tuple[np.ndarray, np.nd
     pairs = []
     for start, stop in pairwise(edges):
         others = np.r_[0 : max(start - lags, 0), min(stop + lags, n_rows) : n_rows]
+        if not len(others):
+            raise ValueError(
+                f"With lags={lags}, {n_rows} rows are too few: where some of them are held out for "
+                "the limits, none is left to learn. Give more rows, or fewer lags."
+            )
         pairs.append((others, np.arange(start, stop)))
     return pairs
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kernelstream.sources.files import ByteStream, File, SourceError
-from kernelstream.sources.readers import Batch, Reader, Reading, rows_in_batch
+from kernelstream.sources.readers import Batch, Reader, Reading, require_few, rows_in_batch
 
 # Bytes of a stored batch, on average, up to which batches are read; larger ones are mapped.
 LARGEST_BATCH = 2**26
@@ -27,6 +27,7 @@ class ColumnarReader(Reader):
 
     def __init__(self, file: File, schema: pa.Schema):
         self.file = file
+        require_few(len(schema), file)
         self.fields = {f.name: is_number(f.type) for f in schema}
         if len(self.fields) < len(schema):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")

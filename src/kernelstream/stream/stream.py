@@ -36,6 +36,7 @@ from kernelstream.backends.devices import (
 )
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
+from kernelstream.certificate.certificate import Certificate, certify
 from kernelstream.files import stored
 from kernelstream.part import Value, state_class
 from kernelstream.stream.buffer import Buffer
@@ -317,6 +318,13 @@ class Stream(Value):
     def components(self) -> Components:
         """The components of all rows, those that wait included."""
         return self.settled.learned.components
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What is certain about batch kernel PCA of all rows: of the plain sums, as accumulated."""
+        shown, plain = self.components, self.caught_up
+        held = plain.chain.accumulated(plain.begun)
+        return certify(held, shown.vectors, shown.mean, shown.span)
 
     @cached_property
     def solutions(self) -> dict[Any, Any]:
