@@ -176,13 +176,15 @@ class Stream(Value):
                 return stream.wait(new)
             stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
         size = stream.batch_size
-        fill = -len(stream.waiting) % size
-        if len(new) < fill:
+        if len(stream.waiting) + len(new) < size:
             return stream.wait(new)
         if len(stream.waiting):
-            complete = stream.waiting.join(new[:fill])
-            stream = replace(stream.fold(complete, frozen), waiting=Buffer())
-            new = new[fill:]
+            # More than a block may have waited for the start, and end within one.
+            fill = -len(stream.waiting) % size
+            held, new = stream.waiting.join(new[:fill]), new[fill:]
+            whole = len(held) - len(held) % size
+            stream = replace(stream.fold(held[:whole], frozen), waiting=Buffer())
+            stream = stream.wait(held[whole:])
         whole = len(new) - len(new) % size
         return stream.fold(new[:whole], frozen).wait(new[whole:])
 
