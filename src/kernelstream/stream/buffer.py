@@ -9,6 +9,7 @@ the stream with them is put together when it is asked for.
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,7 @@ class SingleRows:
         "_dot",
         "_dtype",
         "_limit",
+        "_one_by_one",
         "_room",
         "_rows",
         "_shape",
@@ -113,6 +115,7 @@ class SingleRows:
         self._count = 0
         self._shown = (0, base)
         self._limit = limit
+        self._one_by_one = threading.Lock()  # threads that put a row at the same time
         # BLAS itself, for NumPy's product takes its time to warn of an overflow
         self._dot = scipy.linalg.get_blas_funcs("dot", dtype=self._dtype)
 
@@ -137,18 +140,24 @@ class SingleRows:
         What is not (another type or shape, a number that is not finite) is left to the caller, who
         has the time to find out what it is. Rows come by the million: no word too many here.
         """
-        n = self._count
         if (
             type(x) is np.ndarray
             and x.dtype is self._dtype
             and x.shape == self._shape
-            and n < self._room
             and self._dot(x, x) < self._limit  # false for NaN
         ):
-            self._rows[n] = x
-            self._count = n + 1
-            return True
+            with self._one_by_one:
+                n = self._count
+                if n < self._room:
+                    self._rows[n] = x
+                    self._count = n + 1
+                    return True
         return False
+
+    def close(self) -> None:
+        """Take no more rows: somebody goes on from the stream with those that are here."""
+        with self._one_by_one:
+            self._room = self._count
 
     @property
     def stream(self) -> Stream:

@@ -8,7 +8,7 @@ the rows. A query folds the waiting rows on the side and forgets that it did.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -301,8 +301,17 @@ class Stream(Value):
 
     @cached_property
     def solutions(self) -> dict[Any, Any]:
-        """Regressions that were solved for this stream, by their parameters."""
+        """Regressions that were solved for this stream, by their parameters: the last one."""
         return {}
+
+    def solved(self, parameters: Any, solve: Callable[[], Any]) -> Any:
+        """The regression with such parameters, computed once; several threads may ask."""
+        found = self.solutions.get(parameters)
+        if found is None:
+            found = solve()
+            self.solutions.clear()
+            self.solutions[parameters] = found
+        return found
 
 
 def require_visible(X: Array) -> None:
