@@ -16,6 +16,7 @@ import os
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -27,7 +28,7 @@ import kernelstream
 from kernelstream import files
 from kernelstream.backends.arrays import Array
 from kernelstream.backends.devices import checked_device
-from kernelstream.stream.buffer import SingleRows
+from kernelstream.stream.buffer import Buffer, SingleRows
 from kernelstream.stream.stream import Stream
 
 logger = logging.getLogger("kernelstream")
@@ -181,6 +182,34 @@ class StreamEstimator(StoredEstimator):
         if single is not None:  # more rows may be written there
             view._stream = single.stream
         return view
+
+    def drop_waiting(self) -> Self:
+        """Take the rows that wait for their block out of the model.
+
+        For a model that can neither learn nor answer because of rows that wait, which may come from
+        a file of version 0.1 or from a kernel function that fails. What the finished blocks have
+        taught stays; a model in which no block is finished has learned nothing.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(70, 3))
+        >>> model = StreamingKernelPCA(2, gamma=0.1, basis="everything", batch_size=64)
+        >>> model.partial_fit(X).drop_waiting().n_samples_seen_
+        64
+        """
+        with all_or_nothing(self) as draft:
+            stream = draft.stream_
+            if stream.state is None or not stream.state.n_rows:
+                draft._stream = draft._single_rows = None
+            else:
+                set_stream(draft, replace(stream, waiting=Buffer()))
+        return self
 
     @abstractmethod
     def _new_stream(self, X: Array) -> Stream:

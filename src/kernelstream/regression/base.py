@@ -26,6 +26,7 @@ from kernelstream.regression.normal_equations import (
     Prediction,
     strongest_of_the_best,
 )
+from kernelstream.stream.buffer import MOST_OF_A_ROW
 from kernelstream.stream.passes import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
@@ -285,11 +286,11 @@ def require_same_columns(stream: Stream, n_columns: int) -> None:
 
 
 def require_summable(targets: np.ndarray, weights: np.ndarray | None) -> None:
-    """Raise in words where moments of the targets would overflow."""
+    """Raise in words where moments of the targets would overflow, with this call or a later one."""
     weighted = targets if weights is None else targets * weights[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
-        largest = 4.0 * np.sum(np.abs(weighted * targets))
-    if not np.isfinite(largest):
+        largest = np.max(np.abs(weighted * targets))
+    if not largest < MOST_OF_A_ROW:
         raise ValueError(
             "y has numbers so large that the sum of their squares overflows: scale the targets."
         )

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kernelstream.stream.stream import Stream
 
 MOST_SINGLE_ROWS = 1024  # written beside a stream: a block of a device may have many more
+# Above every w k(x, x) of a row that waits: sums over as many rows as can be counted are finite.
+MOST_OF_A_ROW = float(np.finfo(float).max * np.finfo(float).eps)
 LEAST_NORM = 1.0  # a kernel that is not known to be finite there is not known at all
 
 
@@ -177,13 +179,18 @@ def safe_norm(stream: Stream) -> float | None:
     """
     largest = float(np.finfo(stream.dtype).max) / 4.0
     kernel = stream.chain.kernel
+    if not kernel.psd:  # such rows are folded when they come, to see whether they can be
+        return None
+    if stream.scaling is None and stream.chain.basis.has_points:
+        largest = min(largest, stream.reach)
     if kernel.unit_norm:
         return largest
     if stream.scaling is not None or not kernel.fixed:
         return None
-    if not kernel.energy_limit(LEAST_NORM) < largest:
+    most = min(float(np.finfo(stream.dtype).max) / 4.0, MOST_OF_A_ROW)
+    if not kernel.energy_limit(LEAST_NORM) < most:
         return None
     limit = largest
-    while not kernel.energy_limit(limit) < largest:  # a power of the norm, as a rule
+    while not kernel.energy_limit(limit) < most:  # a power of the norm, as a rule
         limit = max(math.sqrt(limit), LEAST_NORM)
     return limit

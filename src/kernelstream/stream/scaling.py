@@ -57,16 +57,21 @@ class Standardisation:
 
     def apply(self, X: Array) -> Array:
         """Standardise rows."""
-        if is_sparse(X):
-            raise ValueError(
-                "scale='standard' needs dense rows: centring would fill a sparse matrix. Scale the "
-                "data yourself (for example with sklearn's MaxAbsScaler) and use scale=None."
-            )
+        require_dense(X)
         return (X - like(self.mean, X, X.dtype)) / like(self.deviation, X, X.dtype)
 
     def undo(self, X: Array) -> Array:
         """Return to the units of the data."""
         return X * like(self.deviation, X, X.dtype) + like(self.mean, X, X.dtype)
+
+
+def require_dense(X: Array) -> None:
+    """Raise in words for rows that scaling would fill."""
+    if is_sparse(X):
+        raise ValueError(
+            "scale='standard' needs dense rows: centring would fill a sparse matrix. Scale the "
+            "data yourself (for example with sklearn's MaxAbsScaler) and use scale=None."
+        )
 
 
 @dataclass(frozen=True)
