@@ -244,7 +244,7 @@ def set_stream(estimator: StreamEstimator, stream: Stream) -> None:
 
 def report_progress(estimator: Any) -> None:
     """Tell the logger how many rows were seen, where that was asked for."""
-    if estimator.verbose:
+    if estimator.verbose and estimator.__sklearn_is_fitted__():
         logger.info("%s: %d rows seen", type(estimator).__name__, estimator.stream_.n_rows)
 
 

@@ -222,8 +222,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             if len(rows):
                 with inputs.explain_rows(rows.X):
                     set_stream(draft, (stream or draft._new_stream(rows.X)).learn(rows))
-            elif stream is None:
-                raise ValueError(inputs.NO_WEIGHT)
         report_progress(self)
         return self
 

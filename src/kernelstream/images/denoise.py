@@ -248,7 +248,7 @@ class Denoiser(TransformerMixin, ImageModel):
         self._require_same_parameters()
         known = self.stream_.settled.scaler
         if not isinstance(known, LinearMap):
-            raise ValueError(NOT_MEASURED)
+            raise AttributeError(NOT_MEASURED)
         return known.noise_variance / (LEFT_ON_BLACK if self.clipped else 1.0)
 
     def _project(self, rows: np.ndarray) -> np.ndarray:

@@ -125,7 +125,7 @@ class OnePassRidge(StreamingKernelPCA):
         if len(rows) < targets.shape[0]:  # rows of weight zero were dropped
             targets = targets[np.flatnonzero(inputs.checked_weights(sample_weight, len(targets)))]
         if len(rows) == 0:
-            if stream is None:
+            if anew:
                 raise ValueError(inputs.NO_WEIGHT)
             return self
         if stream is not None:
