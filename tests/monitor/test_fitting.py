@@ -103,3 +103,10 @@ def test_glitches_in_normal_operation_are_reported(size: float) -> None:
     rng = np.random.default_rng(0)
     rare = rng.random(600) < 0.008
     small().fit(np.column_stack([process(600), rng.standard_t(3, size=600), rare, np.ones(600)]))
+
+
+@pytest.mark.parametrize(("n", "lags"), [(100, 80), (100, 30), (40, 20), (30, 9), (24, 8)])
+def test_lags_that_leave_too_few_rows_beside_a_fold(n: int, lags: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    with pytest.raises(ValueError, match=rf"lags={lags}.*more rows.*fewer lags"):
+        KernelMonitor(lags=lags, basis=10, random_state=0).fit(X)

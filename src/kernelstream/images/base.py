@@ -12,6 +12,7 @@ from kernelstream.bases import Basis
 from kernelstream.estimators.base import (
     StreamEstimator,
     all_or_nothing,
+    at_one_moment,
     require_fitted,
     set_stream,
 )
@@ -101,6 +102,7 @@ class ImageModel(StreamEstimator):
             scaling=scaling,
         )
 
+    @at_one_moment
     def merge(self, other: ImageModel) -> Self:
         """A new model of what both have seen, with the parameters of this one.
 
@@ -156,19 +158,20 @@ class PatchModel(ImageModel):
         -------
         self
         """
-        with all_or_nothing(self):
-            if self._stream is None:
-                self._hold(self._learn_image(self._new_stream(X), X, 0), 1)
+        with all_or_nothing(self) as draft:
+            if draft._stream is None:
+                draft._hold(draft._learn_image(draft._new_stream(X), X, 0), 1)
             else:
-                self._require_same_parameters()
-                number = self.n_images_seen_
-                self._hold(self._learn_image(self.stream_, X, number), number + 1)
+                draft._require_same_parameters()
+                number = draft.n_images_seen_
+                draft._hold(draft._learn_image(draft.stream_, X, number), number + 1)
         return self
 
     def _hold(self, stream: Stream, n_images: int) -> None:
         set_stream(self, stream)
         self.n_images_seen_, self.n_features_in_ = n_images, stream.n_features
 
+    @at_one_moment
     def merge(self, other: ImageModel) -> Self:
         """A new model of what both have seen, with the parameters of this one.
 

@@ -167,10 +167,7 @@ class Chain:
         )
         # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
         if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
-            raise ValueError(
-                f"The sum of the kernel {self.kernel} over the rows, with their weights, "
-                "overflows: scale the data (for example with scale='standard') or the weights."
-            )
+            raise ValueError(overflowing(self.kernel))
 
         # the basis may change its points at the end of a block: z ← T z everywhere
         change = None if frozen else self.basis.revise(self.kernel, state.basis, clock)
@@ -245,6 +242,14 @@ class Chain:
             moments=state.moments,
             scatter=getattr(state.tracker, "scatter", None),
         )
+
+
+def overflowing(kernel: Kernel) -> str:
+    """What is said of rows whose sums are no numbers."""
+    return (
+        f"The sum of the kernel {kernel} over the rows, with their weights, overflows: scale the "
+        "data (for example with scale='standard') or the weights."
+    )
 
 
 def regress(

@@ -46,11 +46,7 @@ class Standardisation:
 
     def apply(self, X: Array) -> Array:
         """Standardise rows."""
-        if is_sparse(X):
-            raise ValueError(
-                "scale='standard' needs dense rows: centring would fill a sparse matrix. Scale the "
-                "data yourself (for example with sklearn's MaxAbsScaler) and use scale=None."
-            )
+        require_dense(X)
         return (X - like(self.mean, X, X.dtype)) / like(self.deviation, X, X.dtype)
 
     def undo(self, X: Array) -> Array:
@@ -69,6 +65,15 @@ class Standard(Scaling[Standardisation]):
     def measure(self, rows: Rows) -> Standardisation:
         """Mean and deviation of each column; a constant column keeps its unit."""
         return ColumnMoments.of(rows).standardisation()
+
+
+def require_dense(X: Array) -> None:
+    """Raise in words for rows that scaling would fill."""
+    if is_sparse(X):
+        raise ValueError(
+            "scale='standard' needs dense rows: centring would fill a sparse matrix. Scale the "
+            "data yourself (for example with sklearn's MaxAbsScaler) and use scale=None."
+        )
 
 
 @dataclass(frozen=True)
