@@ -6,6 +6,7 @@ WORKERS ?= 2
 TORCH   ?= 2.13.0
 DATA    ?=
 OUT     ?=
+MACHINE ?=
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
@@ -26,10 +27,11 @@ FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch test-oldest coverage bench reproduce docs dist clean
+.PHONY: help setup demo lint test test-all test-torch test-oldest coverage bench bench-over-time \
+	reproduce docs dist clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## build .venv with all that development needs
 
@@ -85,6 +87,11 @@ test-oldest: ## test with the oldest versions that pyproject.toml allows, on Pyt
 
 bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnist.npz, OUT=PATH for pictures
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT) --json $(OUT)/benchmark.json --markdown $(OUT)/benchmark.md)
+
+# Needs a Python of the version in asv.conf.json; the commit is built in an environment of its own.
+bench-over-time: $(STAMP) ## time this commit with asv, beside the runs in benchmarks/over_time/results
+	$(BIN)/python -m pip install --quiet --group bench
+	$(ONE_THREAD) $(BIN)/asv run $(if $(MACHINE),--machine $(MACHINE)) --show-stderr 'HEAD^!'
 
 reproduce: $(STAMP) ## the papers' experiments again; DATA=PATH is a folder with mnist.npz and so on
 	$(ONE_THREAD) $(BIN)/python -m reproductions $(if $(DATA),--data $(DATA))

@@ -24,7 +24,8 @@ def notes(changelog: str, version: str) -> str:
         if found and found[1] == version:
             if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", found[2]):
                 raise SystemExit(
-                    f"CHANGELOG.md has {found[2]!r} where the date of {version} goes: write YYYY-MM-DD."
+                    f"CHANGELOG.md has {found[2]!r} where the date of {version} goes: "
+                    "write YYYY-MM-DD."
                 )
             return text.strip() + "\n"
     raise SystemExit(
@@ -38,7 +39,9 @@ def main(tag: str) -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     version = settings["project"]["version"]
     if tag != f"v{version}":
-        raise SystemExit(f"The tag is {tag}, the version in pyproject.toml {version}: tag v{version}.")
+        raise SystemExit(
+            f"The tag is {tag}, the version in pyproject.toml {version}: tag v{version}."
+        )
     print(notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version), end="")
 
 
