@@ -41,7 +41,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || { \
 		echo "Could not make .venv. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	$(BIN)/python -m $(NEW_PIP)
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	@touch $@
 
 demo: $(STAMP) ## see it work
@@ -82,7 +82,7 @@ test-oldest: ## test with the oldest versions that pyproject.toml allows, on Pyt
 		echo "The oldest versions are those for Python 3.11: make test-oldest PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv build/oldest
 	build/oldest/bin/python -m $(NEW_PIP)
-	build/oldest/bin/python -m pip install --quiet --constraint oldest.txt --editable . --group test
+	build/oldest/bin/python -m pip install --quiet --constraint oldest.txt --editable '.[all]' --group test
 	$(FRESH_CACHE) SCIPY_ARRAY_API=1 build/oldest/bin/python -m pytest -n $(WORKERS) -m "not slow and not cuda"
 
 bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnist.npz, OUT=PATH for pictures
@@ -97,7 +97,7 @@ reproduce: $(STAMP) ## the papers' experiments again; DATA=PATH is a folder with
 	$(ONE_THREAD) $(BIN)/python -m reproductions $(if $(DATA),--data $(DATA))
 
 $(DOCS_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --editable . --group docs
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group docs
 	@touch $@
 
 # Warnings are errors, also for references that lead nowhere. Nothing is fetched, and pages and

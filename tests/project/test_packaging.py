@@ -48,7 +48,7 @@ def requirements(names: list[str]) -> dict[str, Requirement]:
 
 
 def test_every_lower_bound_is_tested() -> None:
-    wanted = requirements([*PROJECT["dependencies"], *GROUPS["test"]])
+    wanted = requirements([*PROJECT["dependencies"], "kernelstream[all]", *GROUPS["test"]])
     lines = (ROOT / "oldest.txt").read_text(encoding="utf-8").splitlines()
     pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
     oldest = {pin.name: next(iter(pin.specifier)) for pin in pins}
@@ -70,6 +70,11 @@ def test_the_same_package_has_the_same_bound_in_every_extra_and_group() -> None:
         if requirement.name != PROJECT["name"] and requirement.specifier:
             bound = str(requirement.specifier)
             assert seen.setdefault(requirement.name, bound) == bound, requirement.name
+
+
+def test_all_is_every_extra_but_pytorch() -> None:
+    (everything,) = map(Requirement, PROJECT["optional-dependencies"]["all"])
+    assert everything.extras | {"torch", "all"} == set(PROJECT["optional-dependencies"])
 
 
 def test_types_are_marked() -> None:

@@ -111,6 +111,14 @@ def test_the_site_is_built_alike_here_and_there() -> None:
     assert "docs" in SETTINGS["dependency-groups"]
 
 
+def test_tox_has_every_python() -> None:
+    tox = SETTINGS["tool"]["tox"]
+    assert tox["env_list"] == JOBS["tests.tests"]["strategy"]["matrix"]["python"]
+    run = tox["env_run_base"]
+    assert set(run["extras"]) <= set(PROJECT["optional-dependencies"])
+    assert set(run["dependency_groups"]) <= set(SETTINGS["dependency-groups"])
+
+
 # -- links
 
 
@@ -155,6 +163,7 @@ def test_the_recipe_of_conda_says_what_pyproject_says() -> None:
         (other.get(name, name), bound)
         for entries in PROJECT["optional-dependencies"].values()
         for name, bound in map(bounded, entries)
+        if name != PROJECT["name"]
     }
     assert {bounded(text) for text in recipe["requirements"]["run_constraints"]} == extras
 
