@@ -35,7 +35,7 @@ try:
     except ImportError:  # before river 0.26
         from river.anomaly.base import AnomalyDetector
 except ModuleNotFoundError:
-    AnomalyDetector = MiniBatchTransformer = object  # type: ignore[assignment,misc]
+    AnomalyDetector = MiniBatchTransformer = object
 
 GROWTH = 4  # a look is due when a quarter more rows have been learned
 

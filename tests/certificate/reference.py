@@ -380,7 +380,7 @@ def wrong(
 
 
 @st.composite
-def cases(draw: Any, **fixed: Any) -> Case:
+def cases(draw: Any, /, **fixed: Any) -> Case:
     """Any stream with any model; arguments that are given are not drawn."""
     options = dict(
         seed=st.integers(0, 2**32 - 1),

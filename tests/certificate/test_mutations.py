@@ -53,7 +53,7 @@ class Mutant:
             "from __future__ import annotations\n" + source.replace(self.old, self.new),
             module.__dict__,
             scope,
-        )  # type: ignore[union-attr]
+        )
         patch.setattr(self.home, self.function, scope[self.function])
 
 

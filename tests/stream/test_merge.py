@@ -182,7 +182,7 @@ def test_models_that_do_not_fit_together(ours: Any, theirs: Any, message: str):
 
 def test_what_is_no_model_of_ours():
     with pytest.raises(TypeError, match="Only models of this library merge; got KernelPCA"):
-        fitted(stream(0)).merge(KernelPCA(2))  # type: ignore[arg-type]
+        fitted(stream(0)).merge(KernelPCA(2))
 
 
 def test_other_features():

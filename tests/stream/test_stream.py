@@ -41,7 +41,8 @@ def model() -> StreamingKernelPCA:
 def ask(fitted: StreamingKernelPCA) -> None:
     fitted.transform(rows(3))
     fitted.transform_one(rows(1)[0])
-    assert fitted.certificate_ is not None and fitted.eigenvalues_.shape == (2,)
+    assert fitted.certificate_.eigenvalue_intervals.shape == (2, 2)
+    assert fitted.eigenvalues_.shape == (2,)
 
 
 @pytest.mark.parametrize("n", [640, 700, 40], ids=["block's end", "rows wait", "before the start"])
