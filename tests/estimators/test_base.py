@@ -363,7 +363,7 @@ def test_a_model_can_be_copied_while_another_thread_has_its_turn() -> None:
     model = pca().partial_fit(X).learn_one(X[0])
     with turn_of(model):
         others = duplicates(model)
-        all_at_once(*(lambda other=other: other.partial_fit(X) for other in others))  # type: ignore[misc]
+        all_at_once(*(lambda other=other: other.partial_fit(X) for other in others))
     assert [other.n_samples_seen_ for other in others] == [141, 141, 141, 140]
     assert model.n_samples_seen_ == 71
 

@@ -79,14 +79,14 @@ def tables() -> dict[str, str]:
 
 def with_tables(page: str) -> str:
     """The page with its tables as the code has them now."""
-    for name, table in tables().items():
-        page = re.sub(
-            rf"(<!-- {name} begin -->\n).*?(<!-- {name} end -->)",
-            lambda found, table=table: f"{found[1]}\n{table}\n\n{found[2]}",
-            page,
-            flags=re.DOTALL,
-        )
-    return page
+    known = tables()
+
+    def current(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{known[found['name']]}\n\n{found[3]}"
+
+    names = "|".join(map(re.escape, known))
+    pattern = rf"(<!-- (?P<name>{names}) begin -->\n).*?(<!-- (?P=name) end -->)"
+    return re.sub(pattern, current, page, flags=re.DOTALL)
 
 
 def main() -> None:
