@@ -6,11 +6,15 @@ WORKERS ?= 2
 TORCH   ?= 2.13.0
 DATA    ?=
 OUT     ?=
+MACHINE ?=
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
 TORCH_STAMP := .venv/.installed-torch-$(TORCH)
 DOCS_STAMP  := .venv/.installed-docs
+
+# The dependency groups of pyproject.toml need pip 25.1; a new environment may have an older one.
+NEW_PIP := pip install --quiet --upgrade 'pip>=25.1'
 
 # One BLAS thread for each test process: more would fight for the same cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -23,10 +27,11 @@ FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch test-oldest bench reproduce docs dist clean
+.PHONY: help setup demo lint test test-all test-torch test-oldest coverage bench bench-over-time \
+	reproduce docs dist clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## build .venv with all that development needs
 
@@ -35,7 +40,8 @@ $(STAMP): pyproject.toml
 		echo "kernelstream needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || { \
 		echo "Could not make .venv. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --editable ".[dev,plot,images,cli,report,demo,dask]"
+	$(BIN)/python -m $(NEW_PIP)
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	@touch $@
 
 demo: $(STAMP) ## see it work
@@ -49,6 +55,14 @@ lint: $(STAMP) ## style, types and the direction of imports
 
 test: lint ## lint, then the tests; this is what the continuous integration runs
 	$(FRESH_CACHE) $(PYTEST) -m "not slow and not cuda"
+
+# Lines of compiled passes cannot be followed, so the rooms that have some run once more as plain
+# Python, and the two counts are joined; pyproject.toml has what is counted.
+PASSES := stream trackers monitor
+coverage: $(STAMP) ## which lines and branches the tests reach; open build/coverage/index.html
+	$(FRESH_CACHE) $(PYTEST) -m "not slow and not cuda" --cov --cov-report=
+	NUMBA_DISABLE_JIT=1 $(ONE_THREAD) $(PYTEST) -m "not slow and not cuda" --cov --cov-append \
+		--cov-report=html --cov-report=term:skip-covered $(PASSES:%=tests/%)
 
 # pytest exits with 5 when it finds no test, which is no failure for the slow ones.
 test-all: test ## test, then the slow tests, then the tests without compilation
@@ -67,17 +81,23 @@ test-oldest: ## test with the oldest versions that pyproject.toml allows, on Pyt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
 		echo "The oldest versions are those for Python 3.11: make test-oldest PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv build/oldest
-	build/oldest/bin/python -m pip install --quiet --constraint oldest.txt --editable ".[test]"
+	build/oldest/bin/python -m $(NEW_PIP)
+	build/oldest/bin/python -m pip install --quiet --constraint oldest.txt --editable '.[all]' --group test
 	$(FRESH_CACHE) SCIPY_ARRAY_API=1 build/oldest/bin/python -m pytest -n $(WORKERS) -m "not slow and not cuda"
 
 bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnist.npz, OUT=PATH for pictures
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT) --json $(OUT)/benchmark.json --markdown $(OUT)/benchmark.md)
 
+# Needs a Python of the version in asv.conf.json; the commit is built in an environment of its own.
+bench-over-time: $(STAMP) ## time this commit with asv, beside the runs in benchmarks/over_time/results
+	$(BIN)/python -m pip install --quiet --group bench
+	$(ONE_THREAD) $(BIN)/asv run $(if $(MACHINE),--machine $(MACHINE)) --show-stderr 'HEAD^!'
+
 reproduce: $(STAMP) ## the papers' experiments again; DATA=PATH is a folder with mnist.npz and so on
 	$(ONE_THREAD) $(BIN)/python -m reproductions $(if $(DATA),--data $(DATA))
 
 $(DOCS_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group docs
 	@touch $@
 
 # Warnings are errors, also for references that lead nowhere. Nothing is fetched, and pages and
@@ -87,8 +107,10 @@ docs: $(DOCS_STAMP) ## build the documentation; open build/docs/index.html
 		-d build/doctrees docs build/docs
 
 dist: $(STAMP) ## wheel and source archive in dist/
-	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m pip install --quiet --group release
+	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
 
 clean: ## remove .venv, caches and everything built
 	rm -rf .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -26,7 +26,6 @@ import math
 import os
 import pickle
 import platform
-import resource
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from time import perf_counter
@@ -108,6 +107,8 @@ def estimator(problem: Problem) -> StreamingKernelPCA:
 
 
 def peak_memory() -> int:
+    import resource  # which Windows has not
+
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 from benchmarks.sizes import Sizes
 
@@ -62,6 +63,18 @@ def images(folder: Path | None, sizes: Sizes) -> Images:
         test.reshape(-1, PIXELS)[: sizes.query_rows],
         halves.reshape(len(halves), -1),
     )
+
+
+def digits(repeats: int) -> Images:
+    """scikit-learn's digits, which everyone has: shuffled, and a little different each time.
+
+    The queries are the digits as they are. Images of 8 × 8 pixels are small as they are, too.
+    """
+    given = (load_digits().data / 16.0).astype(np.float32)
+    rng = np.random.default_rng(0)
+    rows = np.vstack([given[rng.permutation(len(given))] for _ in range(repeats)])
+    rows += rng.normal(scale=0.05, size=rows.shape).astype(np.float32)
+    return Images("digits", rows, given, given)
 
 
 def made_up(n: int, d: int) -> np.ndarray:

@@ -138,12 +138,13 @@ def machine() -> dict[str, Any]:
     if cpuinfo.exists():
         models = [s for s in cpuinfo.read_text().splitlines() if s.startswith("model name")]
         name = models[0].partition(":")[2].strip() if models else name
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    sysconf = getattr(os, "sysconf", None)  # Windows has none, and no load either
+    memory = sysconf("SC_PAGE_SIZE") * sysconf("SC_PHYS_PAGES") if sysconf else None
     affinity = getattr(os, "sched_getaffinity", None)
     return {
         "processor": name,
         "cores": len(affinity(0)) if affinity else os.cpu_count(),
         "memory_bytes": memory,
         "system": platform.platform(),
-        "load_average": os.getloadavg(),
+        "load_average": os.getloadavg() if hasattr(os, "getloadavg") else None,
     }

@@ -18,6 +18,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,32 @@ Long = np.longdouble
 U = 2.0**-53
 MOST_TRIALS = 60  # models that are made while a failure is looked for in fewer rows
 
-SHAPES = (
-    "normal duplicates near-duplicates offset two-clusters tight-clusters sorted constant exploding "
-    "outlier grid whole low-rank mixed-norms tiny huge walk heavy far-half far-groups zeros binary "
-    "one-far unequal-clusters"
-).split()
+SHAPES = [
+    "normal",
+    "duplicates",
+    "near-duplicates",
+    "offset",
+    "two-clusters",
+    "tight-clusters",
+    "sorted",
+    "constant",
+    "exploding",
+    "outlier",
+    "grid",
+    "whole",
+    "low-rank",
+    "mixed-norms",
+    "tiny",
+    "huge",
+    "walk",
+    "heavy",
+    "far-half",
+    "far-groups",
+    "zeros",
+    "binary",
+    "one-far",
+    "unequal-clusters",
+]
 MODES = ["stream", "stream", "stream", "fit", "merge", "merge of merges", "merge, go on", "saved"]
 
 
@@ -242,7 +264,7 @@ def learned(case: Case) -> tuple[StreamingKernelPCA, np.ndarray]:
         told(case, model, halfway, n)
         return model, faded(case.beta, w)
     ends = np.cumsum([0, *(len(p) for p in np.array_split(w, parts))])
-    spans = list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+    spans = list(pairwise(ends.tolist()))
     left = [faded(case.beta, w[a:b]) for a, b in spans]
     alone = [told(case, case.model(), a, b) for a, b in (spans if parts != 3 else spans[:2])]
     joint = alone[0].merge(alone[1])
@@ -259,7 +281,7 @@ def told(case: Case, model: StreamingKernelPCA, start: int, stop: int) -> Stream
     """The model, after some rows in one or more calls."""
     cuts = [start, *(start + int(c * (stop - start)) for c in case.cuts), stop]
     w = case.weights
-    for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+    for a, b in pairwise(cuts):
         if b > a and (w is None or w[a:b].any()):
             model.partial_fit(case.X[a:b], sample_weight=None if w is None else w[a:b])
     return model

@@ -8,7 +8,6 @@ is the measurement itself, in a process of its own so that resident memory is th
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -74,6 +73,8 @@ def measure(early: int, late: int, window: int, d: int, m: int) -> dict[str, Any
 
 def resident() -> int:
     """Bytes of memory that the process has now, or its peak where the system does not tell."""
+    import resource  # which Windows has not
+
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * resource.getpagesize()

@@ -14,8 +14,8 @@ start = time.perf_counter()
 exec(sys.argv[1])
 print(json.dumps([time.perf_counter() - start, "numba" in sys.modules]))
 """
-_IMPORT = "import kernelstream"
-_FIRST = "from kernelstream import StreamingKernelPCA; StreamingKernelPCA()"
+IMPORT = "import kernelstream"
+FIRST = "from kernelstream import StreamingKernelPCA; StreamingKernelPCA()"
 _PEER = "import sklearn.base"
 
 _TWICE = """
@@ -37,7 +37,7 @@ def first_calls(run: Run) -> list[Outcome]:
 
     The package imports its parts when they are used: the first model pays for them.
     """
-    names = {_IMPORT: "import kernelstream", _FIRST: "import, first model", _PEER: _PEER}
+    names = {IMPORT: "import kernelstream", FIRST: "import, first model", _PEER: _PEER}
     sides = {code: Side(name) for code, name in names.items()}
     compilers = dict.fromkeys(names, False)
     for _ in range(run.repeats):
@@ -46,7 +46,7 @@ def first_calls(run: Run) -> list[Outcome]:
             side.seconds.append(seconds)
             compilers[code] |= numba
     outcomes = []
-    for code, title in ((_IMPORT, "import of the package"), (_FIRST, "import and first model")):
+    for code, title in ((IMPORT, "import of the package"), (FIRST, "import and first model")):
         note = "Numba is imported" if compilers[code] else "Numba is not imported"
         # a package that imports the compiler does not reach the limit, however fast it is
         value = float("inf") if compilers[code] else sides[code].best

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,6 +17,16 @@ class Value:
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+def state_class(part: type[Part]) -> Any:
+    """What a basis or a tracker learns: the S of ``Basis[S]``; None where it is not said."""
+    for cls in part.__mro__:
+        for base in vars(cls).get("__orig_bases__", ()):
+            for argument in get_args(base):
+                if isinstance(argument, type):
+                    return argument
+    return None
 
 
 class Part(BaseEstimator):

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from kernelstream.estimators.base import all_or_nothing, turn_of
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.part import check_choice
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
@@ -34,7 +35,7 @@ try:
     except ImportError:  # before river 0.26
         from river.anomaly.base import AnomalyDetector
 except ModuleNotFoundError:
-    AnomalyDetector = MiniBatchTransformer = object  # type: ignore[assignment,misc]
+    AnomalyDetector = MiniBatchTransformer = object
 
 GROWTH = 4  # a look is due when a quarter more rows have been learned
 
@@ -86,8 +87,8 @@ class OnDictionaries:
     @property
     def estimator(self) -> StreamingKernelPCA:
         """A copy of the model as it is now, with the names of the features: query it, save it."""
-        model = copy.deepcopy(self._learning)
-        features = self._features or ()
+        with turn_of(self):  # rows of a frame are learned in several steps
+            model, features = copy.deepcopy(self._learning), self._features or ()
         if features and all(isinstance(name, str) for name in features):
             model.feature_names_in_ = np.array(features, dtype=object)
         return model
@@ -106,21 +107,23 @@ class OnDictionaries:
 
     def _learn(self, rows: np.ndarray, features: tuple[Hashable, ...]) -> None:
         """Learn rows, with a look wherever one is due; all of them or, on an error, none."""
-        before = dict(self.__dict__, _learning=copy.copy(self._learning))
-        self._features = features
-        try:
-            while len(rows):
-                until = self._next_look - self._n_learned()
-                if len(rows) == 1:
-                    self._learning.learn_one(rows[0])  # without the overhead of a block
-                else:
-                    self._learning.partial_fit(rows[:until])
-                rows = rows[until:]
-                if self._n_learned() == self._next_look:
-                    self._look()
-        except BaseException:
-            self.__dict__.update(before)
-            raise
+        with turn_of(self):
+            before = copy.copy(self._learning)
+            try:
+                with all_or_nothing(self) as draft:
+                    draft._features = features
+                    while len(rows):
+                        until = draft._next_look - draft._n_learned()
+                        if len(rows) == 1:
+                            draft._learning.learn_one(rows[0])  # without the overhead of a block
+                        else:
+                            draft._learning.partial_fit(rows[:until])
+                        rows = rows[until:]
+                        if draft._n_learned() == draft._next_look:
+                            draft._look()
+            except BaseException:
+                self._learning = before
+                raise
 
     def _n_learned(self) -> int:
         model = self._learning
@@ -226,10 +229,11 @@ class KernelComponents(OnDictionaries, MiniBatchTransformer):
         dict
         """
         row = self._row(x, self._features_of(x))
-        if self._looked is None:
+        looked = self._looked
+        if looked is None:
             return dict.fromkeys(self._names_before(), 0.0)
-        scores = self._looked.transform(row[None, :])[0]
-        return dict(zip(_names(self._looked, len(scores)), scores.tolist(), strict=True))
+        scores = looked.transform(row[None, :])[0]
+        return dict(zip(_names(looked, len(scores)), scores.tolist(), strict=True))
 
     def learn_many(self, X: Any) -> None:
         """Learn the rows of a data frame.
@@ -251,10 +255,11 @@ class KernelComponents(OnDictionaries, MiniBatchTransformer):
             Of pandas or polars, a column for each feature, in any order.
         """
         rows = self._rows(X, self._features_of(dict.fromkeys(X.columns)))
-        if self._looked is None:
+        looked = self._looked
+        if looked is None:
             scores = np.zeros((len(rows), len(self._names_before())))
         else:
-            scores = self._looked.transform(rows)
+            scores = looked.transform(rows)
         names = _names(self._learning, scores.shape[1])
         if hasattr(X, "index"):
             return type(X)(scores, columns=names, index=X.index)

@@ -121,6 +121,9 @@ def rows_of(case: Case) -> np.ndarray:
         X[: n // 2] = X[rng.integers(0, 2, size=n // 2)]
     elif case.shape == "far groups":  # much farther apart than each is wide
         X = 0.3 * X + 10.0 ** rng.uniform(2, 8) * rng.choice([-1.0, 1.0], size=(n, 1))
+    elif case.shape == "tight groups":  # where float32 has no digits left for what is inside them
+        X = 10.0 ** rng.uniform(-4, -1) * X
+        X += 10.0 ** rng.uniform(0, 3) * rng.integers(0, 2, size=(n, 1))
     elif case.shape == "clusters":
         X = 4.0 * rng.normal(size=(5, d))[np.sort(rng.integers(0, 5, size=n))] + 0.2 * X
     return (case.scale * X).astype(case.dtype)
@@ -377,7 +380,7 @@ def wrong(
 
 
 @st.composite
-def cases(draw: Any, **fixed: Any) -> Case:
+def cases(draw: Any, /, **fixed: Any) -> Case:
     """Any stream with any model; arguments that are given are not drawn."""
     options = dict(
         seed=st.integers(0, 2**32 - 1),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,6 +47,18 @@ def test_forgetting_commutes_with_the_rules(energy, missed, weight, loss, factor
     for name in FIELDS:
         # four roundings each
         np.testing.assert_allclose(getattr(then, name), getattr(first, name), 1e-14, 1e-290)
+
+
+def test_forgetting_reaches_every_energy():
+    """Counts and relative errors stay; all else is squared, and shrinks."""
+    stay = {"complete", "blocks", "longest", "extent", "deviation", "rounding"}
+    names = [field.name for field in fields(Ledger) if field.name not in stay]
+    arrays = ("fresh_orders", "stale_orders", "stale_sum", "stale_scatter")
+    given: dict[str, Any] = {name: np.ones(2) if name in arrays else 3.0 for name in names}
+    account = Ledger(**given)
+    later = account.decay(0.25)
+    for name in names:
+        np.testing.assert_array_equal(getattr(later, name), 0.25 * getattr(account, name), name)
 
 
 @given(amounts, amounts, amounts)

@@ -53,7 +53,7 @@ class Mutant:
             "from __future__ import annotations\n" + source.replace(self.old, self.new),
             module.__dict__,
             scope,
-        )  # type: ignore[union-attr]
+        )
         patch.setattr(self.home, self.function, scope[self.function])
 
 
@@ -93,11 +93,19 @@ MUTANTS = [
         "block norms 10 % small",
         Accumulated,
         "spectrum",
-        "return orders,",
-        "return 0.9 * orders,",
+        "return orders",
+        "return 0.9 * orders",
         SPECTRAL,
     ),
     # the statements
+    Mutant(
+        "rounding of far rows ignored",
+        Accumulated,
+        "spectrum",
+        "orders += roots_of_k",
+        "orders += 0.0 * roots_of_k",
+        {**FIXED, "certify": "tight", "shape": "far groups", "basis": "origin", "d": 1},
+    ),
     Mutant(
         "r instead of r + 1 in T5",
         bounds,

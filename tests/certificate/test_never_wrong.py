@@ -101,6 +101,17 @@ def test_rows_far_from_each_other_and_from_the_points(basis: str, kernel: str):
         assert violations(case) == [], case
 
 
+@pytest.mark.parametrize("basis", ["landmarks", "centroids", "distance full"])
+@pytest.mark.parametrize("mode", ["stream", "fit", "merge"])
+def test_float32_rows_in_tight_groups_far_apart(basis: str, mode: str):
+    """Rounding of kernel values grows with the distance, and the factor multiplies it."""
+    for seed in range(25):
+        options: dict[str, Any] = dict(shape="tight groups", kernel="narrow", dtype="float32")
+        case = Case(seed, n=72, d=2, basis=basis, m=8, r=3, mode=mode, **options)
+        assert violations(case) == [], case
+        assert learned(case)[0].explained_variance_.sum() <= 1.0 + 1e-3, case
+
+
 # -- the cases are what they are meant to be
 
 

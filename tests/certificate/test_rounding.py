@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelstream import kernels
-from kernelstream.bases.base import Span, factorise, transition
-from kernelstream.certificate import rounding
+from kernelstream import StreamingKernelPCA, bases, kernels
+from kernelstream.bases.base import VISIBLE, Span, factorise, transition
+from kernelstream.certificate import bounds, rounding
 from kernelstream.certificate.ledger import Ledger
 
 Long = np.longdouble
@@ -122,3 +124,122 @@ def test_values_of_a_rough_kernel_are_off_by_no_more_than_the_points_say(
     exact = kernel.of_scaled_distances((difference**2).sum(axis=2).astype(np.float64))
     error = float(np.abs(kernel.block(rows, points) - exact).max())
     assert error <= kernel.rounding(kernel.extent(points), 4) * rounding.U64
+
+
+# -- float32: measured
+
+
+class Spoiled(kernels.RBF):
+    """Values of float32 blocks are off by a thousandth in some of the calls that it counts."""
+
+    calls: ClassVar[list[int]] = []
+    measured: ClassVar[list[int]] = []
+    spoiled: ClassVar[range] = range(0)
+
+    def block(self, X: Any, Y: Any) -> Any:
+        K = super().block(X, Y)
+        if X.dtype == np.float32:
+            self.calls.append(len(self.calls))
+            return K * np.float32(1.001) if self.calls[-1] in self.spoiled else K
+        if len(X) == 2:  # the rows that are measured
+            self.measured.append(len(self.calls) - 1)
+        return K
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "noticed"),
+    [
+        (range(1), 0),
+        (range(3, 4), 3),
+        (range(4, 17), 16),
+        (range(17, 40), 32),
+        (range(4, 16), None),
+    ],
+)
+def test_float32_blocks_are_measured_at_first_and_then_now_and_then(
+    spoiled: range, noticed: int | None, monkeypatch: pytest.MonkeyPatch
+):
+    """The first four, then every sixteenth: more would cost, fewer would not see."""
+    for name, value in (("calls", []), ("measured", []), ("spoiled", spoiled)):
+        monkeypatch.setattr(Spoiled, name, value)
+    X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
+    basis = bases.Landmarks(X[:3])
+    model = StreamingKernelPCA(1, kernel=Spoiled(0.1), basis=basis, batch_size=10)
+    seen = [
+        model.partial_fit(X[start : start + 10]).stream_.begun.ledger.deviation
+        for start in range(0, 400, 10)
+    ]
+    if noticed is None:
+        assert seen[-1] < 1e-5
+    else:
+        assert seen[noticed] > 5e-4 and (noticed == 0 or seen[noticed - 1] < 1e-5)
+    assert sorted(set(Spoiled.measured)) == [0, 1, 2, 3, 16, 32]
+
+
+def test_four_times_what_was_measured_is_allowed_for():
+    """Two rows of a block are not the worst ones."""
+    kernel = kernels.RBF(gamma=0.1)
+    X = np.random.default_rng(0).normal(size=(3, 2)).astype(np.float32)
+    span, S = factorise(kernel, X), np.eye(3)
+    ledger = Ledger(energy=3.0, blocks=1, longest=3, deviation=1e-3)
+    assert rounding.slack(kernel, ledger, span, S) >= 2 * 4 * 1e-3
+    # what was measured before another basis came counts as well
+    exact = factorise(kernel, X.astype(np.float64))
+    assert rounding.slack(kernel, ledger, exact, S) >= 2 * 4 * 1e-3
+
+
+@pytest.mark.parametrize("kernel", [kernels.RBF(1.0), kernels.Matern(1.5, 1.0)], ids=str)
+@pytest.mark.parametrize("distance", [1.0, 10.0, 100.0, 1000.0])
+def test_coordinates_of_float32_rows_are_as_good_as_they_say(
+    kernel: kernels.Kernel, distance: float
+):
+    """In float32 as long as rounding is not seen, and what is expected is not exceeded."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 2)) * 10.0 ** rng.uniform(-4, 0)
+        X = (X + distance * rng.integers(0, 2, size=(300, 1))).astype(np.float32)
+        span = factorise(kernel, X[:20])
+        Z = span.coordinates(kernel, X)
+        exact = kernel.block(X.astype(float), X[:20].astype(float)) @ span.factor
+        error = np.linalg.norm(Z - exact, axis=1).max()
+        if Z.dtype == np.float32:
+            assert error <= span.error_in_float32(kernel) <= VISIBLE
+        else:
+            assert error == 0.0
+        missed = 1.0 - (Z.astype(float) ** 2).sum(axis=1)
+        assert missed.min() > -4e-3
+
+
+def test_far_clusters_of_float32_rows_are_seen_in_float64():
+    kernel, rng = kernels.RBF(gamma=1.0), np.random.default_rng(0)
+    for distance, dtype in ((1.0, np.float32), (300.0, np.float64)):
+        X = rng.normal(size=(40, 2)) + distance * rng.integers(0, 2, size=(40, 1))
+        span = factorise(kernel, X[:5].astype(np.float32))
+        assert span.points.dtype == np.float32
+        assert span.coordinates(kernel, X.astype(np.float32)).dtype == dtype
+
+
+# -- angles
+
+
+def test_an_angle_allows_for_the_rounding_of_the_covariance():
+    """Statement 11 where nothing is missed or stale but what rounding may hide."""
+    slack = 1e-6
+    known = bounds.Evidence(
+        ledger=Ledger(energy=2.0),
+        weight=1.0,
+        center=False,
+        moment=np.diag([1.0, 0.5]),
+        mean=np.zeros(2),
+        values=np.array([1.0, 0.5]),
+        vectors=np.eye(2),
+        slack=slack,
+    )
+    shown = bounds.Shown(np.eye(2)[:, :1], np.zeros(2), np.eye(2), 0.0, True)
+    found = bounds.angle(known, shown, 1)
+    assert found is not None
+    low, high = 1.0 - slack, 0.5 + slack
+    gap = low - high
+    outside, turned = slack / low, high / low * slack**2 / gap**2
+    # from the exact to the projected covariance, and from there to the one that was computed
+    assert np.sin(found) >= np.sqrt(min(outside + turned, slack / gap)) + slack / gap - 1e-12

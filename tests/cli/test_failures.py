@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from kernelstream.cli.failures import DATA
+from kernelstream import StreamingKernelPCA, load
+from kernelstream.cli.failures import DATA, WRITE, of_system
 from kernelstream.sources import Source, SourceError
-from tests.cli.conftest import run
+from tests.cli.conftest import NAMES, run
 
 
 def test_errors_for_machines(data: Path) -> None:
@@ -27,3 +34,69 @@ def test_a_closed_standard_input_matters_only_to_those_who_read_it(
     assert len(Source("x.parquet").names) == 3
     with pytest.raises(SourceError, match="standard input is closed"):
         Source("-")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.ENOSPC, WRITE),
+        (errno.EDQUOT, WRITE),
+        (errno.EFBIG, WRITE),
+        (errno.EROFS, WRITE),
+        (errno.EACCES, WRITE),
+        (errno.EMFILE, WRITE),
+        (errno.EBADF, WRITE),
+        (errno.ENOENT, DATA),
+    ],
+)
+def test_errors_of_the_system_in_words(number: int, code: int) -> None:
+    found, message = of_system(OSError(number, os.strerror(number), "file"))
+    assert found == code
+    room = "there is no room to write" in message and "What was there before" in message
+    assert room == (number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+    assert ("choose a place" in message) == (number in (errno.EROFS, errno.EACCES))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("streams")
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    pd.DataFrame(X, columns=NAMES).to_csv(folder / "x.csv", index=False)
+    StreamingKernelPCA(2, gamma=0.2, basis=60, random_state=0).fit(X).save(folder / "m.st")
+    return folder
+
+
+@pytest.mark.parametrize("redirect", [">&-", "> /dev/full"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "transform m.st x.csv",
+        "score m.st x.csv --to csv",
+        "info m.st",
+        "info m.st --json",
+        "monitor m.st < x.csv",
+        "fit x.csv -o n.st --basis 10 --json",
+        "--help",
+        "--version",
+    ],
+)
+def test_an_output_that_cannot_be_written(words: str, redirect: str, folder: Path) -> None:
+    """In a process of its own, closed or full: a message, a code, and no traceback."""
+    if redirect.endswith("full") and not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    command = f"{sys.executable} -m kernelstream {words} {redirect}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == WRITE, done.stderr
+    told = " ".join(done.stderr.split())
+    assert "Traceback" not in told and "ignored" not in told
+    assert ("output is closed" if redirect == ">&-" else "no room to write") in told
+
+
+def test_files_do_not_take_the_place_of_closed_streams(folder: Path) -> None:
+    """What is printed would go into them."""
+    words = "fit x.csv -o n.st --basis 10 -q"
+    command = f"{sys.executable} -m kernelstream {words} <&- >&- 2>&-"
+    assert subprocess.run(command, shell=True, cwd=folder).returncode == 0
+    assert load(folder / "n.st").n_samples_seen_ == 300
+    command = f"{sys.executable} -m kernelstream fit nothing.csv -o n.st 2>&-"
+    assert subprocess.run(command, shell=True, cwd=folder).returncode == DATA

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kernelstream import StreamingKernelPCA, load
-from kernelstream.cli.failures import DATA
+from kernelstream.cli.failures import DATA, USAGE
 from kernelstream.cli.fit import parse_part
 from tests.cli.conftest import BAD, NAMES, OPTIONS, fitted, outcome, run, said
 
@@ -29,7 +29,7 @@ def test_a_second_pass_leaves_nothing_stale(data: Path) -> None:
     fitted("--passes", 1, output="one.safetensors")
     one, two = load("one.safetensors"), load("two.safetensors")
     assert two.n_samples_seen_ == one.n_samples_seen_ == 1500
-    assert two.stream_.state.moments.weight == 1500  # type: ignore[union-attr]
+    assert two.stream_.state.moments.weight == 1500
     assert two.certificate_.excess_bound <= one.certificate_.excess_bound
 
 
@@ -62,7 +62,7 @@ def test_options_reach_the_model(data: Path) -> None:
 def test_weights_count(data: Path, X: np.ndarray) -> None:
     pd.DataFrame(X, columns=NAMES).assign(w=2.0).to_parquet("w.parquet")
     fitted("--weight-column", "w", source="w.parquet")
-    assert load("m.safetensors").stream_.state.moments.weight == 3000  # type: ignore[union-attr]
+    assert load("m.safetensors").stream_.state.moments.weight == 3000
     assert outcome("info", "m.safetensors")["weight"] == 3000
 
 
@@ -148,3 +148,14 @@ def test_bad_rows_are_passed_over_and_listed(data: Path) -> None:
 def test_parts_are_never_evaluated() -> None:
     with pytest.raises(Exception, match="write a name"):
         parse_part("(lambda: 1)()", {}, "kernel")
+
+
+def test_landmarks_may_be_given(data: Path) -> None:
+    points = "landmarks(points=[[0.0, 1.0, 0.5], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])"
+    run("fit", "x.parquet", "-o", "m.safetensors", "--basis", points, "--components", "2")
+    assert load("m.safetensors").basis_points_.shape == (3, 3)
+    wide = "landmarks(points=[[0.0, 1.0]])"
+    told = run("fit", "x.parquet", "-o", "m.safetensors", "--basis", wide, code=DATA)
+    assert "the points have 2 features, the rows have 3" in said(told)
+    ragged = "landmarks(points=[[0.0, 1.0], [1.0]])"
+    run("fit", "x.parquet", "-o", "m.safetensors", "--basis", ragged, code=USAGE)

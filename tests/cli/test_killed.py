@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from typer.testing import CliRunner
 from kernelstream import load
 from kernelstream.cli.app import app
 from kernelstream.cli.failures import BUSY, CHANGED, INTERRUPTED, WRITE
+
+resource = pytest.importorskip("resource", reason="signals and limits of POSIX")
 
 pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernelstream import load
+
+resource = pytest.importorskip("resource", reason="limits of POSIX")
 
 N_ROWS, N_COLUMNS, N_FILES = 5_000_000, 16, 5
 MEGABYTE = 1 << 20

@@ -38,7 +38,7 @@ def test_models_that_are_no_kernel_pca(data: Path, X: np.ndarray) -> None:
 
 
 def test_a_model_of_another_version(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "VERSION", 99)
+    monkeypatch.setattr(files.format, "VERSION", 99)
     fitted()
     monkeypatch.undo()
     monkeypatch.chdir(data)

@@ -255,7 +255,7 @@ def test_values_without_known_names_are_not_mistaken(watcher: Path) -> None:
     stdin = "".join(json.dumps(row) + "\n" for row in rows).encode()
     found = judged(watcher, stdin=stdin)
     assert len({line["index"] for line in found}) == 1
-    wrong = judged(watcher, stdin=json.dumps(rows[3]).encode())
+    wrong = judged(watcher, stdin=json.dumps(rows[3]).encode(), code=DATA)
     assert "4 values, but the model wants 3" in wrong[0]["error"]
     right = judged(watcher, "--time-column", "t", stdin=json.dumps(rows[3]).encode())
     assert right[0]["index"] == found[0]["index"] and right[0]["time"] == 7.0
@@ -305,3 +305,12 @@ def test_the_model_is_read_under_the_lock(
     monkeypatch.setattr(monitor_module, "holds_monitor", noted)
     judged(path, "--learn", stdin=ndjson(normal(2, 1)))
     assert held == [True]
+
+
+def test_a_watch_that_saw_nothing_is_no_success(model: Path, watcher: Path) -> None:
+    for path in (model, watcher):
+        (line,) = judged(path, stdin=b"starting sensor daemon\n", code=DATA)
+        assert "neither a row nor a header" in line["error"]
+        found = judged(path, stdin=b"starting sensor daemon\n" + ndjson(normal(2, 1)))
+        assert ["error" in line for line in found] == [True, False, False]
+        assert judged(path, stdin=b"") == []

@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernelstream import StreamingKernelPCA, bases, files, kernels, preimages, schedules, trackers
+from kernelstream import (
+    StreamingKernelPCA,
+    StreamingKernelRidge,
+    bases,
+    files,
+    kernels,
+    preimages,
+    schedules,
+    trackers,
+)
 from kernelstream.stream.chain import Chain
 
 SLOW_STEP = trackers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
@@ -254,18 +263,27 @@ def test_bad_weights(weights: Any, words: str, method: str, new: bool) -> None:
 
 def test_no_weight_at_all() -> None:
     nothing = np.zeros(60)
-    estimator = model()
-    for method in (estimator.fit, estimator.partial_fit):
-        with (
-            unchanged(estimator),
-            pytest.raises(ValueError, match=r"weight zero.*nothing to learn"),
-        ):
-            method(rows(), sample_weight=nothing)
-    estimator.partial_fit(rows())
+    estimator = model(verbose=True)
+    with unchanged(estimator), pytest.raises(ValueError, match=r"weight zero.*nothing to learn"):
+        estimator.fit(rows(), sample_weight=nothing)
+    # in a stream such rows were never there, wherever they come
+    assert not estimator.partial_fit(rows(), sample_weight=nothing).__sklearn_is_fitted__()
+    estimator.partial_fit(rows(d=3))
+    assert fingerprint(estimator)[3] == fingerprint(model().partial_fit(rows(d=3)))[3]
     with unchanged(estimator), pytest.raises(ValueError, match="weight zero"):
         estimator.fit(rows(), sample_weight=nothing)
     with unchanged(estimator):
-        estimator.partial_fit(rows(), sample_weight=nothing)
+        estimator.partial_fit(rows(d=3), sample_weight=nothing)
+
+
+def test_no_weight_at_all_in_a_regression() -> None:
+    y, nothing = np.arange(60.0), np.zeros(60)
+    estimator = StreamingKernelRidge(gamma=0.1, basis="everything")
+    with pytest.raises(ValueError, match=r"weight zero.*nothing to learn"):
+        estimator.fit(rows(), y, sample_weight=nothing)
+    estimator.partial_fit(rows(), y, sample_weight=nothing).partial_fit(rows(), y)
+    plain = StreamingKernelRidge(gamma=0.1, basis="everything").partial_fit(rows(), y)
+    np.testing.assert_array_equal(estimator.predict(rows()), plain.predict(rows()))
 
 
 @pytest.mark.parametrize("tracker", TRACKERS)

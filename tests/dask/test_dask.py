@@ -421,7 +421,7 @@ class TestOneProcess:
         for other in (KernelMonitor(), Denoiser()):
             for verb in (kd.fit, kd.partial_fit):
                 with pytest.raises(TypeError, match=f"{type(other).__name__} .*cluster"):
-                    verb(other, da.from_array(X))  # type: ignore[type-var]
+                    verb(other, da.from_array(X))
 
     def test_a_missing_value_is_named(self) -> None:
         frame = dd.from_pandas(pd.DataFrame(X).astype("Float64"), npartitions=4)
@@ -639,7 +639,7 @@ class TestRegression:
         with pytest.raises(ValueError, match="learns from rows alone"):
             kd.fit(estimator(), chunked, Y)
         with pytest.raises(TypeError, match="predicts nothing"):
-            kd.predict(kd.fit(estimator(), chunked), chunked)  # type: ignore[arg-type]
+            kd.predict(kd.fit(estimator(), chunked), chunked)
         with pytest.raises(Exception, match="has not seen any rows"):
             kd.predict(model, chunked)
 

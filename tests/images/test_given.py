@@ -228,3 +228,11 @@ def test_files_are_written_in_all_types(tmp_path):
         np.testing.assert_array_equal(files.read(tmp_path / "image.png"), expected)
     with pytest.raises(ValueError, match="NaN or infinity"):
         files.write(tmp_path / "image.png", np.full((2, 2), np.nan))
+
+
+def test_noise_that_is_not_measured_is_an_attribute_that_is_not_there() -> None:
+    images = np.random.default_rng(0).random((60, 4, 4))
+    denoiser = Denoiser(basis=5, method="project", width=1.0, n_components=2, random_state=0)
+    assert not hasattr(denoiser.fit(images), "noise_variance_")
+    with pytest.raises(AttributeError, match="give noise_variance"):
+        _ = denoiser.noise_variance_

@@ -34,9 +34,9 @@ def test_operators() -> None:
         assert kernel(rows(3).astype(np.float32)).dtype == np.float32
     for operand in ("rbf", None, np.ones(3)):
         with pytest.raises(TypeError):
-            a + operand  # type: ignore[operator]
+            a + operand
         with pytest.raises(TypeError):
-            operand * a  # type: ignore[operator]
+            operand * a
 
 
 def test_parameters_reach_the_inner_kernels() -> None:

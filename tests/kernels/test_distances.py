@@ -92,6 +92,16 @@ def test_just_below_the_shift_the_accuracy_is_that_of_the_dtype() -> None:
         assert np.abs(errors).max() < 64 * np.finfo(dtype).eps
 
 
+def test_just_above_the_shift_it_is_as_well() -> None:
+    """Without it, errors grow with the square of the offset: here they would be 30 times larger."""
+    X, Y = rows(500) / 10, rows(300, seed=1) / 10
+    offset = math.sqrt(2000.0 / 0.3 / 7)
+    X, Y = (X + offset).astype(np.float32), (Y + offset).astype(np.float32)
+    direct = ((X[:, None, :].astype(np.float64) - Y[None, :, :]) ** 2).sum(axis=2)
+    errors = RBF(0.3).block(X, Y) - np.exp(-0.3 * direct)
+    assert np.abs(errors).max() < 64 * np.finfo(np.float32).eps
+
+
 def test_memory_of_the_laplacian_on_other_namespaces_is_bounded() -> None:
     X, Y = (array_api_strict.asarray(rows(2000, 50, seed)) for seed in (0, 1))
     everything = 8 * 2000 * 2000 * 50

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,13 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from kernelstream import StreamingKernelPCA, bases, files, kernels, schedules, trackers
-from kernelstream.estimators.base import set_stream
-from tests.conftest import BASES, CHAINS, TRACKERS, Chain, settled_state, state_of
+from kernelstream.estimators.base import new_stream, set_stream
+from kernelstream.stream.buffer import Buffer
+from kernelstream.stream.state import Rows
+from tests.conftest import BASES, CHAINS, GIVEN, TRACKERS, Chain, settled_state, state_of
 from tests.naive import chain as naive
 
 
@@ -30,13 +34,20 @@ def to_bytes(model):
 
 
 @st.composite
-def cuttings(draw, n):
-    """Ways to bring n rows: pieces, each with how it is brought and what happens after it."""
+def cuttings(draw, n, marks=()):
+    """Ways to bring n rows: pieces, each with how it is brought and what happens after it.
+
+    ``marks`` are numbers of rows at which something is decided: pieces like to end near them.
+    """
     size = st.one_of(st.just(1), st.integers(1, 9), st.integers(1, 130), st.integers(1, n))
+    near = st.sampled_from([m + by for m in marks or (n,) for by in (-1, 0, 1, 7)])
     pieces: list[tuple[int, int, str, str]] = []
     start = 0
     while start < n:
-        stop = min(n, start + draw(size)) if len(pieces) < 12 else n
+        stop = start + draw(size)
+        if marks and draw(st.booleans()):
+            stop = max(start + 1, draw(near))
+        stop = min(n, stop) if len(pieces) < 12 else n
         how = draw(st.sampled_from(["call", "call", "row by row", "fortran", "strided"]))
         then = draw(st.sampled_from(["", "", "query", "reload"]))
         pieces.append((start, stop, how, then))
@@ -122,9 +133,54 @@ def test_any_cutting_gives_the_same_bytes(chain, variant, data):
     if variant == "decided by the start" and isinstance(chain.basis(), bases.Everything):
         pytest.skip("500 rows before the start: the same code as for Distance, but slow")
     X, weights = given_rows(chain, variant)
-    pieces = data.draw(cuttings(X.shape[0]))
-    model = bring(new_model(chain, variant), X, weights, pieces)
-    assert to_bytes(model) == in_one_call(chain, variant)
+    model = new_model(chain, variant)
+    stream = new_stream(model, X)
+    blocks = (stream.batch_size * i for i in (1, 2, stream.start_rows // stream.batch_size))
+    pieces = data.draw(cuttings(X.shape[0], (stream.start_rows, *blocks)))
+    assert to_bytes(bring(model, X, weights, pieces)) == in_one_call(chain, variant)
+
+
+@pytest.mark.parametrize("decided", [dict(basis=bases.Landmarks(8)), dict(gamma=None)], ids=str)
+@pytest.mark.parametrize("batch_size", [64, 300, 500, 501, 1000])
+def test_a_call_that_completes_the_start_folds_what_one_call_folds(
+    decided: dict[str, Any], batch_size: int
+):
+    """More than a block may wait for the start, and the call that completes it end within one."""
+    options: dict[str, Any] = dict(gamma=0.4, basis=bases.Landmarks(GIVEN)) | decided
+    X = np.random.default_rng(0).normal(size=(1030, 2))
+
+    def model() -> StreamingKernelPCA:
+        return StreamingKernelPCA(2, batch_size=batch_size, random_state=0, **options)
+
+    start = new_stream(model(), X).start_rows
+    assert start == 500
+    for n in (500, 501, 511, 513, 600, 999, 1000, 1030):
+        whole = to_bytes(model().partial_fit(X[:n]))
+        for first in (1, 447, 449, 499, n - 1):
+            halves = model().partial_fit(X[:first]).partial_fit(X[first:n])
+            assert to_bytes(halves) == whole
+            np.testing.assert_array_equal(halves.transform_one(X[0]), asked(whole, X[0]))
+            assert len(halves.stream_.waiting) == n % batch_size
+
+
+def asked(file: bytes, x: np.ndarray) -> np.ndarray:
+    """What a model file answers for one row."""
+    model = StreamingKernelPCA()
+    set_stream(model, files.from_bytes(file).values()["model"])
+    return model.transform_one(x)
+
+
+def test_a_file_in_which_more_than_a_block_waits_goes_on_like_any_other():
+    """Version 0.1 left blocks unfolded that a call completed together with the start."""
+    X = np.random.default_rng(0).normal(size=(700, 2))
+    model = StreamingKernelPCA(2, gamma=0.4, basis=8, batch_size=64, random_state=0)
+    begun = new_stream(model, X).start(Rows(X[:500]))
+    left = replace(begun, waiting=Buffer((Rows(X[:510]),)))
+    set_stream(model, files.from_bytes(files.to_bytes({"model": left})).values()["model"])
+    whole = StreamingKernelPCA(2, gamma=0.4, basis=8, batch_size=64, random_state=0)
+    for stop in (511, 520, 700):
+        model.partial_fit(X[model.n_samples_seen_ : stop])
+        assert to_bytes(model) == to_bytes(clone(whole).partial_fit(X[:stop]))
 
 
 # Pairs of parts outside the registry: fewer cuttings, but none of the parts is left out.

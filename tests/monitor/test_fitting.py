@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -67,6 +68,13 @@ def test_a_setting_that_saturates_once_is_not_chosen(monkeypatch: pytest.MonkeyP
     assert choose(correlated(60), 0, settings).ridge == 0.01
 
 
+@pytest.mark.parametrize("options", [{}, dict(width=100.0, ridge=1.0, whiten=True)])
+def test_lags_that_leave_nothing_to_learn(options: dict[str, Any]) -> None:
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    with pytest.raises(ValueError, match=r"lags=100, 50 rows are too few.*fewer lags"):
+        KernelMonitor(lags=100, basis=10, **options).fit(X)
+
+
 def test_lags_auto() -> None:
     for n, expected in ((30, 1), (60, 3), (500, 9)):
         X = correlated(n)
@@ -95,3 +103,10 @@ def test_glitches_in_normal_operation_are_reported(size: float) -> None:
     rng = np.random.default_rng(0)
     rare = rng.random(600) < 0.008
     small().fit(np.column_stack([process(600), rng.standard_t(3, size=600), rare, np.ones(600)]))
+
+
+@pytest.mark.parametrize(("n", "lags"), [(100, 80), (100, 30), (40, 20), (30, 9), (24, 8)])
+def test_lags_that_leave_too_few_rows_beside_a_fold(n: int, lags: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    with pytest.raises(ValueError, match=rf"lags={lags}.*more rows.*fewer lags"):
+        KernelMonitor(lags=lags, basis=10, random_state=0).fit(X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.decomposition import KernelPCA
 
 from kernelstream import StreamingKernelPCA, bases, metrics, schedules, trackers
 
@@ -110,3 +111,23 @@ def test_scores_of_float32_rows_are_right_for_weak_components_too(basis, gamma, 
     exact = model.transform(unseen.astype(float))
     off = np.abs(model.transform(unseen) - exact).max(axis=0)
     assert np.all(off < 1e-3 * exact.std(axis=0))
+
+
+@pytest.mark.parametrize(("verb", "most"), [("fit", 1e-5), ("partial_fit", 1e-4)])
+def test_everything_is_as_exact_as_the_readme_says(verb: str, most: float):
+    """Rows in sorted order and rows that nearly coincide are the hardest."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n, gamma = int(rng.integers(60, 200)), 10.0 ** rng.uniform(-2, 1)
+        X = rng.normal(size=(n, int(rng.integers(1, 4))))
+        near = X[rng.integers(0, n // 6, size=n)] + 10.0 ** rng.uniform(-8, -3) * X
+        for rows in (X[np.argsort(X[:, 0])], near):
+            exact = KernelPCA(3, kernel="rbf", gamma=gamma, eigen_solver="dense").fit(rows)
+            model = StreamingKernelPCA(3, gamma=gamma, basis=bases.Everything())
+            try:
+                found = getattr(model, verb)(rows).eigenvalues_
+            except ValueError as refused:
+                assert "rounding spoiled the basis" in str(refused)
+                continue
+            error = np.abs(found - np.maximum(exact.eigenvalues_, 0.0)).max()
+            assert error <= most * exact.eigenvalues_[0]

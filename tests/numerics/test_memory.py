@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import tracemalloc
 from collections import Counter
@@ -156,6 +155,7 @@ def test_a_repeated_query_does_not_fold_the_waiting_rows_again(counted):
 
 def resident():
     """Peak resident memory in bytes (Linux counts in kilobytes, macOS in bytes)."""
+    resource = pytest.importorskip("resource")  # Windows has none
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 

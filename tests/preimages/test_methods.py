@@ -137,6 +137,20 @@ def test_a_stuck_row_is_started_again():
         assert naive_preimages.distance(k, x, points, gamma) < before - 1e-3
 
 
+def test_weights_of_both_signs_are_climbed_as_well(monkeypatch):
+    """Only a sum that is rounding has no meaning: a fifth of all weights leads to the top."""
+    points = np.array([[0.0], [1.0], [1.5]])
+    coefficients = np.array([[1.0, 0.5, -1.0]])
+    weights = coefficients * np.exp(-0.1 * (points.T - points[0]) ** 2)
+    assert 0.1 < weights.sum() / np.abs(weights).sum() < 0.4
+    monkeypatch.setattr(preimages.Gradient, "report", None)  # nobody is stuck
+    found = preimages.FixedPoint().report(kernels.RBF(gamma=0.1), points, coefficients)
+    assert found.converged.all()
+    grid = np.linspace(-6.0, 6.0, 1201)[:, None]
+    f = np.exp(-0.1 * (grid - points.T) ** 2) @ coefficients[0]
+    assert abs(found.X[0, 0] - grid[np.argmax(f), 0]) < 0.02
+
+
 def test_report_says_who_came_to_rest():
     points, coefficients = near()
     kernel = kernels.RBF(gamma=0.4)

@@ -46,7 +46,7 @@ def test_other_names_are_not() -> None:
     with pytest.raises(AttributeError, match="no attribute 'StreamingKernelPLS'"):
         kernelstream.StreamingKernelPLS  # noqa: B018
     with pytest.raises(ImportError, match="StreamingKernelPLS"):
-        from kernelstream import StreamingKernelPLS  # type: ignore[attr-defined]  # noqa: F401
+        from kernelstream import StreamingKernelPLS  # noqa: F401
 
 
 @pytest.mark.parametrize("estimator", ["StreamingKernelPCA", "KernelHebbianPCA"])

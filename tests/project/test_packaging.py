@@ -19,6 +19,7 @@ import kernelstream
 ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = SETTINGS["project"]
+GROUPS = SETTINGS["dependency-groups"]
 
 
 def test_one_version() -> None:
@@ -47,7 +48,7 @@ def requirements(names: list[str]) -> dict[str, Requirement]:
 
 
 def test_every_lower_bound_is_tested() -> None:
-    wanted = requirements([*PROJECT["dependencies"], "kernelstream[test]"])
+    wanted = requirements([*PROJECT["dependencies"], "kernelstream[all]", *GROUPS["test"]])
     lines = (ROOT / "oldest.txt").read_text(encoding="utf-8").splitlines()
     pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
     oldest = {pin.name: next(iter(pin.specifier)) for pin in pins}
@@ -59,14 +60,21 @@ def test_every_lower_bound_is_tested() -> None:
         assert Version(oldest[name].version) == Version(bound.version), name
 
 
-def test_the_same_package_has_the_same_bound_in_every_extra() -> None:
+def test_the_same_package_has_the_same_bound_in_every_extra_and_group() -> None:
     seen: dict[str, str] = {}
-    extras = PROJECT["optional-dependencies"]
-    for text in [*PROJECT["dependencies"], *(text for extra in extras.values() for text in extra)]:
+    lists = [
+        PROJECT["dependencies"], *PROJECT["optional-dependencies"].values(), *GROUPS.values()
+    ]  # fmt: skip
+    for text in (entry for entries in lists for entry in entries if isinstance(entry, str)):
         requirement = Requirement(text)
         if requirement.name != PROJECT["name"] and requirement.specifier:
             bound = str(requirement.specifier)
             assert seen.setdefault(requirement.name, bound) == bound, requirement.name
+
+
+def test_all_is_every_extra_but_pytorch() -> None:
+    (everything,) = map(Requirement, PROJECT["optional-dependencies"]["all"])
+    assert everything.extras | {"torch", "all"} == set(PROJECT["optional-dependencies"])
 
 
 def test_types_are_marked() -> None:

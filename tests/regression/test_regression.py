@@ -679,3 +679,14 @@ def test_targets_stay_with_their_rows_when_the_points_take_a_better_order(batch_
         gamma=1.0, basis=bases.Everything(), alpha=1e-8, batch_size=batch_size
     )
     assert model.partial_fit(X, y).score(X, y) > 0.9999
+
+
+def test_targets_whose_sums_would_overflow_later_are_refused_now():
+    """Each call by itself was finite, the sum over several was not, and predictions were gone."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = StreamingKernelRidge(gamma=0.5, basis=bases.Landmarks(X[:5])).partial_fit(X, X[:, 0])
+    before = model.predict(X)
+    for target, weight in ((1e150, 1.0), (1e100, 1e100)):
+        with pytest.raises(ValueError, match="squares overflows"):
+            model.partial_fit(X[:1], [target], sample_weight=[weight])
+    np.testing.assert_array_equal(model.predict(X), before)

@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelstream import StreamingKernelPCA, load
+from kernelstream.certificate.certificate import Certificate, certify
 from kernelstream.cli.app import app
 from kernelstream.report import html
 
@@ -168,3 +169,20 @@ def test_in_a_browser(width: int, tmp_path: Path, model: StreamingKernelPCA, X: 
     assert seen["plots"] == 3 and seen["canvases"] >= 3
     assert seen["window"] == width and seen["wide"] <= width  # no scrolling sideways
     assert seen["text"] >= 13
+
+
+def test_the_certificate_of_a_page_is_computed_once(
+    X: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = []
+
+    def counted(*arguments: Any) -> Certificate:
+        computed.append(1)
+        return certify(*arguments)
+
+    monkeypatch.setattr("kernelstream.stream.stream.certify", counted)
+    model = StreamingKernelPCA(3, basis=20, gamma=0.03, random_state=0).fit(X)
+    html(model, X[:100])
+    assert len(computed) == 1
+    model.partial_fit(X[:10])
+    assert model.certificate_ is model.certificate_ and len(computed) == 2

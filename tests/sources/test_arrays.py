@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelstream.sources import Source, SourceError
+from kernelstream.sources import Position, Source, SourceError
 from tests.sources.conftest import joined
 
 
@@ -35,3 +37,60 @@ def test_an_archive_without_rows_says_so(tmp_path: Path) -> None:
     np.savez(path, answer=np.float64(42.0))
     with pytest.raises(SourceError, match="holds no array with rows"):
         Source(path)
+
+
+@pytest.mark.parametrize("shape", [(1000,), (1000, 3), (1000, 2, 3), (1000, 2, 3, 2), (1000, 0)])
+def test_arrays_stored_by_columns_are_those_stored_by_rows(
+    shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    A = np.random.default_rng(0).normal(size=shape)
+    np.save(tmp_path / "rows.npy", A)
+    np.save(tmp_path / "columns.npy", np.asfortranarray(A))
+    if not A.size:
+        with pytest.raises(SourceError, match="no column of numbers"):
+            Source(tmp_path / "rows.npy")
+        return
+    for name in ("rows.npy", "columns.npy"):
+        assert np.array_equal(joined(Source(tmp_path / name)), A.reshape(1000, -1))
+        after = joined(Source(tmp_path / name), Position(0, 700))
+        assert np.array_equal(after, A.reshape(1000, -1)[700:])
+
+
+def header(shape: str, descr: str = "'<f8'") -> bytes:
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (header("(1152921504606846976, 3)"), "truncated"),
+        (header("(3, 1152921504606846976)"), "numbers a row; at most"),
+        (header("(2, 4294967296, 4294967296)"), "numbers a row; at most"),
+        (header("(-1, 3)"), "not a NumPy array"),
+        (header("(10, 3)", "'|O'"), "holds object, not numbers"),
+        (header("(10, 3)", "'<zz'"), "not a NumPy array"),
+        (header("(" * 90), "not a NumPy array"),
+        (header("(10, 3)")[:30], "not a NumPy array"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.npy", "a.npy.gz"])
+def test_headers_that_promise_what_is_not_there(
+    start: bytes, message: str, name: str, tmp_path: Path
+) -> None:
+    content = start + bytes(100)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.raises(SourceError, match=message):
+        joined(Source(tmp_path / name))
+
+
+def test_a_damaged_archive_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, X=np.random.default_rng(0).normal(size=(2000, 3)))
+    whole = bytearray(path.read_bytes())
+    for place in range(0, len(whole), len(whole) // 60):
+        damaged = whole.copy()
+        damaged[place] ^= 0xFF
+        path.write_bytes(damaged)
+        with contextlib.suppress(SourceError):
+            assert joined(Source(path)).shape[1] > 0

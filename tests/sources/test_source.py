@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import io
+import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
 import pytest
 
 from kernelstream.sources import Position, Source, SourceError
-from tests.sources.conftest import NAMES, WRITERS, D, N, joined
+from kernelstream.sources import readers as readers_module
+from tests.sources.conftest import NAMES, WRITERS, D, N, arrow_stream, joined
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -107,3 +115,76 @@ def test_data_frames_go_straight_in(library: str, X: np.ndarray) -> None:
     assert np.allclose(model.transform(table), plain.transform(X), rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match="feature names"):
         model.transform(table[["b", "a", "c", "d"]])
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.ndjson", "a.parquet", "a.feather", "a.arrows"])
+def test_tables_may_be_wide_but_not_without_end(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow takes about 10 kB a column: millions of them ended the process."""
+    wide = np.ones((3, 300))
+    frame = pd.DataFrame(wide, columns=[f"c{i}" for i in range(300)])
+    path = tmp_path / name
+    if name.endswith("csv"):
+        frame.to_csv(path, index=False)
+    elif name.endswith("ndjson"):
+        frame.to_json(path, orient="records", lines=True)
+    elif name.endswith("parquet"):
+        frame.to_parquet(path)
+    elif name.endswith("feather"):
+        frame.to_feather(path)
+    else:
+        arrow_stream(path, frame)
+    assert joined(Source(path)).shape == (3, 300)
+    monkeypatch.setattr(readers_module, "MOST_COLUMNS", 299)
+    with pytest.raises(SourceError, match="300 columns, and a table may have 299"):
+        Source(path)
+
+
+def test_wide_rows_take_linear_time(tmp_path: Path) -> None:
+    """A list of names searched for each name took minutes."""
+    wide = np.ones((2, 40_000))
+    np.save(tmp_path / "a.npy", wide)
+    began = time.perf_counter()
+    source = Source(tmp_path / "a.npy", features=[f"x{i}" for i in range(40_000)])
+    assert joined(source).shape == wide.shape
+    (tmp_path / "a.ndjson").write_text(json.dumps({f"c{i}": 1 for i in range(40_000)}) + "\n")
+    assert joined(Source(tmp_path / "a.ndjson")).shape == (1, 40_000)
+    assert time.perf_counter() - began < 15
+
+
+@pytest.mark.parametrize("name", ["t.npy", "fortran.npy", "t.feather"])
+def test_a_file_that_is_cut_while_it_is_read(name: str, tmp_path: Path) -> None:
+    """In a process of its own: a memory map would end it with a signal."""
+    path = tmp_path / name
+    X = np.random.default_rng(0).normal(size=(200_000, 5))
+    if name == "t.npy":
+        np.save(path, X)
+    elif name == "fortran.npy":
+        np.save(path, np.asfortranarray(X))
+    else:
+        table = pa.table({f"c{i}": X[:, i] for i in range(5)})
+        pyarrow.feather.write_feather(table, str(path), compression="uncompressed")
+    code = (
+        "import os, sys; from kernelstream.sources import Source, SourceError\n"
+        "blocks = iter(Source(sys.argv[1])); next(blocks); os.truncate(sys.argv[1], 4096)\n"
+        "try: sum(len(block) for block in blocks)\n"
+        "except SourceError as problem: print(problem)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "truncated" in done.stdout
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_limit_ends_reading_between_bad_rows(n: int, tmp_path: Path) -> None:
+    """Bad rows after the last row that counts were not read; those before it were."""
+    (tmp_path / "a.csv").write_text("a,b\n1,1\nx,1\n2,2\n3\n3,3\nx,x\n4,4\n5,x\n")
+    blocks = list(Source(tmp_path / "a.csv", on_bad_rows="skip", limit=n))
+    assert [x for block in blocks for x in block.X[:, 0]] == [1, 2, 3][:n]
+    assert [bad.row for block in blocks for bad in block.bad] == [2, 4, 6, 8][: n - 1]
+    end = blocks[-1].end
+    assert end == Position(0, 2 * n - 1)
+    rest = list(Source(tmp_path / "a.csv", on_bad_rows="skip").blocks(end))
+    assert [x for block in rest for x in block.X[:, 0]] == [1, 2, 3, 4][n:]
+    assert [bad.row for block in rest for bad in block.bad] == [2, 4, 6, 8][n - 1 :]

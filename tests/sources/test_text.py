@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelstream.sources import BadRowError, Position, Source
+from kernelstream.sources import BadRowError, Position, Source, SourceError
+from kernelstream.sources.readers import LONGEST_LINE
 from tests.sources.conftest import joined
 
 BAD_CSV = "t,a,b\nmon,1,2\ntue,3\nwed,5,six\nthu,,8\nfri,9,inf\nsat,10,11,12\nsun,13,14\n"
@@ -76,3 +79,111 @@ def test_kept_columns_keep_leading_zeros(tmp_path: Path) -> None:
     (tmp_path / "id.csv").write_text("id,n,a\n007,1,1.5\n010,2,2.5\n")
     (block,) = Source(tmp_path / "id.csv", columns=["a"], keep=["id", "n"])
     assert block.carried.to_pydict() == {"id": ["007", "010"], "n": [1, 2]}
+
+
+@pytest.mark.parametrize("rows", [0, 300_000], ids=["a short file", "a long one"])
+def test_a_quote_that_is_never_closed_is_an_error_at_once(rows: int, tmp_path: Path) -> None:
+    """Not one after the whole file was read into memory, in quadratic time."""
+    path = tmp_path / "a.csv"
+    path.write_text('a,"b,c\n' + "0.123456,-0.123456,1.000000\n" * rows)
+    n_read = []
+
+    class Counted(io.FileIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            data = super().read(size)
+            n_read.append(len(data))
+            return data
+
+    with pytest.raises(SourceError, match="opens a quote that is not closed"):
+        Source("-", stdin=Counted(path), format="csv")
+    assert 0 < sum(n_read) < 2 * LONGEST_LINE
+
+
+def test_a_quote_opens_a_cell_only_where_it_begins(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('5" pipe,"a ""b"",\nc",d\n1,2,3\n')
+    source = Source(tmp_path / "a.csv")
+    assert source.names == ('5" pipe', 'a "b",\nc', "d")
+    assert joined(source).tolist() == [[1, 2, 3]]
+
+
+def test_a_quote_in_a_row_that_is_never_closed(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n" + "1,2\n" * 10 + '3,"4\n' + "5,6\n" * 1_000_000)
+    with pytest.raises(SourceError, match=r"longer than 1 MiB\. Is a quote not closed"):
+        joined(Source(tmp_path / "a.csv", on_bad_rows="skip"))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.ndjson"])
+def test_a_line_without_end_takes_no_memory(name: str, tmp_path: Path) -> None:
+    stream = io.BytesIO(b"{" + b"1" * (3 * LONGEST_LINE))
+    with pytest.raises(SourceError, match=r"does not end within|no JSON object"):
+        Source("-", stdin=stream, format=name[2:])
+
+
+def test_a_line_that_is_too_long_is_a_bad_row_of_ndjson(tmp_path: Path) -> None:
+    """What was left out of it must not make another row."""
+    middle = b"1" * (2 * LONGEST_LINE)
+    lines = [b'{"a": 1}', b'{"a": 2, "b": "' + middle + b'"}', b'{"a": ' + middle + b"}"]
+    (tmp_path / "a.ndjson").write_bytes(b"\n".join([*lines, b'{"a": 3}']))
+    source = Source(tmp_path / "a.ndjson", columns=["a"], on_bad_rows="skip")
+    blocks = list(source)
+    assert np.concatenate([b.X for b in blocks]).ravel().tolist() == [1, 3]
+    assert [bad.row for block in blocks for bad in block.bad] == [2, 3]
+
+
+LATIN = "°".encode("latin-1")
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["by Arrow", "line by line"])
+@pytest.mark.parametrize("format", ["csv", "ndjson"])
+def test_bytes_that_are_no_text_matter_only_where_they_are_wanted(
+    format: str, broken: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / f"a.{format}"
+    if format == "csv":
+        rows = b"t" + LATIN + b",note,a\n1,x,1\n2," + LATIN + b",2\n3,z,3\n"
+        rows += b"4,only\n" * broken
+    else:
+        rows = b"".join(
+            b'{"t%s": %d, "note": "%s", "a": %d}\n' % (LATIN, i, text, i)
+            for i, text in ((1, b"x"), (2, LATIN), (3, b"z"))
+        )
+        rows += b'{"a": "x"}\n' * broken
+    path.write_bytes(rows)
+    left_out = Source(path, columns=["a"], on_bad_rows="skip")
+    assert joined(left_out).ravel().tolist() == [1, 2, 3]
+    kept = list(Source(path, columns=["a"], keep=["note"], on_bad_rows="skip"))
+    assert np.concatenate([b.X for b in kept]).ravel().tolist() == [1, 3]
+    assert [n for b in kept for n in b.carried.column("note").to_pylist()] == ["x", "z"]
+    first = next(bad for b in kept for bad in b.bad)
+    assert (first.row, first.column) == (2, "note") and "not text in UTF-8" in first.reason
+    if format == "csv":
+        assert Source(path).names == ("t\\xb0", "a")  # a name that people can type
+
+
+def test_text_in_utf_16_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
+    with pytest.raises(SourceError, match="UTF-16"):
+        Source(tmp_path / "a.csv")
+
+
+def test_integers_of_hundreds_of_digits(tmp_path: Path) -> None:
+    large = "1" + "0" * 400
+    path = tmp_path / "a.ndjson"
+    path.write_text(f'{{"a": 1, "id": 1}}\nnot json\n{{"a": {large}, "id": 2}}\n')
+    blocks = list(Source(path, columns=["a"], on_bad_rows="skip"))
+    assert np.concatenate([b.X for b in blocks]).tolist() == [[1]]
+    path.write_text(f'{{"a": 1, "id": {large}}}\nnot json\n')
+    with pytest.raises(SourceError, match="leave the column out of --keep"):
+        joined(Source(path, columns=["a"], keep=["id"], on_bad_rows="skip"))
+
+
+def test_the_first_thousand_rows_decide_which_columns_hold_numbers(tmp_path: Path) -> None:
+    """Fewer would take ``early`` for numbers, more would take ``late``."""
+    rows = [("1" if i < 300 else "x", "x" if i < 501 else "1", "1") for i in range(3000)]
+    lines = "\n".join(map(",".join, rows))
+    (tmp_path / "a.csv").write_text(f"early,late,always\n{lines}\n")
+    records = [dict(zip(("early", "late", "always"), row, strict=True)) for row in rows]
+    numbers = [{k: int(v) if v == "1" else v for k, v in row.items()} for row in records]
+    (tmp_path / "a.ndjson").write_text("\n".join(map(json.dumps, numbers)))
+    for name in ("a.csv", "a.ndjson"):
+        assert Source(tmp_path / name).names == ("always",)

@@ -163,6 +163,7 @@ def test_a_basis_that_gains_nothing_makes_nothing_stale():
         ({}, dict(tracker=trackers.Covariance(0.9)), "different tracker"),
         ({}, dict(center=False), "different center"),
         ({}, dict(certify="auto"), "different certify"),
+        ({}, dict(preimage="ridge"), "different regress_inputs"),
         ({}, dict(basis=bases.Centroids(12)), "different bases"),
         ({}, dict(basis=bases.Landmarks(POINTS + 1.0)), "different landmarks"),
         (dict(basis=bases.Fourier(8)), dict(basis=bases.Fourier(10)), "different random features"),
@@ -181,7 +182,7 @@ def test_models_that_do_not_fit_together(ours: Any, theirs: Any, message: str):
 
 def test_what_is_no_model_of_ours():
     with pytest.raises(TypeError, match="Only models of this library merge; got KernelPCA"):
-        fitted(stream(0)).merge(KernelPCA(2))  # type: ignore[arg-type]
+        fitted(stream(0)).merge(KernelPCA(2))
 
 
 def test_other_features():

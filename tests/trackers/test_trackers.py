@@ -113,3 +113,16 @@ def test_the_old_name_of_a_tracker_warns():
     assert isinstance(trackers.resolve("subset_hebbian"), trackers.SubsetHebbian)
     with pytest.warns(FutureWarning, match="'subkha' is called 'subset_hebbian' now"):
         assert isinstance(trackers.resolve("subkha"), trackers.SubsetHebbian)
+
+
+def test_rls_that_hears_nothing_keeps_its_head():
+    """Where outputs vanish, Q would grow like β^−t: it stops at 1e8 times its start."""
+    tracker = trackers.RLS(forgetting=0.5)
+    state = tracker.begin(2, 1, np.zeros(0))
+    state = tracker.update(state, np.array([[2.0, 0.0]]), None, ())
+    state = tracker.update(state, np.zeros((200, 2)), None, ())  # 2^200 = 1e60
+    assert 1e7 / 4 < state.Q.max() <= 2 * 1e8 / 4
+    # and it hears again: the next rows turn the component at once
+    state = tracker.update(state, np.tile([1e-3, 3.0], (20, 1)), None, ())
+    V = tracker.components(state, trackers.Moments(1.0, np.zeros(2)), False)[1]
+    assert abs(V[1, 0]) > 0.99

@@ -1,30 +1,70 @@
-"""The one decorator for compiled passes.
+"""The one door for compiled passes: every pass is declared with ``@compiled``.
 
 Numba is imported when a pass is first called, not when the package is imported: users of the
 covariance tracker never pay for it. Passes see numbers and arrays only; anything else would be
-compiled again in every process. ``NUMBA_DISABLE_JIT=1`` runs the same code as plain Python.
+compiled again in every process. ``NUMBA_DISABLE_JIT=1`` runs the same code as plain Python, and so
+does a machine without Numba, with a warning. Machine code is kept in Numba's cache where one can be
+written and read, and is made anew in each process where not (a container that is read-only, a
+service without a home, a full disk).
 """
 
 from __future__ import annotations
 
 import functools
+import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+# What a folder that cannot be written, a full disk or a file that another process left half
+# written raises out of Numba's cache. Passes themselves, arithmetic on arrays, raise none of these.
+_CACHE_FAILS = (OSError, EOFError, pickle.UnpicklingError)
+
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function`` on its first call and keep the machine code in Numba's cache."""
+    """Compile ``function`` on its first call and keep the machine code where that is possible."""
     fast: Callable[..., Any] | None = None
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
         nonlocal fast
         if fast is None:
-            import numba
-
-            # Sums may be taken in any order and fused with products: that is what lets inner
-            # loops use vector registers. Nothing else of IEEE arithmetic is given up.
-            fast = numba.njit(cache=True, fastmath={"reassoc", "contract"})(function)
-        return fast(*arguments)
+            fast = _compile(function, cache=True)
+        try:
+            return fast(*arguments)
+        except _CACHE_FAILS:  # before the pass ran: its arguments are as they were
+            fast = _compile(function, cache=False)
+            return fast(*arguments)
 
     return call
+
+
+def _compile(function: Callable[..., Any], cache: bool) -> Callable[..., Any]:
+    numba = _numba()
+    if numba is None:
+        return function
+    # Sums may be taken in any order and fused with products: that is what lets inner loops use
+    # vector registers. Nothing else of IEEE arithmetic is given up.
+    fastmath = {"reassoc", "contract"}
+    try:
+        return numba.njit(cache=cache, fastmath=fastmath)(function)
+    except (RuntimeError, *_CACHE_FAILS):  # "cannot cache function ...: no locator available"
+        return numba.njit(fastmath=fastmath)(function)
+
+
+@functools.cache
+def _numba() -> Any:
+    """Numba, or None with a warning where it is missing or does not know this Python."""
+    try:
+        import numba
+    except (ImportError, OSError) as problem:  # OSError: its library of LLVM cannot be loaded
+        warnings.warn(
+            f"Numba cannot be imported ({problem}). Sequential passes (trackers hebbian, "
+            "subset_hebbian, lms and rls, and the rows of a monitor) run as plain Python: results "
+            "are the same up to rounding, these passes tens to hundreds of times slower. To have "
+            "them compiled: pip install numba.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    return numba

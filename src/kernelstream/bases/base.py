@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Annotated, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -71,9 +71,9 @@ class Span:
     be seen in them.
     """
 
-    points: Array
-    factor: Array
-    projector: Array
+    points: Annotated[Array, "float (points, features)"]
+    factor: Annotated[Array, "float64 (points, rank)"]
+    projector: Annotated[Array, "float (points, rank)"]
 
     @classmethod
     def of(cls, kernel: Kernel, points: Array, factor: Array, gram: Array) -> Span:
@@ -454,16 +454,18 @@ def finite(K: Array, kernel: Kernel) -> Array:
     return K
 
 
-def require_semidefinite(kernel: Kernel, lowest: float, highest: float) -> None:
-    """Raise when a kernel matrix has eigenvalues that are negative by more than rounding."""
+def require_semidefinite(
+    kernel: Kernel, lowest: float, highest: float, cure: str = "Use a narrower kernel."
+) -> None:
+    """Raise when a kernel matrix has eigenvalues that are negative by more than rounding.
+
+    ``cure`` is what helps where the kernel is not to blame.
+    """
     if lowest < -NEGATIVE_SHARE * max(highest, 0.0) or (highest <= 0.0 and lowest < 0.0):
         if kernel.psd:
-            # Rows of a smooth kernel in sorted order: each adds a little, all are dependent.
             raise ValueError(
-                f"With the kernel {kernel} these rows are so nearly dependent, in this order, that "
-                "rounding spoiled the basis (a squared distance came out as "
-                f"{lowest:.3g}). Shuffle the rows, use a narrower kernel, or bases.Centroids, "
-                "which does not depend on the order."
+                f"With the kernel {kernel} these rows are so nearly dependent that rounding "
+                f"spoiled the basis (a squared distance came out as {lowest:.3g}). {cure}"
             )
         raise ValueError(
             f"The kernel {kernel} is not positive semidefinite on these rows: its matrix has the "

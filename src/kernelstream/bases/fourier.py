@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from kernelstream.kernels import Kernel
 class FourierState:
     """Frequencies drawn from the kernel's spectrum, one a row."""
 
-    frequencies: Array
+    frequencies: Annotated[Array, "float (?, features)"]
 
 
 @stored

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -57,6 +57,11 @@ DISTINCT = 1e-4
 # still good to a hundredth of `DEPENDENT`; beyond, the points are taken in a better order.
 STRAINED = 1e6
 
+# Rows of a smooth kernel in sorted order: each adds a little, all are dependent.
+_CURE = (
+    "Shuffle the rows, use a narrower kernel, or a basis for rows in any order: bases.Centroids."
+)
+
 
 @stored
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class GrowingState:
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"energies"})
 
     span: Span
-    energies: np.ndarray
+    energies: Annotated[np.ndarray, "float64 (points), not negative"]
 
 
 class Growing(Basis[GrowingState]):
@@ -257,7 +262,7 @@ class Growing(Basis[GrowingState]):
         """Which rows would be admitted now; raise where a residual is negative beyond rounding."""
         if len(energy):
             worst = int(np.argmin(residual + NEGATIVE_SHARE * energy))
-            require_semidefinite(kernel, float(residual[worst]), float(energy[worst]))
+            require_semidefinite(kernel, float(residual[worst]), float(energy[worst]), _CURE)
         if n_points < self.first:
             return residual > DISTINCT * energy
         return self.admissible(residual, energy, coherence) & (residual > DEPENDENT * energy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -32,7 +33,13 @@ class ReducedSetState:
     """Points with their factor, and what the rows weigh in these coordinates."""
 
     grown: GrowingState
-    scatter: Array  # Σ w z zᵀ of all rows, float64; empty when nothing is ever compressed
+    # Σ w z zᵀ of all rows; empty when nothing is ever compressed
+    scatter: Annotated[Array, "float64 (.held, .held)"]
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless the scatter is that of these coordinates, or none."""
+        if len(self.scatter) not in (0, sizes["rank"]):
+            raise ValueError(f"the scatter of {len(self.scatter)} coordinates")
 
     @property
     def span(self) -> Span:

@@ -100,13 +100,13 @@ class Accumulated:
             )
         for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
             if rows.stop > rows.start:
-                orders, total = None, 0.0
+                orders = None
                 if n_orders:
-                    orders, total = self.spectrum(X[rows, :], block, rows, w, n_orders, coordinates)
+                    orders = self.spectrum(X[rows, :], block, rows, w, n_orders, coordinates)
                 points = [i for i in block.admitted if rows.start <= i < rows.stop]
                 ledger = ledger.fold(
                     weighted_total(block.energy[rows], on_device, rows),
-                    max(weighted_total(block.residual[rows], on_device, rows), total),
+                    weighted_total(block.residual[rows], on_device, rows),
                     orders,
                     exact=float((w[points] * to_host(take_rows(block.energy, points))).sum())
                     if points
@@ -140,8 +140,8 @@ class Accumulated:
         weights: np.ndarray,
         n_orders: int,
         coordinates: Callable[[Array], Array],
-    ) -> tuple[np.ndarray, float]:
-        """κ_1 … κ_K of the missed parts of some rows, added over pieces of them, and their trace.
+    ) -> np.ndarray:
+        """κ_1 … κ_K of the missed parts of some rows, added over pieces of them.
 
         κ_k is subadditive, so the sum over pieces bounds κ_k of the whole. The missed part of a row
         that was expressed before the last point was admitted also has a part inside the span, h − z
@@ -149,7 +149,7 @@ class Accumulated:
         (Statement 2 of docs/proofs.md.) Kernel values of two rows are rounded by as much as the
         rows lie apart, which the points do not tell: that is entered here, row by row.
         """
-        orders, total = np.zeros(n_orders), 0.0
+        orders = np.zeros(n_orders)
         roots_of_k = np.sqrt(np.arange(1.0, n_orders + 1.0))
         Z, w = to_float64(block.Z[rows, :]), weights[rows]
         early = bool(block.admitted) and rows.start < block.fresh_from
@@ -168,8 +168,7 @@ class Accumulated:
             orders += sums[np.minimum(np.arange(n_orders), len(sums) - 1)]
             energy = float(w[piece] @ to_host(self.kernel.diag(x)))
             orders += roots_of_k * rounding.gram_error(self.kernel, x) * energy
-            total += float(sums[-1])
-        return orders, total
+        return orders
 
     def measured_deviation(self, X: Array, block: Projection) -> float:
         """Error of float32 coordinates and energies, measured: not a proof, and labelled so.

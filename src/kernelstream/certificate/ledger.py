@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -74,23 +75,25 @@ class Ledger:
     (2.0, 0.0)
     """
 
-    energy: float = 0.0
-    fresh: float = 0.0
-    stale: float = 0.0
-    fresh_orders: np.ndarray = field(default_factory=_nothing)
-    stale_orders: np.ndarray = field(default_factory=_nothing)
-    stale_weight: float = 0.0
-    stale_trace: float = 0.0
-    stale_sum: np.ndarray = field(default_factory=_nothing)
-    stale_scatter: np.ndarray = field(default_factory=_nothing)
-    exact: float = 0.0
-    loose: float = 0.0
+    energy: Annotated[float, "not negative"] = 0.0
+    fresh: Annotated[float, "not negative"] = 0.0
+    stale: Annotated[float, "not negative"] = 0.0
+    fresh_orders: Annotated[np.ndarray, "float64 (.orders)"] = field(default_factory=_nothing)
+    stale_orders: Annotated[np.ndarray, "float64 (.orders)"] = field(default_factory=_nothing)
+    stale_weight: Annotated[float, "not negative"] = 0.0
+    stale_trace: Annotated[float, "not negative, or infinite"] = 0.0
+    stale_sum: Annotated[np.ndarray, "float64 (<=rank)"] = field(default_factory=_nothing)
+    stale_scatter: Annotated[np.ndarray, "float64 (.held, .held), or empty"] = field(
+        default_factory=_nothing
+    )
+    exact: Annotated[float, "not negative"] = 0.0
+    loose: Annotated[float, "not negative"] = 0.0
     complete: bool = True
     blocks: int = 0
     longest: int = 0
-    extent: float = 0.0
-    deviation: float = 0.0
-    rounding: float = 0.0
+    extent: Annotated[float, "not negative"] = 0.0
+    deviation: Annotated[float, "not negative"] = 0.0
+    rounding: Annotated[float, "not negative"] = 0.0
 
     def fold(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -9,6 +10,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; where its packages are missing, say which to install."""
+    open_standard_streams()
     try:
         from kernelstream.cli.app import app
     except ModuleNotFoundError as problem:
@@ -18,4 +20,30 @@ def main() -> None:
             f"The command line needs the package {problem.name}: pip install 'kernelstream[cli]'\n"
         )
         sys.exit(1)
-    app(prog_name="kernelstream")
+    from kernelstream.cli.failures import drop_output, of_system
+
+    try:
+        try:
+            app(prog_name="kernelstream")
+        finally:
+            sys.stdout.flush()
+    except OSError as problem:  # of help and version; commands report their own
+        drop_output()
+        code, message = of_system(problem)
+        sys.stderr.write(f"Error: {message}\n")
+        sys.exit(code)
+
+
+def open_standard_streams() -> None:
+    """Put something in the place of standard streams that the process was started without (>&-).
+
+    Otherwise the next file that is opened has their number, and what is printed goes into it. What
+    stands in for the output cannot be written: whoever has to write there says so.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            if name != "stdin":  # which is None for those who ask
+                setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115

@@ -17,6 +17,7 @@ from kernelstream.cli.options import flat
 from kernelstream.cli.report import report
 from kernelstream.cli.transform import denoise, score, transform
 from kernelstream.cli.update import update
+from kernelstream.cli.upgrade import upgrade
 
 app = typer.Typer(
     help="Kernel PCA for data that is too large or never ends.",
@@ -43,5 +44,17 @@ def root(
     """Kernel PCA for data that is too large or never ends."""
 
 
-for command in (fit, update, transform, denoise, score, monitor, info, merge, report, demo):
+for command in (
+    fit,
+    update,
+    transform,
+    denoise,
+    score,
+    monitor,
+    info,
+    merge,
+    report,
+    upgrade,
+    demo,
+):
     app.command()(flat(command))

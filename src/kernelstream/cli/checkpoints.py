@@ -8,14 +8,15 @@ cut; so a run that goes on from a checkpoint ends with the same bytes as one tha
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from kernelstream.cli.failures import CHANGED, DATA, CommandError, terminable
+from kernelstream.cli.failures import CHANGED, DATA, MODEL, USAGE, CommandError, terminable
 from kernelstream.cli.modelfile import Stored, history, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch, facts_table
+from kernelstream.files.writing import is_replaceable, with_ending
 from kernelstream.sources import Block, Position, Source, fingerprint
 from kernelstream.stream.passes import begin_second_pass, end_second_pass, wants_second_pass
 
@@ -72,7 +73,11 @@ class Run:
         self.stored, self.source, self.output, self.screen = stored, source, output, screen
         self.identity = identity
         self.asked, self.every, self.rejects_path = passes, every, rejects
-        self.checkpoint = output.with_name(output.name + ".checkpoint")
+        self.checkpoint = with_ending(output, ".checkpoint")
+        if every is not None and not is_replaceable(output):
+            raise CommandError(
+                USAGE, f"{output} is no plain file: there is no place for a checkpoint beside it."
+            )
         self.files = [list(entry) for entry in fingerprint(source.files)]
         require_apart([output, self.checkpoint, rejects], [file.path for file in source.files])
         self.place = Place()
@@ -192,6 +197,8 @@ class Run:
                     f"The checkpoint {self.checkpoint} was made with {name}={before!r}, now it is "
                     f"{value!r}. {start_afresh}",
                 )
+        if set(progress["place"]) != {field.name for field in fields(Place)}:
+            raise CommandError(MODEL, f"{self.checkpoint} has a place that no release has written.")
         for before, now in zip(progress["files"], self.files, strict=False):
             if before != now:
                 raise CommandError(

@@ -54,6 +54,7 @@ def report_failures(as_json: bool = False) -> Iterator[None]:
     except OSError as problem:
         if problem.errno == errno.EPIPE:
             leave_closed_pipe()
+        drop_output()
         fail(*of_system(problem), as_json)
     except ValueError as problem:  # the library's own words: parameters, rows, models
         fail(DATA, str(problem), as_json)
@@ -72,6 +73,8 @@ def terminable() -> Iterator[None]:
 def of_system(problem: OSError) -> tuple[int, str]:
     """Exit code and message for an error of the operating system."""
     where = f"{problem.filename}: " if problem.filename else ""
+    if problem.errno == errno.EBADF:
+        return WRITE, "The standard output is closed: name a file with -o, or send it somewhere."
     if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WRITE, (
             f"{where}there is no room to write ({problem.strerror}). What was there before is as "
@@ -86,17 +89,26 @@ def of_system(problem: OSError) -> tuple[int, str]:
 
 def fail(code: int, message: str, as_json: bool) -> None:
     """Say what went wrong and leave."""
-    if as_json:
-        sys.stderr.write(json.dumps({"error": message, "exit_code": code}) + "\n")
-    else:
-        console = Console(stderr=True, soft_wrap=True, highlight=False)
-        console.print("[bold red]Error:[/] ", end="")
-        console.print(message, markup=False)
+    with contextlib.suppress(OSError):  # where nothing can be said, the code says it
+        if as_json:
+            sys.stderr.write(json.dumps({"error": message, "exit_code": code}) + "\n")
+        else:
+            console = Console(stderr=True, soft_wrap=True, highlight=False)
+            console.print("[bold red]Error:[/] ", end="")
+            console.print(message, markup=False)
     raise typer.Exit(code)
 
 
 def leave_closed_pipe() -> None:
     """The reader of our output has gone: that is its right, and no error."""
-    # Python would complain when it flushes the closed pipe at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    drop_output()
     raise typer.Exit(0)
+
+
+def drop_output() -> None:
+    """What could not be written is not tried again: Python would complain about it at exit."""
+    with contextlib.suppress(OSError, ValueError):  # where it is no file at all
+        number = sys.stdout.fileno()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, number)
+        os.close(nowhere)

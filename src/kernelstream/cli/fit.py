@@ -293,7 +293,7 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         call = tree if isinstance(tree, ast.Call) else None
-        name = (call.func if call else tree).id  # type: ignore[union-attr, attr-defined]
+        name = (call.func if call else tree).id  # type: ignore[attr-defined]
         given = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords} if call else {}
         if call and (call.args or any(k.arg is None for k in call.keywords)):
             raise ValueError

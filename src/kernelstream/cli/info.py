@@ -9,11 +9,12 @@ import numpy as np
 import typer
 from rich.table import Table
 
-import kernelstream
+from kernelstream import files
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import report_failures
-from kernelstream.cli.modelfile import Stored, holds_monitor, read
+from kernelstream.cli.modelfile import Stored, holds_monitor, read, report_unreadable
 from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.estimators.base import build
 from kernelstream.plot.drawing import short_numbers
 
 SHOWN = 20  # components in the table
@@ -38,6 +39,9 @@ def info(
             show_monitor(model, screen)
             return
         stored = read(model, any_kind=True)
+        if not hasattr(type(stored.estimator), "certificate_"):
+            show_other(stored, model, screen)
+            return
         facts = facts_of(stored, model)
         certificate = stored.estimator.certificate_
         screen.result(
@@ -51,14 +55,50 @@ def info(
         )
 
 
-def show_monitor(path: Path, screen: Screen) -> None:
-    """What a monitor watches, and its limits."""
-    monitor = kernelstream.KernelMonitor.load(path)
-    names = getattr(monitor, "feature_names_in_", None)
-    facts = {
+def file_facts(path: Path, kind: str, version: int, release: str) -> dict[str, Any]:
+    """What a file is, whatever it holds."""
+    return {
         "path": str(path),
         "bytes": path.stat().st_size,
-        "kind": "KernelMonitor",
+        "kind": kind,
+        "format_version": version,
+        "release": release,
+    }
+
+
+def file_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The same for people."""
+    version = facts["format_version"]
+    old = f"; kernelstream upgrade brings it to {files.VERSION}" if version < files.VERSION else ""
+    return [
+        ("model", f"{facts['kind']}, {facts['bytes'] / 1e6:.1f} MB"),
+        ("file", f"format version {version}, written by kernelstream {facts['release']}{old}"),
+    ]
+
+
+def show_other(stored: Stored, path: Path, screen: Screen) -> None:
+    """A model that is used in Python: of images, or of what else has no certificate."""
+    kind = type(stored.estimator).__name__
+    facts = {
+        **file_facts(path, kind, stored.version, stored.release),
+        "parameters": {
+            name: str(value) for name, value in stored.estimator.get_params(deep=False).items()
+        },
+        "rows_seen": stored.stream.n_rows,
+    }
+    shown = [*file_rows(facts), ("rows seen", f"{facts['rows_seen']:,}")]
+    shown += [(name, value) for name, value in facts["parameters"].items() if value != "None"]
+    screen.result(facts, facts_table(shown, title=str(path)))
+
+
+def show_monitor(path: Path, screen: Screen) -> None:
+    """What a monitor watches, and its limits."""
+    with report_unreadable(path):
+        file = files.read(path)
+        monitor, _ = build(file, path)
+    names = getattr(monitor, "feature_names_in_", None)
+    facts = {
+        **file_facts(path, "KernelMonitor", file.version, file.release),
         "parameters": {name: str(value) for name, value in monitor.get_params(deep=False).items()},
         "features": int(monitor.n_features_in_),
         "feature_names": None if names is None else list(map(str, names)),
@@ -67,7 +107,7 @@ def show_monitor(path: Path, screen: Screen) -> None:
         "events": len(monitor.events_),
     }
     shown = [
-        ("monitor", f"KernelMonitor, {path.stat().st_size / 1e6:.1f} MB"),
+        *file_rows(facts),
         ("features", str(facts["features"])),
         ("alpha", str(monitor.alpha)),
         ("rows followed", f"{facts['rows_followed']:,}"),
@@ -83,9 +123,7 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     finite = np.isfinite(certificate.eigenvalue_intervals).all()
     weight = stored.components.weight
     return {
-        "path": str(path),
-        "bytes": path.stat().st_size,
-        "kind": type(estimator).__name__,
+        **file_facts(path, type(estimator).__name__, stored.version, stored.release),
         "kernel": str(estimator.kernel_),
         "basis": str(stream.chain.basis),
         "tracker": str(stream.chain.tracker),
@@ -125,7 +163,7 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
     names = facts["feature_names"]
     shown = "" if names is None else ": " + ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     rows = [
-        ("model", f"{facts['kind']}, {facts['bytes'] / 1e6:.1f} MB"),
+        *file_rows(facts),
         ("rows seen", f"{facts['rows_seen']:,}"),
         ("features", f"{facts['features']}{shown} ({facts['dtype']})"),
         ("kernel", short_numbers(facts["kernel"])),

@@ -18,6 +18,13 @@ from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.estimators.base import build, content_of, new_stream, set_stream
 from kernelstream.estimators.inputs import next_rows
 from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.files.writing import (
+    Replacement,
+    beside,
+    clear_leftovers,
+    is_replaceable,
+    target_of,
+)
 from kernelstream.sources import Source
 from kernelstream.stream.components import Components
 from kernelstream.stream.stream import Stream
@@ -40,6 +47,8 @@ class Stored:
     names: tuple[str, ...] | None = None
     origin: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
+    version: int = files.VERSION  # of the file that it was read from
+    release: str = __version__  # that wrote it
 
     @property
     def stream(self) -> Stream:
@@ -88,8 +97,9 @@ class Stored:
 def require_sense(estimator: StreamingKernelPCA) -> None:
     """Fail where parameters make no sense, before any row is read."""
     try:
-        new_stream(estimator, np.empty((0, 1)))
-    except ValueError as problem:
+        points = np.asarray(getattr(estimator.basis, "points", 0))  # landmarks may be given
+        new_stream(estimator, np.empty((0, points.shape[1] if points.ndim == 2 else 1)))
+    except (ValueError, TypeError, OverflowError) as problem:  # numbers of any kind and size
         raise CommandError(USAGE, str(problem)) from problem
 
 
@@ -102,6 +112,7 @@ def read(path: Path, any_kind: bool = False) -> Stored:
                 MODEL, f"{path} holds a monitor: use it with 'kernelstream monitor {path}'."
             )
         estimator, content = build(file, path)
+        origin, progress = origin_of(content), progress_of(content)
     # Regressions are built on kernel PCA, but learn nothing without targets.
     needs_targets = is_regressor(estimator) or is_classifier(estimator)
     if not any_kind and (needs_targets or not isinstance(estimator, StreamingKernelPCA)):
@@ -113,13 +124,62 @@ def read(path: Path, any_kind: bool = False) -> Stored:
     names = content.get("feature_names")
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    progress = content.get("progress")
     return Stored(
         estimator,
         None if names is None else tuple(map(str, names)),
-        json.loads(content.get("origin") or "{}"),
-        None if progress is None else json.loads(progress),
+        origin,
+        progress,
+        file.version,
+        file.release,
     )
+
+
+def origin_of(content: dict[str, Any]) -> dict[str, Any]:
+    """What a model was learned from, as its file says."""
+    origin = object_in(content.get("origin") or "{}")
+    entries = origin.get("history", [])
+    if not isinstance(entries, list) or not all(map(_is_history, entries)):
+        raise ValueError("the file has a history that no release has written.")
+    return origin
+
+
+def _is_history(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("sources"), list)
+        and all(isinstance(source, str) for source in entry["sources"])
+        and all(type(entry.get(name)) is int for name in ("rows", "bad_rows"))
+        and isinstance(entry.get("identity", {}), dict)
+    )
+
+
+def progress_of(content: dict[str, Any]) -> dict[str, Any] | None:
+    """Where a run stood that left a checkpoint; None for a finished model."""
+    text = content.get("progress")
+    if text is None:
+        return None
+    progress = object_in(text)
+    place, sources = progress.get("place"), progress.get("files")
+    whole = (
+        isinstance(place, dict)
+        and all(type(value) is int and 0 <= value < 2**53 for value in place.values())
+        and isinstance(progress.get("identity"), dict)
+        and isinstance(sources, list)
+    )
+    if not whole:
+        raise ValueError("the file has a checkpoint that no release has written.")
+    return progress
+
+
+def object_in(text: Any) -> dict[str, Any]:
+    """The JSON object in a text of a file."""
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise ValueError("the file has a text that is no JSON.") from problem
+    if not isinstance(value, dict):
+        raise ValueError("the file has a text that is no JSON object.")
+    return value
 
 
 def holds_monitor(path: Path) -> bool:
@@ -179,16 +239,13 @@ def require_writable(path: Path) -> None:
     """Fail before any work is done where the result could not be written."""
     if path.is_dir():
         raise CommandError(WRITE, f"{path} is a folder: name a file in it.")
-    if path.exists() and not path.is_file():
-        raise CommandError(
-            WRITE, f"{path} is no plain file, and would be replaced by one: name another place."
-        )
-    if not path.parent.is_dir():
-        raise CommandError(WRITE, f"Cannot write {path}: there is no folder {path.parent}.")
-    probe = path.with_name(f".{path.name}.{os.getpid()}.part")
+    if not is_replaceable(path):
+        return  # a pipe or a device: it is written through, and opening one may wait for a reader
+    folder = target_of(path).parent
+    if not folder.is_dir():
+        raise CommandError(WRITE, f"Cannot write {path}: there is no folder {folder}.")
     try:
-        probe.touch(exist_ok=False)
-        probe.unlink()
+        Replacement(path).discard()
     except OSError as problem:
         raise CommandError(
             WRITE, f"Cannot write {path}: {problem.strerror}. Choose another place with -o."
@@ -202,11 +259,13 @@ def lock(path: Path) -> Iterator[None]:
     The lock is the system's: it ends with the process, however that ends.
     """
     require_writable(path)
-    lock = path.with_name(f".{path.name}.lock")
+    if not is_replaceable(path):
+        yield  # nothing is replaced there, and writers take turns as the system has it
+        return
+    lock = beside(target_of(path), "lock")
     handle = _lock(lock, path)
     try:
-        for leftover in path.parent.glob(f".{path.name}*.part"):
-            leftover.unlink(missing_ok=True)
+        clear_leftovers(path)
         yield
     finally:
         lock.unlink(missing_ok=True)

@@ -122,14 +122,17 @@ def follow(
 ) -> None:
     """Judge until the input ends, the output is closed or somebody interrupts; then save."""
     saved = time.monotonic()
-    closed = False
+    closed, judged, problem = False, 0, ""
     try:
         for number, row in enumerate(rows, 1):
             line = row if isinstance(row, str) else judge_row(judge, row)
             if isinstance(line, str):
+                problem = f"standard input, row {number}: {line}"
                 if on_bad_rows is OnBad.error:
-                    raise CommandError(DATA, f"standard input, row {number}: {line}")
+                    raise CommandError(DATA, problem)
                 line = {"error": line}
+            else:
+                judged += 1
             if not alarms_only or line.get("alarm", True):
                 answer = finite({"row": number, **line})
                 sys.stdout.write(json.dumps(answer, default=plain) + "\n")
@@ -146,6 +149,8 @@ def follow(
             judge.save(target)
     if closed:
         leave_closed_pipe()
+    if problem and not judged:
+        raise CommandError(DATA, f"No row could be judged. {problem}.")
 
 
 def judge_row(judge: Judge, row: LiveRow) -> Verdict | str:

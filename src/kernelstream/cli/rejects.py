@@ -6,8 +6,10 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
+from typing import BinaryIO
 
 from kernelstream.cli.failures import CHANGED, CommandError
+from kernelstream.files.writing import Replacement, is_replaceable
 from kernelstream.sources import BadRow
 
 
@@ -17,6 +19,11 @@ class Rejects:
     def __init__(self, path: Path | None, size: int):
         self.path = path
         if path is None:
+            return
+        if not is_replaceable(path):  # a pipe or a device takes what comes, and nothing back
+            if size:
+                raise CommandError(CHANGED, f"{path} cannot be cut back to the checkpoint.")
+            self.file: BinaryIO = Replacement(path).file
             return
         if size and (not path.exists() or path.stat().st_size < size):
             raise CommandError(
@@ -34,7 +41,7 @@ class Rejects:
         for row in bad:
             self.file.write(json.dumps(asdict(row)).encode() + b"\n")
         self.file.flush()
-        return self.file.tell()
+        return self.file.tell() if self.file.seekable() else 0
 
     def close(self) -> None:
         """Close the list."""

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from kernelstream import files
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import USAGE, CommandError, report_failures
 from kernelstream.cli.info import facts_of, summary
 from kernelstream.cli.modelfile import read, require_apart, require_writable
 from kernelstream.cli.terminal import Screen, Watch
+from kernelstream.files.writing import write_atomically
 from kernelstream.sources import Source
 
 
@@ -70,7 +70,7 @@ def report(
             title=title or f"Kernel PCA: {model.name}",
             history=[row for row in summary(facts) if row[0] in ("learned", "features")],
         )
-        files.write_atomically(output, page.encode())
+        write_atomically(output, page.encode())
         size = output.stat().st_size
         result = {"report": str(output), "bytes": size}
         screen.result(result, f"{output}, {size / 1e6:.1f} MB: open it in a browser.")

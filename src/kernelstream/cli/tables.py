@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +19,7 @@ import pyarrow.parquet as pq
 from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import require_writable
 from kernelstream.cli.terminal import plain
+from kernelstream.files.writing import Replacement, is_replaceable
 from kernelstream.sources.files import FORMATS
 
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -64,9 +63,15 @@ class Writer:
             self.stream = sys.stdout.buffer
             return
         require_writable(path)
-        self.temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+        if format in ("parquet", "arrow", "npy") and not is_replaceable(path):
+            raise CommandError(
+                USAGE,
+                f"{path} is no plain file, and {format} is not written from its first byte to its "
+                "last: name a file, or write CSV or NDJSON with --to.",
+            )
+        self.replacement = Replacement(path)
         codec = _COMPRESSED.get(path.suffix.lower())
-        self.stream = open(self.temporary, "wb")  # noqa: SIM115 (closed when finished)
+        self.stream = self.replacement.file
         self.file: BinaryIO = self.stream
         if codec is not None:
             self.stream = pa.CompressedOutputStream(pa.PythonFile(self.file, mode="w"), codec)
@@ -82,10 +87,9 @@ class Writer:
         try:
             if kind is None:
                 self._finish()
-                os.replace(self.temporary, self.path)
+                self.replacement.keep()
         finally:
-            self.file.close()
-            self.temporary.unlink(missing_ok=True)
+            self.replacement.discard()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write some rows."""
@@ -157,9 +161,6 @@ class Writer:
             self._write_npy_header()
         if self.stream is not self.file:
             self.stream.close()
-        if not self.file.closed:
-            self.file.flush()
-            os.fsync(self.file.fileno())
 
     def _write_npy_header(self) -> None:
         """As many bytes whatever the number of rows: NumPy leaves room for it to grow."""

@@ -45,6 +45,7 @@ class Screen:
         """The outcome: JSON for machines, tables or sentences for people."""
         if self.as_json:
             sys.stdout.write(json.dumps(facts, default=plain) + "\n")
+            sys.stdout.flush()  # here, where a failure is reported
         elif not self.quiet:
             for item in shown:
                 self.out.print(item)

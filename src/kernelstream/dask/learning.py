@@ -98,11 +98,11 @@ def fit(
     if passes not in (1, 2):
         raise ValueError(f"passes must be 1 or 2, got {passes!r}.")
     _require_known(model)
-    with all_or_nothing(model), quiet():
-        chunks = chunks_of(model, X, y, sample_weight)
-        if isinstance(model, StreamingKernelClassifier):
-            set_classes(model, chunks.labels(client))
-        _fit(model, chunks, client, passes)
+    with all_or_nothing(model) as draft, quiet():
+        chunks = chunks_of(draft, X, y, sample_weight)
+        if isinstance(draft, StreamingKernelClassifier):
+            set_classes(draft, chunks.labels(client))
+        _fit(draft, chunks, client, passes)
     report_progress(model)
     return model
 
@@ -156,14 +156,14 @@ def partial_fit(
     """
     _require_known(model)
     regression = isinstance(model, OnePassRidge)
-    with all_or_nothing(model), quiet():
-        chunks = chunks_of(model, X, y, sample_weight)
-        if isinstance(model, StreamingKernelClassifier):
-            announce_classes(model, classes)
-        if not model.__sklearn_is_fitted__():
-            _fit(model, chunks, client, 2 if regression else 1)
+    with all_or_nothing(model) as draft, quiet():
+        chunks = chunks_of(draft, X, y, sample_weight)
+        if isinstance(draft, StreamingKernelClassifier):
+            announce_classes(draft, classes)
+        if not draft.__sklearn_is_fitted__():
+            _fit(draft, chunks, client, 2 if regression else 1)
         else:
-            _go_on(model, chunks, client)
+            _go_on(draft, chunks, client)
     report_progress(model)
     return model
 

@@ -1,14 +1,24 @@
-"""What estimators share: changed wholly or not at all, written to a file, read back from one."""
+"""What estimators share: changed wholly or not at all, written to a file, read back from one.
+
+One thread may learn while others ask. Who learns works on a draft, which becomes the estimator in
+one step; who asks looks at the estimator as it was at one moment. So an answer is that of the model
+before or after a call, and an error or an interrupt leaves the model of before. Several threads
+that learn take turns.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import numbers
 import os
+import threading
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,10 +28,72 @@ import kernelstream
 from kernelstream import files
 from kernelstream.backends.arrays import Array
 from kernelstream.backends.devices import checked_device
-from kernelstream.stream.buffer import SingleRows
+from kernelstream.stream.buffer import Buffer, SingleRows
 from kernelstream.stream.stream import Stream
 
 logger = logging.getLogger("kernelstream")
+
+Held = TypeVar("Held")
+Model = TypeVar("Model", bound="StoredEstimator")
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
+# Whose turn it is to learn. Beside the estimators and not in them: a lock can be neither copied nor
+# pickled, and is no part of what was learned.
+_turns: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
+_turns_lock = threading.Lock()
+
+
+def _forget_turns() -> None:
+    """After a fork the threads that had their turn are gone, and would never end it."""
+    global _turns_lock
+    _turns_lock = threading.Lock()
+    _turns.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_turns)
+
+
+def turn_of(estimator: Any) -> threading.RLock:
+    """The lock that threads hold while they change an estimator."""
+    with _turns_lock:
+        return _turns.setdefault(estimator, threading.RLock())
+
+
+@contextlib.contextmanager
+def all_or_nothing(estimator: Held) -> Iterator[Held]:
+    """A draft of an estimator, which becomes the estimator in one step unless an error is raised.
+
+    Until then nothing happens to the estimator: other threads go on to see what was there before.
+    Overflow is no warning here: values that are not finite are found and become an error.
+    """
+    with turn_of(estimator):
+        before = dict(vars(estimator))
+        single = before.get("_single_rows")
+        if single is not None:
+            single.close()  # rows that come from now on wait for their turn
+        draft = object.__new__(type(estimator))
+        draft.__dict__.update(before)
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield draft
+        after = vars(draft)
+        # What others did meanwhile, set_params say, stays.
+        kept = {n: v for n, v in vars(estimator).items() if n in after or n not in before}
+        changed = {n: v for n, v in after.items() if n not in before or v is not before[n]}
+        estimator.__dict__ = kept | changed
+
+
+def at_one_moment(
+    query: Callable[Concatenate[Model, P], Answer],
+) -> Callable[Concatenate[Model, P], Answer]:
+    """A query that sees one and the same model from beginning to end, whatever others learn."""
+
+    @functools.wraps(query)
+    def asked(self: Model, /, *arguments: P.args, **options: P.kwargs) -> Answer:
+        return query(self._as_it_is(), *arguments, **options)
+
+    return asked
 
 
 class StoredEstimator(BaseEstimator):
@@ -30,6 +102,7 @@ class StoredEstimator(BaseEstimator):
     #: What is said to those who ask before anything was learned.
     _unfitted = "This %(name)s has not seen any rows yet: call fit, partial_fit or learn_one first."
 
+    @at_one_moment
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file: data only, checksummed, wholly or not at all.
 
@@ -58,6 +131,12 @@ class StoredEstimator(BaseEstimator):
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
         return model
 
+    def _as_it_is(self) -> Self:
+        """The estimator at this moment: what is learned later does not reach it."""
+        view = object.__new__(type(self))
+        view.__dict__.update(vars(self))
+        return view
+
     @abstractmethod
     def _learned_content(self) -> dict[str, Any]:
         """What a file holds beside parameters and names."""
@@ -82,21 +161,55 @@ class StreamEstimator(StoredEstimator):
     @property
     def stream_(self) -> Stream:
         """All that was learned, with the rows that wait, as a read-only value."""
-        if self._single_rows is not None:
-            return self._single_rows.stream
-        if self._stream is None:
+        held = vars(self)  # once: another thread may put another one into its place
+        single, stream = held.get("_single_rows"), held.get("_stream")
+        if single is not None:
+            return single.stream
+        if stream is None:
             require_fitted(self)
-        assert self._stream is not None
-        return self._stream
+        assert stream is not None
+        return stream
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._stream is not None
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if state.pop("_single_rows", None) is not None:
-            state["_stream"] = self.stream_
-        return state
+        return dict(super(StreamEstimator, self._as_it_is()).__getstate__())
+
+    def _as_it_is(self) -> Self:
+        view = super()._as_it_is()
+        single = view.__dict__.pop("_single_rows", None)
+        if single is not None:  # more rows may be written there
+            view._stream = single.stream
+        return view
+
+    def drop_waiting(self) -> Self:
+        """Take the rows that wait for their block out of the model.
+
+        For a model that can neither learn nor answer because of rows that wait, which may come from
+        a file of version 0.1 or from a kernel function that fails. What the finished blocks have
+        taught stays; a model in which no block is finished has learned nothing.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(70, 3))
+        >>> model = StreamingKernelPCA(2, gamma=0.1, basis="everything", batch_size=64)
+        >>> model.partial_fit(X).drop_waiting().n_samples_seen_
+        64
+        """
+        with all_or_nothing(self) as draft:
+            stream = draft.stream_
+            if stream.state is None or not stream.state.n_rows:
+                draft._stream = draft._single_rows = None
+            else:
+                set_stream(draft, replace(stream, waiting=Buffer()))
+        return self
 
     @abstractmethod
     def _new_stream(self, X: Array) -> Stream:
@@ -117,6 +230,10 @@ class StreamEstimator(StoredEstimator):
         for name in self._also_saved:
             if attributes.get(name) is not None:
                 setattr(self, name, attributes[name])
+        self._check_restored()
+
+    def _check_restored(self) -> None:
+        """Raise ``ValueError`` where the attributes in a file are not those of its stream."""
 
 
 def require_fitted(estimator: StoredEstimator) -> None:
@@ -131,29 +248,13 @@ def set_stream(estimator: StreamEstimator, stream: Stream) -> None:
 
 def report_progress(estimator: Any) -> None:
     """Tell the logger how many rows were seen, where that was asked for."""
-    if estimator.verbose:
+    if estimator.verbose and estimator.__sklearn_is_fitted__():
         logger.info("%s: %d rows seen", type(estimator).__name__, estimator.stream_.n_rows)
 
 
 def new_stream(estimator: StreamEstimator, X: Array) -> Stream:
     """A stream for rows like X with the parameters of an estimator, which are checked."""
     return estimator._new_stream(X)
-
-
-@contextlib.contextmanager
-def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
-    """Undo everything that happened to an estimator when an error is raised.
-
-    Overflow is no warning here: values that are not finite are found and become an error.
-    """
-    before = dict(vars(estimator))
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 def content_of(estimator: StoredEstimator) -> dict[str, Any]:
@@ -215,9 +316,20 @@ def build(
         estimator = kind(**dict(content["parameters"]))
         estimator._restore(content, device)
         names = content["feature_names"]
+        require_names(names, estimator.n_features_in_)
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     return estimator, content
+
+
+def require_names(names: Any, n_features: int) -> None:
+    """Raise unless there are no names, or one for each feature."""
+    if names is None:
+        return
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError("names of features that are no texts")
+    if len(names) != n_features:
+        raise ValueError(f"{len(names)} names of {n_features} features")
 
 
 @contextlib.contextmanager

@@ -27,11 +27,12 @@ from kernelstream.backends.arrays import (
     to_float64,
 )
 from kernelstream.backends.devices import checked_device, preferred_rows
-from kernelstream.certificate.certificate import Certificate, certify
+from kernelstream.certificate.certificate import Certificate
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import (
     StreamEstimator,
     all_or_nothing,
+    at_one_moment,
     report_progress,
     require_fitted,
     set_stream,
@@ -192,12 +193,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         -------
         self
         """
-        with all_or_nothing(self):
-            rows = inputs.first_rows(self, X, sample_weight)
+        with all_or_nothing(self) as draft:
+            rows = inputs.first_rows(draft, X, sample_weight)
             if len(rows) == 0:
                 raise ValueError(inputs.NO_WEIGHT)
             with inputs.explain_rows(rows.X):
-                set_stream(self, learn_all(self._new_stream(rows.X), rows))
+                set_stream(draft, learn_all(draft._new_stream(rows.X), rows))
         report_progress(self)
         return self
 
@@ -218,13 +219,11 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         -------
         self
         """
-        with all_or_nothing(self):
-            rows, stream = self._rows_to_learn(X, sample_weight)
+        with all_or_nothing(self) as draft:
+            rows, stream = draft._rows_to_learn(X, sample_weight)
             if len(rows):
                 with inputs.explain_rows(rows.X):
-                    set_stream(self, (stream or self._new_stream(rows.X)).learn(rows))
-            elif stream is None:
-                raise ValueError(inputs.NO_WEIGHT)
+                    set_stream(draft, (stream or draft._new_stream(rows.X)).learn(rows))
         report_progress(self)
         return self
 
@@ -251,15 +250,18 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             row = x if is_foreign(x) or is_sparse(x) else np.asarray(x)
             self.partial_fit(row[None, :] if row.ndim == 1 else row)
             return
-        with all_or_nothing(self):
-            stream, single = self.stream_, self._single_rows
-            row = inputs.one_row(stream, x, learning=True)
-            if single is None or not isinstance(row, np.ndarray) or not single.put(row[0]):
-                set_stream(self, stream.learn(Rows(row)))
-                self._single_rows = SingleRows.beside(self.stream_)
+        single = self._single_rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            row = inputs.one_row(self.stream_, x, learning=True)
+        if single is not None and isinstance(row, np.ndarray) and single.put(row[0]):
+            return
+        with all_or_nothing(self) as draft:
+            set_stream(draft, draft.stream_.learn(Rows(row)))
+            draft._single_rows = SingleRows.beside(draft.stream_)
 
     # -- queries
 
+    @at_one_moment
     def transform(self, X: Any) -> Array:
         """Scores of rows on the components.
 
@@ -274,6 +276,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         """
         return self._query(self._components().scores, X)
 
+    @at_one_moment
     def transform_one(self, x: Any) -> Array:
         """Scores of one row, shape (r,).
 
@@ -292,6 +295,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         shown = stream.components if current else stream.learned.components
         return queries.in_pieces(stream, shown.scores, queries.in_units(stream, row))[0, :]
 
+    @at_one_moment
     def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
         """Inputs whose images are near the given scores.
 
@@ -313,6 +317,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         report = queries.inputs_of(self.stream_, scores, method)
         return report if return_report else report.X
 
+    @at_one_moment
     def reconstruction_error(self, X: Any) -> Array:
         """Squared distance in feature space between each row and its projection on the model.
 
@@ -326,6 +331,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         """
         return self._query(self._components().reconstruction_error, X)
 
+    @at_one_moment
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared error of ``inverse_transform(transform(X))`` in input space.
 
@@ -399,11 +405,11 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         return self._components().intercept
 
     @property
+    @at_one_moment
     def certificate_(self) -> Certificate:
         """What is certain about batch kernel PCA of all rows seen; computed when asked for."""
-        shown, plain = self._components(), self.stream_.caught_up
-        held = plain.chain.accumulated(plain.begun)
-        return certify(held, shown.vectors, shown.mean, shown.span)
+        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
+            return self.stream_.certificate
 
     @property
     def kernel_(self) -> Kernel:
@@ -428,6 +434,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     # -- files and neighbours
 
+    @at_one_moment
     def merge(self, other: StreamingKernelPCA) -> Self:
         """A new model of the rows that both have seen.
 
@@ -463,6 +470,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             model.feature_names_in_ = self.feature_names_in_
         return model
 
+    @at_one_moment
     def to_sklearn(self) -> Any:
         """A fitted ``sklearn.decomposition.KernelPCA`` with the same scores."""
         # Imported here: KernelPCA brings a tenth of a second of modules that few will need.

@@ -12,6 +12,7 @@ from kernelstream.bases import Basis
 from kernelstream.estimators.base import (
     StreamEstimator,
     all_or_nothing,
+    at_one_moment,
     require_fitted,
     set_stream,
 )
@@ -45,6 +46,15 @@ class ImageModel(StreamEstimator):
     # Parameters that decide what the rows are, with the values that the model was learned with:
     # with others its queries, and further rows, would mean something else.
     _learned_with: tuple[tuple[str, Any], ...] = ()
+
+    def _check_restored(self) -> None:
+        pairs = self._learned_with
+        sound = isinstance(pairs, tuple) and all(
+            isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
+            for pair in pairs
+        )
+        if not sound or not {name for name, _ in pairs} <= set(self.get_params(deep=False)):
+            raise ValueError(f"parameters that it learned with: {pairs!r}")
 
     def _remember(self, *names: str) -> None:
         """Note at the start of a stream what must not change under it."""
@@ -92,6 +102,7 @@ class ImageModel(StreamEstimator):
             scaling=scaling,
         )
 
+    @at_one_moment
     def merge(self, other: ImageModel) -> Self:
         """A new model of what both have seen, with the parameters of this one.
 
@@ -124,6 +135,12 @@ class PatchModel(ImageModel):
 
     _also_saved = ("n_images_seen_", "_learned_with")
 
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        n = getattr(self, "n_images_seen_", None)
+        if type(n) is not int or n < 1:
+            raise ValueError(f"{n!r} images")
+
     @abstractmethod
     def _learn_image(self, stream: Stream, image: Any, number: int) -> Stream:
         """Learn the patches of an image."""
@@ -141,19 +158,20 @@ class PatchModel(ImageModel):
         -------
         self
         """
-        with all_or_nothing(self):
-            if self._stream is None:
-                self._hold(self._learn_image(self._new_stream(X), X, 0), 1)
+        with all_or_nothing(self) as draft:
+            if draft._stream is None:
+                draft._hold(draft._learn_image(draft._new_stream(X), X, 0), 1)
             else:
-                self._require_same_parameters()
-                number = self.n_images_seen_
-                self._hold(self._learn_image(self.stream_, X, number), number + 1)
+                draft._require_same_parameters()
+                number = draft.n_images_seen_
+                draft._hold(draft._learn_image(draft.stream_, X, number), number + 1)
         return self
 
     def _hold(self, stream: Stream, n_images: int) -> None:
         set_stream(self, stream)
         self.n_images_seen_, self.n_features_in_ = n_images, stream.n_features
 
+    @at_one_moment
     def merge(self, other: ImageModel) -> Self:
         """A new model of what both have seen, with the parameters of this one.
 

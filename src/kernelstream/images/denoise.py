@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages
-from kernelstream.estimators.base import all_or_nothing, set_stream
+from kernelstream.estimators.base import all_or_nothing, at_one_moment, set_stream
 from kernelstream.estimators.inputs import require_summable
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
@@ -132,11 +132,11 @@ class Denoiser(TransformerMixin, ImageModel):
         -------
         self
         """
-        with all_or_nothing(self):
-            self._check()
-            rows, _ = as_rows(X, clipped=self.clipped)
-            set_stream(self, learn_all(self._new_stream(rows), Rows(require_summable(rows))))
-            self.n_features_in_ = rows.shape[1]
+        with all_or_nothing(self) as draft:
+            draft._check()
+            rows, _ = as_rows(X, clipped=draft.clipped)
+            set_stream(draft, learn_all(draft._new_stream(rows), Rows(require_summable(rows))))
+            draft.n_features_in_ = rows.shape[1]
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -152,18 +152,18 @@ class Denoiser(TransformerMixin, ImageModel):
         -------
         self
         """
-        with all_or_nothing(self):
-            first = self._stream is None
+        with all_or_nothing(self) as draft:
+            first = draft._stream is None
             if first:
-                self._check()
+                draft._check()
             else:
-                self._require_same_parameters()
-            rows, _ = as_rows(X, None if first else self.n_features_in_, self.clipped)
-            stream = self._new_stream(rows) if first else self.stream_
-            self._require_points_that_stay(stream.chain.basis)
+                draft._require_same_parameters()
+            rows, _ = as_rows(X, None if first else draft.n_features_in_, draft.clipped)
+            stream = draft._new_stream(rows) if first else draft.stream_
+            draft._require_points_that_stay(stream.chain.basis)
             rows = require_summable(rows.astype(stream.dtype, copy=False))
-            set_stream(self, stream.learn(Rows(rows)))
-            self.n_features_in_ = rows.shape[1]
+            set_stream(draft, stream.learn(Rows(rows)))
+            draft.n_features_in_ = rows.shape[1]
         return self
 
     def _check(self) -> None:
@@ -219,6 +219,7 @@ class Denoiser(TransformerMixin, ImageModel):
 
     # -- queries
 
+    @at_one_moment
     def transform(self, X: Any) -> np.ndarray:
         """Denoised images.
 
@@ -239,6 +240,7 @@ class Denoiser(TransformerMixin, ImageModel):
         return found.reshape(shape)
 
     @property
+    @at_one_moment
     def noise_variance_(self) -> float:
         """Variance of the noise before clipping, as it was given or measured."""
         if self.noise_variance is not None:
@@ -246,7 +248,7 @@ class Denoiser(TransformerMixin, ImageModel):
         self._require_same_parameters()
         known = self.stream_.settled.scaler
         if not isinstance(known, LinearMap):
-            raise ValueError(NOT_MEASURED)
+            raise AttributeError(NOT_MEASURED)
         return known.noise_variance / (LEFT_ON_BLACK if self.clipped else 1.0)
 
     def _project(self, rows: np.ndarray) -> np.ndarray:
@@ -266,10 +268,7 @@ class Denoiser(TransformerMixin, ImageModel):
         """Ridge regression with the cross moments that clean images would have had."""
         check_number("Denoiser", "alpha", self.alpha)
         stream = self.stream_
-        if self.alpha not in stream.solutions:
-            stream.solutions.clear()
-            stream.solutions[self.alpha] = solve(stream.settled, self.alpha)
-        return stream.solutions[self.alpha]
+        return stream.solved(self.alpha, lambda: solve(stream.settled, self.alpha))
 
 
 def solve(stream: Stream, alpha: float) -> tuple[Regression, LinearMap]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -26,11 +26,11 @@ class PatchFeaturesState:
 
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"directions"})
 
-    directions: np.ndarray
+    directions: Annotated[np.ndarray, "float64 (?, features)"]
 
 
 @stored
-class PatchFeatures(Basis):
+class PatchFeatures(Basis[PatchFeaturesState]):
     """Kernel features of square patches whose mean was taken out, and the patches themselves.
 
     With the contrast ``c = √(|x|² + floor²)`` and the direction ``u = w∘x/c`` (w a window),

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelstream import bases, kernels, preimages
 from kernelstream.backends.draws import generator
-from kernelstream.estimators.base import all_or_nothing
+from kernelstream.estimators.base import all_or_nothing, at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.images.pixels import as_floats
@@ -115,15 +115,16 @@ class PatchReconstructor(PatchModel):
         self
         """
         images = as_list(X)
-        with all_or_nothing(self):
-            stream = self._new_stream()
-            rows = [self._patches(stream, image, i) for i, image in enumerate(images)]
-            self._hold(learn_all(stream, Rows(np.concatenate(rows))), len(images))
+        with all_or_nothing(self) as draft:
+            stream = draft._new_stream()
+            rows = [draft._patches(stream, image, i) for i, image in enumerate(images)]
+            draft._hold(learn_all(stream, Rows(np.concatenate(rows))), len(images))
         return self
 
     def _learn_image(self, stream: Stream, image: Any, number: int) -> Stream:
         return stream.learn(Rows(self._patches(stream, image, number)))
 
+    @at_one_moment
     def transform(self, X: Any) -> np.ndarray:
         """An image rebuilt from the projections of its windows.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelstream import kernels
 from kernelstream.backends.draws import generator
-from kernelstream.estimators.base import all_or_nothing
+from kernelstream.estimators.base import all_or_nothing, at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
@@ -109,14 +109,14 @@ class SuperResolver(PatchModel):
         self
         """
         images = as_list(X, colour=True)
-        with all_or_nothing(self):
-            stream = self._new_stream()
+        with all_or_nothing(self) as draft:
+            stream = draft._new_stream()
             share = -(-stream.start_rows // len(images))
-            first = [self._patches(stream, image, i, share)[0] for i, image in enumerate(images)]
+            first = [draft._patches(stream, image, i, share)[0] for i, image in enumerate(images)]
             stream = stream.start(Rows(np.concatenate(first)))
             for number, image in enumerate(images):
-                stream = self._learn_image(stream, image, number)
-            self._hold(stream, len(images))
+                stream = draft._learn_image(stream, image, number)
+            draft._hold(stream, len(images))
         return self
 
     def _new_stream(self, X: Any = None) -> Stream:
@@ -164,6 +164,7 @@ class SuperResolver(PatchModel):
 
     # -- queries
 
+    @at_one_moment
     def predict(self, X: Any) -> np.ndarray:
         """Enlarge an image.
 
@@ -229,10 +230,7 @@ class SuperResolver(PatchModel):
     def _solution(self) -> Regression:
         check_number("SuperResolver", "alpha", self.alpha)
         stream = self.stream_
-        if self.alpha not in stream.solutions:
-            stream.solutions.clear()
-            stream.solutions[self.alpha] = solve(stream.settled, self.alpha)
-        return stream.solutions[self.alpha]
+        return stream.solved(self.alpha, lambda: solve(stream.settled, self.alpha))
 
 
 def solve(stream: Stream, alpha: float) -> Regression:

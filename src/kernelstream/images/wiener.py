@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -21,9 +22,10 @@ PIECE = 4096  # rows that are worked on at a time
 class LinearMap:
     """A map to fewer dimensions from the start of the stream, frozen: x ← (x − mean) P."""
 
-    mean: np.ndarray  # (d,)
-    matrix: np.ndarray  # P, (d, q)
-    noise_variance: float  # of each entry of x, as it was given or measured
+    mean: Annotated[np.ndarray, "float64 (columns)"]
+    matrix: Annotated[np.ndarray, "float64 (columns, features)"]  # P
+    # of each entry of x, as it was given or measured
+    noise_variance: Annotated[float, "not negative"]
 
     def apply(self, X: Array) -> Array:
         """Map rows."""
@@ -31,7 +33,7 @@ class LinearMap:
 
 
 @stored
-class Wiener(Scaling):
+class Wiener(Scaling[LinearMap]):
     """Principal directions with the share of their variance that is not noise.
 
     With the covariance ``Σ ω v vᵀ`` of rows that carry white noise of variance s, a row becomes

@@ -102,6 +102,11 @@ class KernelHebbianPCA(PaperMethod):
 
     _also_saved = ("n_epochs_", "converged_")
 
+    def _check_restored(self) -> None:
+        epochs, converged = getattr(self, "n_epochs_", 0), getattr(self, "converged_", True)
+        if type(epochs) is not int or epochs < 0 or type(converged) is not bool:
+            raise ValueError(f"n_epochs_={epochs!r}, converged_={converged!r}")
+
     def __init__(
         self,
         n_components: int = 2,
@@ -151,11 +156,11 @@ class KernelHebbianPCA(PaperMethod):
         -------
         self
         """
-        with all_or_nothing(self):
-            rows = first_rows(self, X, sample_weight)
+        with all_or_nothing(self) as draft:
+            rows = first_rows(draft, X, sample_weight)
             if len(rows) == 0:
                 raise ValueError(NO_WEIGHT)
-            X, weights, stream = rows.X, rows.weights, self._new_stream(rows.X)
+            X, weights, stream = rows.X, rows.weights, draft._new_stream(rows.X)
             chain, r = stream.chain, stream.chain.n_components
             assert isinstance(r, int)  # checked with the tracker, which learns row by row
             kernel = chain.kernel.fix(X, weights)
@@ -165,22 +170,22 @@ class KernelHebbianPCA(PaperMethod):
                 chain.center,
                 weights,
                 r,
-                None if self.batch_size == "auto" else stream.batch_size,
-                self.cache_bytes,
+                None if draft.batch_size == "auto" else stream.batch_size,
+                draft.cache_bytes,
             )
             start, means = epochs.begin(data, r, chain.seed)
-            found, self.n_epochs_, self.converged_ = epochs.learn(
+            found, draft.n_epochs_, draft.converged_ = epochs.learn(
                 data,
                 start,
                 means,
-                schedules.resolve(self.schedule),
-                self.n_epochs,
-                self.tol,
+                schedules.resolve(draft.schedule),
+                draft.n_epochs,
+                draft.tol,
                 chain.seed,
-                self.update == "batch",
+                draft.update == "batch",
             )
             solution = epochs.solution(data, means, found)
-            set_stream(self, finish(stream, kernel, solution, found, weights))
+            set_stream(draft, finish(stream, kernel, solution, found, weights))
         report_progress(self)
         return self
 
@@ -199,9 +204,10 @@ class KernelHebbianPCA(PaperMethod):
         -------
         self
         """
-        with all_or_nothing(self):
-            self._open()
-            return super().partial_fit(X, y, sample_weight)
+        with all_or_nothing(self) as draft:
+            draft._open()
+            super(KernelHebbianPCA, draft).partial_fit(X, y, sample_weight)
+        return self
 
     def learn_one(self, x: Any) -> Self:
         """Learn one row: ``partial_fit`` without its overhead.
@@ -212,7 +218,10 @@ class KernelHebbianPCA(PaperMethod):
             The row.
         """
         if self._single_rows is None:  # else a stream is under way
-            self._open()
+            with all_or_nothing(self) as draft:
+                draft._open()
+                super(KernelHebbianPCA, draft).learn_one(x)
+            return self
         return super().learn_one(x)
 
     def _open(self) -> None:

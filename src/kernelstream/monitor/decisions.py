@@ -38,6 +38,13 @@ class Watch:
     n_events: int
     event_rows: int  # rows of the present event so far
 
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless the present event is one of those that were counted."""
+        if self.event > self.n_events or bool(self.event) != bool(self.event_rows):
+            raise ValueError(f"event {self.event} of {self.n_events}, {self.event_rows} rows long")
+        if len(self.recent) > WINDOW:
+            raise ValueError(f"the alarms of {len(self.recent)} rows")
+
     @classmethod
     def begin(cls, limits: Limits) -> Watch:
         """Before the first row: nothing suspicious."""

@@ -7,6 +7,7 @@ model of ``fit`` is charted as well.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -36,8 +37,8 @@ class Drift:
         Rows learned since ``fit``.
     """
 
-    centre: np.ndarray
-    scale: np.ndarray
+    centre: Annotated[np.ndarray, "float64 (columns)"]
+    scale: Annotated[np.ndarray, "float64 (columns), positive"]
     overlap: float
     novelty: float
     rows: int

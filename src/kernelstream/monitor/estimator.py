@@ -12,7 +12,12 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import validate_data
 
 from kernelstream.bases import resolve as resolve_basis
-from kernelstream.estimators.base import StoredEstimator, all_or_nothing, require_fitted
+from kernelstream.estimators.base import (
+    StoredEstimator,
+    all_or_nothing,
+    at_one_moment,
+    require_fitted,
+)
 from kernelstream.estimators.inputs import real_numbers, require_summable
 from kernelstream.monitor.contributions import Contributions, slopes
 from kernelstream.monitor.decisions import Rule
@@ -170,12 +175,12 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         self
         """
         settings = self._settings()
-        with all_or_nothing(self):
-            X = self._checked_rows(X, reset=True, least=LEAST_ROWS)
-            run = None if calibration is None else self._checked_rows(calibration)
-            warn_of_glitches(X, self._names())
+        with all_or_nothing(self) as draft:
+            X = draft._checked_rows(X, reset=True, least=LEAST_ROWS)
+            run = None if calibration is None else draft._checked_rows(calibration)
+            warn_of_glitches(X, draft._names())
             with np.errstate(over="ignore", under="ignore"):
-                self._state = fit_state(
+                draft._state = fit_state(
                     X,
                     run,
                     settings,
@@ -200,8 +205,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
-        rows = self._checked_rows(X)
-        self._follow(rows, self._times(X, None, len(rows)), trusted=True)
+        with all_or_nothing(self) as draft:
+            rows = draft._checked_rows(X)
+            draft._follow(rows, draft._times(X, None, len(rows)), trusted=True)
         return self
 
     # -- the stream
@@ -240,7 +246,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
             )
         if np.isinf(row).any():
             raise ValueError("The row contains infinity; give finite numbers, or NaN if missing.")
-        return self._follow(row[None, :], [state.n_rows if time is None else time])[0]
+        with all_or_nothing(self) as draft:
+            stamp = draft.n_samples_seen_ if time is None else time
+            return draft._follow(row[None, :], [stamp])[0]
 
     def update_many(self, X: Any, time: Sequence[Any] | None = None) -> Records:
         """Judge and learn rows, one after the other: the same as ``update`` for each, and faster.
@@ -258,20 +266,23 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         Records
             A list of :class:`~kernelstream.monitor.Record` that can become a DataFrame.
         """
-        self._fitted_state()
-        rows = self._checked_rows(X)
-        return self._follow(rows, self._times(X, time, len(rows)))
+        with all_or_nothing(self) as draft:
+            draft._fitted_state()
+            rows = draft._checked_rows(X)
+            return draft._follow(rows, draft._times(X, time, len(rows)))
 
     def interrupt(self) -> Self:
         """Begin a new run: the next row has no past, so the first of it stands in for its lags."""
-        state = self._fitted_state()
-        self._state = replace(state, history=state.history[:0])
+        with all_or_nothing(self) as draft:
+            state = draft._fitted_state()
+            draft._state = replace(state, history=state.history[:0])
         return self
 
     def acknowledge(self) -> Event:
         """Say that the present event was seen. It goes on; records show that it is known."""
-        event = replace(self._present_event(), acknowledged=True)
-        self._state = replace(self._state, present=event)
+        with all_or_nothing(self) as draft:
+            event = replace(draft._present_event(), acknowledged=True)
+            draft._state = replace(draft._state, present=event)
         return event
 
     def accept(self) -> Event:
@@ -280,13 +291,15 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         The centre of normal operation moves to the latest rows of the event at once; ``drift_``
         goes on to show the distance from the model that was fitted.
         """
-        event = self._present_event()
-        with np.errstate(over="ignore", under="ignore"):
-            self._state = self._state.accept(self._plan())
+        with all_or_nothing(self) as draft:
+            event = draft._present_event()
+            with np.errstate(over="ignore", under="ignore"):
+                draft._state = draft._state.accept(draft._plan())
         return replace(event, accepted=True)
 
     # -- queries: they change nothing
 
+    @at_one_moment
     def score_samples(self, X: Any) -> np.ndarray:
         """Minus the logarithm of the index of each row: higher is more normal.
 
@@ -303,6 +316,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         with np.errstate(over="ignore", under="ignore"):
             return -self._fitted_state().normal.score(R, np.matmul).log_index
 
+    @at_one_moment
     def decision_function(self, X: Any) -> np.ndarray:
         """Score above the limit: negative for rows that raise an alarm.
 
@@ -323,6 +337,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
+    @at_one_moment
     def contributions(self, X: Any, average: bool = True) -> Any:
         """The variables behind a high index, with sign and size in the units of the data.
 
@@ -357,6 +372,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
             each = each[state.lags :]  # the first rows have no past of their own
         return state.explain([each.mean(axis=0)], self._names())[0]
 
+    @at_one_moment
     def event_contributions(self, event: Event) -> Contributions:
         """The variables behind an event of ``events_`` or ``event_``, averaged over its rows.
 
@@ -369,6 +385,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
             return Contributions(self._names(), event.values, event.sizes)
         return self._fitted_state().explain([event.mean_slope], self._names())[0]
 
+    @at_one_moment
     def component_scores(self, X: Any) -> np.ndarray:
         """Scores on the principal components of normal operation, for a score plot.
 
@@ -413,6 +430,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         return self._fitted_state().normal.setting.whiten
 
     @property
+    @at_one_moment
     def constant_features_(self) -> tuple[str, ...]:
         """Variables that did not move in normal operation."""
         constant = self._fitted_state().sensors.longest == 0
@@ -467,6 +485,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         return {"model": self._fitted_state()}
 
     def _restore(self, content: dict[str, Any], device: Any) -> None:
+        if not isinstance(content["model"], MonitorState):
+            raise ValueError(f"the state of a {type(content['model']).__name__}")
         self._state = content["model"]
         self.n_features_in_ = self._fitted_state().n_features
 

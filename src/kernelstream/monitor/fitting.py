@@ -18,7 +18,7 @@ from kernelstream.backends.draws import generator
 from kernelstream.bases import Landmarks
 from kernelstream.estimators.inputs import require_summable
 from kernelstream.monitor.contributions import mean_curvature
-from kernelstream.monitor.limits import Reference, calibrate, folds_of, n_folds
+from kernelstream.monitor.limits import THIRDS, Reference, calibrate, folds_of, n_folds
 from kernelstream.monitor.normal import (
     Index,
     Normal,
@@ -34,6 +34,7 @@ from kernelstream.stream.scaling import Standard
 from kernelstream.stream.state import Rows
 
 LEAST_ROWS = 8  # of normal operation
+LEAST_BESIDE = 4  # of them to learn from while a fold is held out
 MOST_LAGS = 9
 ROWS_A_COLUMN = 3  # rows of normal operation for each column of a lagged row, where lags="auto"
 WIDER = 3.0  # factor by which a width that saturates is widened …
@@ -76,9 +77,10 @@ def fit_state(
         raise ValueError(
             f"With lags={lags} only {len(R)} rows are complete: give more rows, fewer lags."
         )
+    number = n_folds(folds, len(R), R.shape[1])
+    require_rows_beside_folds(len(R), lags, number)
     setting = choose(R, lags, settings)
     calibration = None if run is None else calibration_rows(standard.apply(run), lags)
-    number = n_folds(folds, len(R), R.shape[1])
     while True:
         normal = learn_normal(R, setting)
         limits = calibrate(R, lags, normal, calibration, number, smoothing)
@@ -96,6 +98,16 @@ def fit_state(
     curvature = mean_curvature(normal, R if calibration is None else calibration)
     sensors = Sensors.of(X, constant=np.ptp(X[whole], axis=0) == 0)
     return MonitorState.begin(standard, lags, normal, curvature, limits, sensors)
+
+
+def require_rows_beside_folds(n: int, lags: int, folds: int) -> None:
+    """Raise in words where a fold, and the rows that share its past, leave too few to learn."""
+    left = min(len(rows) for k in {FOLDS, THIRDS, folds} for rows, _ in folds_of(n, lags, k))
+    if left < LEAST_BESIDE:
+        raise ValueError(
+            f"With lags={lags} {n} rows are complete, and a fold of them leaves {left} that do not "
+            "share its past: too few to measure limits. Give more rows, or fewer lags."
+        )
 
 
 def warn_of_glitches(X: np.ndarray, names: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 from scipy.optimize import brentq
@@ -45,9 +46,14 @@ def conformal_p_value(ordered: np.ndarray, score: float) -> float:
 class Reference:
     """Scores of normal rows, as logarithms: what the next score is compared with."""
 
-    ordered: np.ndarray  # ascending
+    ordered: Annotated[np.ndarray, "float64 (.scores)"]  # ascending
     mean: float
-    deviation: float
+    deviation: Annotated[float, "positive"]
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless there are scores, in order."""
+        if not len(self.ordered) or bool(np.any(np.diff(self.ordered) < 0)):
+            raise ValueError("scores that are not in order")
 
     @classmethod
     def of(cls, scores: np.ndarray) -> Reference:
@@ -89,8 +95,13 @@ class Limits:
     spe: Reference
     event: float
     smoothing: float
-    burden: float = 0.0
-    learned: float = 1.0  # rows that the model had learned at ``fit``
+    burden: Annotated[float, "not negative"] = 0.0
+    learned: Annotated[float, "positive"] = 1.0  # rows that the model had learned at ``fit``
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless the logarithms in ``excess`` are of positive numbers."""
+        if self.burden >= self.learned or not 0.0 <= self.smoothing <= 1.0:
+            raise ValueError(f"a burden of {self.burden} for {self.learned} rows")
 
     def excess(self, n_effective: float) -> float:
         """How much higher, or lower, the log index is under a model of another number of rows.
@@ -159,6 +170,11 @@ def folds_of(n_rows: int, lags: int, folds: int) -> list[tuple[np.ndarray, np.nd
     pairs = []
     for start, stop in pairwise(edges):
         others = np.r_[0 : max(start - lags, 0), min(stop + lags, n_rows) : n_rows]
+        if not len(others):
+            raise ValueError(
+                f"With lags={lags}, {n_rows} rows are too few: where some of them are held out for "
+                "the limits, none is left to learn. Give more rows, or fewer lags."
+            )
         pairs.append((others, np.arange(start, stop)))
     return pairs
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -113,7 +113,7 @@ class Gathered:
 
     moments: Moments
     scatter: CovarianceState
-    squares: float  # Σ w², for the number of rows that the weights are worth
+    squares: Annotated[float, "positive"]  # Σ w², for the number of rows that the weights are worth
 
     @classmethod
     def of(cls, rows: np.ndarray) -> Gathered:
@@ -168,10 +168,10 @@ class Scaling:
     kept to compare a later subspace with.
     """
 
-    mean: np.ndarray  # (D,)
-    deviation: np.ndarray  # (D,)
-    whitener: np.ndarray  # (D, D), diag(1/σ) P^{-1/2}
-    axes: np.ndarray  # (D, k)
+    mean: Annotated[np.ndarray, "float64 (features)"]
+    deviation: Annotated[np.ndarray, "float64 (features), positive"]
+    whitener: Annotated[np.ndarray, "float64 (features, features)"]  # diag(1/σ) P^{-1/2}
+    axes: Annotated[np.ndarray, "float64 (features, ?)"]
 
     @classmethod
     def of(cls, gathered: Gathered, whiten: bool, floor: float) -> Scaling:
@@ -220,9 +220,9 @@ class Index:
 
     kernel: RBF
     span: Span
-    mean: np.ndarray  # (q,) μ
-    root: np.ndarray  # (q, q) H with H Hᵀ = (S + εI)⁻¹
-    epsilon: float
+    mean: Annotated[np.ndarray, "float64 (rank)"]  # μ
+    root: Annotated[np.ndarray, "float64 (rank, rank)"]  # H with H Hᵀ = (S + εI)⁻¹
+    epsilon: Annotated[float, "positive"]
 
     @classmethod
     def of(cls, kernel: RBF, span: Span, coordinates: Gathered, ridge: float) -> Index:
@@ -312,9 +312,9 @@ class Setting:
     """What is chosen before normal operation is learned."""
 
     whiten: bool
-    width: float  # c in exp(−|u − v|²/(c·D))
-    ridge: float  # e in ε = e · tr S / D
-    floor: float
+    width: Annotated[float, "positive"]  # c in exp(−|u − v|²/(c·D))
+    ridge: Annotated[float, "positive"]  # e in ε = e · tr S / D
+    floor: Annotated[float, "not negative"]
     basis: Basis
     seed: int
 
@@ -325,10 +325,19 @@ class Normal:
     """Normal operation: moments of lagged rows, moments of coordinates, and what follows."""
 
     setting: Setting
-    rows: Gathered
+    rows: Annotated[Gathered, "apart"]  # the coordinates of these are the lagged values
     coordinates: Gathered
     scaling: Scaling
     index: Index
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless the rows are those that the scaling takes."""
+        if len(self.rows.moments.total) != sizes["features"]:
+            raise ValueError("moments of rows of another width")
+        if min(g.moments.weight for g in (self.rows, self.coordinates)) <= 0:
+            raise ValueError("moments of no rows")
+        if not self.index.kernel.fixed:
+            raise ValueError("a kernel without its width")
 
     def score(self, R: np.ndarray, product: Product = rows_times) -> Scores:
         """M, T² and SPE of lagged rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, SupportsIndex, overload
+from typing import Annotated, Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -182,11 +182,16 @@ class Event:
     first_time: Any
     last_time: Any
     peak: float
-    slope_sum: np.ndarray
-    values: np.ndarray | None = None
-    sizes: np.ndarray | None = None
+    slope_sum: Annotated[np.ndarray, "float64 (columns)"]
+    values: Annotated[np.ndarray | None, "float64 (columns)"] = None
+    sizes: Annotated[np.ndarray | None, "float64 (columns)"] = None
     acknowledged: bool = False
     accepted: bool = False
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless the event has rows."""
+        if not self.id or self.last_row < self.first_row:
+            raise ValueError(f"event {self.id} from row {self.first_row} to {self.last_row}")
 
     @property
     def n_rows(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy.linalg import solve
@@ -119,9 +120,10 @@ def without_glitches(normal: Normal, R: np.ndarray) -> np.ndarray:
 class Sensors:
     """The last value of each sensor, and for how many rows it has not moved."""
 
-    last: np.ndarray  # (d,) NaN before the first value
-    run: np.ndarray  # (d,) rows with this value
-    longest: np.ndarray  # (d,) the longest run in normal operation; 0 for a constant column
+    last: Annotated[np.ndarray, "float64 (columns), or NaN"]  # NaN before the first value
+    run: Annotated[np.ndarray, "int64 (columns), not negative"]  # rows with this value
+    # the longest run in normal operation; 0 for a constant column
+    longest: Annotated[np.ndarray, "int64 (columns), not negative"]
 
     @classmethod
     def of(cls, X: np.ndarray, constant: np.ndarray) -> Sensors:

@@ -13,7 +13,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -57,21 +57,32 @@ class MonitorState:
 
     standard: Standardisation  # units of the reference
     lags: int
-    reference: Normal  # as fitted, frozen
-    normal: Normal  # as adapted
-    curvature: np.ndarray  # (D, D) mean second derivative of M
+    reference: Annotated[Normal, "apart"]  # as fitted, frozen
+    normal: Annotated[Normal, "apart"]  # as adapted
+    curvature: Annotated[np.ndarray, "float64 (lagged, lagged)"]  # mean second derivative of M
     limits: Limits
     watch: Watch
     sensors: Sensors
-    history: np.ndarray  # (≤ lags, d) the last rows, in reference units
-    quarantine: np.ndarray  # (≤ quarantine, D) rows that wait to be trusted
-    pending: np.ndarray  # (< block, D) trusted rows that wait for their block
-    suspects: np.ndarray  # (≤ block, D) the latest rows of the present event
+    history: Annotated[np.ndarray, "float64 (?, columns)"]  # at most `lags`, in reference units
+    quarantine: Annotated[np.ndarray, "float64 (?, lagged)"]  # rows that wait to be trusted
+    pending: Annotated[np.ndarray, "float64 (?, lagged)"]  # trusted, they wait for their block
+    suspects: Annotated[np.ndarray, "float64 (?, lagged)"]  # the latest of the present event
     drift: Drift
     present: Event | None
     events: tuple[Event, ...]  # the last ones that are over
     n_rows: int = 0
     n_learned: int = 0
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless lagged rows are as wide as the models, and the present event is watched."""
+        lagged = self.n_features * (self.lags + 1)
+        widths = {lagged, sizes["lagged"]}
+        for model in (self.reference, self.normal):
+            widths |= {len(model.scaling.mean), int(model.index.span.points.shape[1])}
+        if widths != {lagged} or not self.n_features or len(self.history) > self.lags:
+            raise ValueError(f"models of rows of {sorted(widths)} values")
+        if self.watch.event != (0 if self.present is None else self.present.id):
+            raise ValueError("an event goes on that nobody watches")
 
     @classmethod
     def begin(

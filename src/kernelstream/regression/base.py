@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import warnings
 from abc import abstractmethod
@@ -17,7 +18,7 @@ from kernelstream import bases, trackers
 from kernelstream.backends.arrays import Array, is_foreign, like, to_float64, to_host
 from kernelstream.certificate.rounding import moved_in_float32
 from kernelstream.estimators import inputs
-from kernelstream.estimators.base import set_stream
+from kernelstream.estimators.base import at_one_moment, set_stream
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression.normal_equations import (
     STEPS_LEFT_OUT,
@@ -26,6 +27,7 @@ from kernelstream.regression.normal_equations import (
     Prediction,
     strongest_of_the_best,
 )
+from kernelstream.stream.buffer import MOST_OF_A_ROW
 from kernelstream.stream.passes import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
@@ -82,6 +84,29 @@ class OnePassRidge(StreamingKernelPCA):
     # What leave-one-out chose, and whether with an intercept; None where it was not asked for.
     _left_out: tuple[float, bool] | None = None
 
+    def _check_restored(self) -> None:
+        chosen = self._left_out
+        sound = (
+            isinstance(chosen, tuple)
+            and len(chosen) == 2
+            and isinstance(chosen[0], float)
+            and 0.0 <= chosen[0] < math.inf
+            and isinstance(chosen[1], bool)
+        )
+        if chosen is not None and not sound:
+            raise ValueError(f"a strength of the ridge of {chosen!r}")
+
+    def _n_targets(self) -> int:
+        """Columns of the targets that were learned or that wait."""
+        stream = self.stream_
+        learned = None if stream.state is None else stream.state.targets
+        if learned is not None:
+            return len(learned.origin)
+        waiting = stream.waiting.blocks
+        if not waiting or waiting[0].targets is None:
+            raise ValueError("a regression without targets")
+        return int(waiting[0].targets.shape[1])
+
     @property
     def center(self) -> Any:  # type: ignore[override]
         """The feature-space mean is taken out where there is an intercept."""
@@ -124,7 +149,7 @@ class OnePassRidge(StreamingKernelPCA):
         if len(rows) < targets.shape[0]:  # rows of weight zero were dropped
             targets = targets[np.flatnonzero(inputs.checked_weights(sample_weight, len(targets)))]
         if len(rows) == 0:
-            if stream is None:
+            if anew:
                 raise ValueError(inputs.NO_WEIGHT)
             return self
         if stream is not None:
@@ -169,6 +194,7 @@ class OnePassRidge(StreamingKernelPCA):
             )
         return self._left_out[0]
 
+    @at_one_moment
     def merge(self, other: StreamingKernelPCA) -> Self:
         """A new model of the rows that both have seen, with the parameters of this one."""
         if checked_alpha(self.alpha) == "loo":
@@ -179,11 +205,13 @@ class OnePassRidge(StreamingKernelPCA):
         return super().merge(other)
 
     @property
+    @at_one_moment
     def alpha_(self) -> float:
         """The strength in use: as given, or as it was chosen."""
         return solution_of(self).prediction.alpha
 
     @property
+    @at_one_moment
     def target_coef_(self) -> Array:
         """Coefficients of the predictions over the basis points, (m, t).
 
@@ -193,6 +221,7 @@ class OnePassRidge(StreamingKernelPCA):
         return solution_of(self).over_points
 
     @property
+    @at_one_moment
     def target_intercept_(self) -> Array:
         """The predictions where the kernel with every point is zero, (t,)."""
         return solution_of(self).prediction.intercept
@@ -263,12 +292,9 @@ def solution_of(estimator: OnePassRidge) -> Regression:
     """The regression of all rows seen; computed once for a stream and a strength."""
     stream = estimator.stream_
     wanted = (estimator._strength(), bool(estimator.fit_intercept))
-    if wanted not in stream.solutions:
-        if wanted[0] is None:
-            warn_of_light_rows(stream)
-        stream.solutions.clear()
-        stream.solutions[wanted] = solve(stream, *wanted)
-    return stream.solutions[wanted]
+    if wanted[0] is None and wanted not in stream.solutions:
+        warn_of_light_rows(stream)
+    return stream.solved(wanted, lambda: solve(stream, *wanted))
 
 
 def require_same_columns(stream: Stream, n_columns: int) -> None:
@@ -284,11 +310,11 @@ def require_same_columns(stream: Stream, n_columns: int) -> None:
 
 
 def require_summable(targets: np.ndarray, weights: np.ndarray | None) -> None:
-    """Raise in words where moments of the targets would overflow."""
+    """Raise in words where moments of the targets would overflow, with this call or a later one."""
     weighted = targets if weights is None else targets * weights[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
-        largest = 4.0 * np.sum(np.abs(weighted * targets))
-    if not np.isfinite(largest):
+        largest = np.max(np.abs(weighted * targets))
+    if not largest < MOST_OF_A_ROW:
         raise ValueError(
             "y has numbers so large that the sum of their squares overflows: scale the targets."
         )

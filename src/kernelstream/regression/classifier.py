@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from kernelstream.backends.arrays import Array, namespace_of, to_host
-from kernelstream.estimators.base import all_or_nothing, report_progress
+from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression.base import OnePassRidge, on_host
 
@@ -70,6 +70,15 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
 
     _also_saved = ("classes_", "_left_out")
 
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        labels = getattr(self, "classes_", np.zeros(0))
+        in_order = (
+            labels.ndim == 1 and len(labels) > 1 and np.array_equal(np.unique(labels), labels)
+        )
+        if not in_order or len(labels) != self._n_targets():
+            raise ValueError(f"the labels {labels!r} of {self._n_targets()} classes")
+
     def _learned_content(self) -> dict[str, Any]:
         content = super()._learned_content()
         if self.classes_.dtype == object:  # names from a data frame: a file holds them as a tuple
@@ -104,9 +113,9 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         -------
         self
         """
-        with all_or_nothing(self):
-            set_classes(self, np.unique(checked_labels(self, y)))
-            self._learn(X, self._columns(y), sample_weight, anew=True)
+        with all_or_nothing(self) as draft:
+            set_classes(draft, np.unique(checked_labels(draft, y)))
+            draft._learn(X, draft._columns(y), sample_weight, anew=True)
         report_progress(self)
         return self
 
@@ -130,10 +139,10 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         -------
         self
         """
-        with all_or_nothing(self):
-            checked_labels(self, y)
-            announce_classes(self, classes)
-            self._learn(X, self._columns(y), sample_weight, anew=False)
+        with all_or_nothing(self) as draft:
+            checked_labels(draft, y)
+            announce_classes(draft, classes)
+            draft._learn(X, draft._columns(y), sample_weight, anew=False)
         report_progress(self)
         return self
 
@@ -156,6 +165,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         """
         return self.partial_fit(np.asarray(x)[None, :], None if y is None else np.asarray([y]))
 
+    @at_one_moment
     def decision_function(self, X: Any) -> Array:
         """Predicted columns, (n, n_classes); for two classes the second less the first, (n,).
 
@@ -167,6 +177,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         found = self._predict(X)
         return found[:, 1] - found[:, 0] if len(self.classes_) == 2 else found
 
+    @at_one_moment
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each row.
 
@@ -181,6 +192,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         found = self._predict(X)
         return self.classes_[to_host(namespace_of(found).argmax(found, axis=1))]
 
+    @at_one_moment
     def score(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> float:
@@ -200,6 +212,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         due, weights = on_host(y), on_host(sample_weight)
         return float(accuracy_score(due, self.predict(X), sample_weight=weights))
 
+    @at_one_moment
     def merge(self, other: StreamingKernelPCA) -> Self:
         """A new model of the rows that both have seen; both have to know the same classes.
 

@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from kernelstream.backends.arrays import Array
-from kernelstream.estimators.base import all_or_nothing, report_progress
+from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.regression.base import OnePassRidge, on_host
 
@@ -88,6 +88,13 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
 
     _also_saved = ("_flat", "_left_out")
 
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        if type(getattr(self, "_flat", None)) is not bool:
+            raise ValueError("a regression that does not know the shape of its targets")
+        if self._flat and self._n_targets() != 1:
+            raise ValueError(f"{self._n_targets()} targets in the place of one")
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and targets that are all at hand.
 
@@ -104,9 +111,9 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         -------
         self
         """
-        with all_or_nothing(self):
-            targets, self._flat = columns(self, y)
-            self._learn(X, targets, sample_weight, anew=True)
+        with all_or_nothing(self) as draft:
+            targets, draft._flat = columns(draft, y)
+            draft._learn(X, targets, sample_weight, anew=True)
         report_progress(self)
         return self
 
@@ -126,10 +133,10 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         -------
         self
         """
-        with all_or_nothing(self):
-            targets, flat = columns(self, y)
-            note_shape(self, flat)
-            self._learn(X, targets, sample_weight, anew=False)
+        with all_or_nothing(self) as draft:
+            targets, flat = columns(draft, y)
+            note_shape(draft, flat)
+            draft._learn(X, targets, sample_weight, anew=False)
         report_progress(self)
         return self
 
@@ -153,6 +160,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     def _columns(self, y: Any) -> np.ndarray:
         return columns(self, y)[0]
 
+    @at_one_moment
     def predict(self, X: Any) -> Array:
         """Predictions of rows.
 
@@ -167,6 +175,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         """
         return in_shape(self, self._predict(X))
 
+    @at_one_moment
     def score(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> float:
@@ -186,6 +195,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         found, due, weights = map(on_host, (self.predict(X), y, sample_weight))
         return float(r2_score(due, found, sample_weight=weights))
 
+    @at_one_moment
     def merge(self, other: StreamingKernelPCA) -> Self:
         """A new model of the rows that both have seen, with the parameters of this one.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kernelstream.sources.files import ByteStream, File, SourceError
-from kernelstream.sources.readers import Batch, Reader, Reading, rows_in_batch
+from kernelstream.sources.readers import Batch, Reader, Reading, require_few, rows_in_batch
 
+# Bytes of a stored batch, on average, up to which batches are read; larger ones are mapped.
+LARGEST_BATCH = 2**26
 _SINGLE = {pa.float32(), pa.float16(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16()}
 
 
@@ -24,6 +27,7 @@ class ColumnarReader(Reader):
 
     def __init__(self, file: File, schema: pa.Schema):
         self.file = file
+        require_few(len(schema), file)
         self.fields = {f.name: is_number(f.type) for f in schema}
         if len(self.fields) < len(schema):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
@@ -72,7 +76,7 @@ class ParquetReader(ColumnarReader):
 
 
 def open_arrow(file: File, opened: ByteStream, start: bytes) -> ColumnarReader:
-    """An Arrow or Feather file, memory-mapped where it can be, or an Arrow stream."""
+    """An Arrow or Feather file, or an Arrow stream."""
     if start.startswith(b"ARROW1"):
         if file.is_stdin or file.compression is not None:
             raise SourceError(
@@ -87,30 +91,48 @@ def open_arrow(file: File, opened: ByteStream, start: bytes) -> ColumnarReader:
 
 
 class ArrowFileReader(ColumnarReader):
-    """An Arrow (Feather) file, memory-mapped."""
+    """An Arrow (Feather) file, read batch by batch; memory-mapped where batches are very large.
+
+    A mapped file that a writer begins anew while it is read ends the process by a signal. So its
+    size is looked at before every piece, which leaves next to no time for that.
+    """
 
     def __init__(self, file: File):
-        self.mapped = pa.memory_map(file.path)
-        self.stored = pa.ipc.open_file(self.mapped)
+        self.source = pa.OSFile(file.path)
+        self.stored = pa.ipc.open_file(self.source)
+        self.size = os.path.getsize(file.path)
+        self.mapped = self.size > LARGEST_BATCH * max(self.stored.num_record_batches, 1)
+        if self.mapped:
+            self.source.close()
+            self.source = pa.memory_map(file.path)
+            self.stored = pa.ipc.open_file(self.source)
         super().__init__(file, self.stored.schema)
         self.index = 0
 
     def _stored_batches(self) -> Iterator[pa.RecordBatch]:
         for index in range(self.stored.num_record_batches):
             self.index = index
+            self._require_whole()
             yield self.stored.get_batch(index)
+
+    def _require_whole(self) -> None:
+        if os.path.getsize(self.file.path) < self.size:
+            raise SourceError(f"{self.file.name} was truncated while it was read.")
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
         """Stored batches, cut where they are large."""
-        return _cut(self._stored_batches(), wanted, skip)
+        for batch in _cut(self._stored_batches(), wanted, skip):
+            if self.mapped:
+                self._require_whole()
+            yield batch
 
     def fraction(self) -> float:
         """By stored batches."""
         return self.index / max(self.stored.num_record_batches, 1)
 
     def close(self) -> None:
-        """Close the mapping."""
-        self.mapped.close()
+        """Close the file."""
+        self.source.close()
 
 
 class ArrowStreamReader(ColumnarReader):

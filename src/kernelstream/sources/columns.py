@@ -68,8 +68,9 @@ def choose(
 def matching(patterns: Sequence[str], names: list[str], where: str) -> list[str]:
     """Names that match, in the order of the patterns; one that matches nothing is an error."""
     chosen: dict[str, None] = {}
+    known = set(names)
     for pattern in patterns:
-        hits = [pattern] if pattern in names else [n for n in names if fnmatchcase(n, pattern)]
+        hits = [pattern] if pattern in known else [n for n in names if fnmatchcase(n, pattern)]
         if not hits:
             require([pattern], names, where)
         chosen |= dict.fromkeys(hits)

@@ -10,13 +10,18 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from kernelstream.sources.readers import LONGEST_LINE
 from kernelstream.sources.text import (
     as_number,
     csv_cells,
     guess_delimiter,
     header_names,
+    looks_like_number,
     parse_json,
+    readable,
 )
+
+SHOWN = 80  # characters of a line that is none
 
 
 class LiveRow(NamedTuple):
@@ -40,6 +45,7 @@ class LiveRows:
     takes_missing : bool
         Whether a row may have missing values.
     format : "auto", "ndjson" or "csv"
+        With ``"auto"``, lines that begin with ``{`` or ``[`` are JSON.
     delimiter, header : str and bool, optional
         Of CSV, as for :class:`Source`.
     time_column : str, optional
@@ -72,48 +78,101 @@ class LiveRows:
         self.takes_missing, self.format = takes_missing, format
         self.delimiter, self.header = delimiter, header
         self.time_column, self.keep = time_column, keep
-        self.columns: list[str] | None = None  # of CSV
+        self.columns: list[str] | None = None  # of CSV, once a line has settled them
+        self.separator = ","
+        self.strange_header: str | None = None  # names of other columns than the model's
+        self.saw_json = False
         self.n_good = 0
 
     def __iter__(self) -> Iterator[LiveRow | str]:
-        # readline returns as soon as a line is there: nothing waits for a buffer to be full
-        for place, line in enumerate(iter(self.stream.readline, b"")):
-            line = line if place else line.removeprefix(codecs.BOM_UTF8)
-            if not line.strip(b" \r\n"):
+        for line in self._lines():
+            text = readable(line).strip(" \r\n")
+            if not text:
                 continue
-            if self.format == "auto":
-                self.format = "ndjson" if line.lstrip()[:1] in (b"{", b"[") else "csv"
-            text = line.decode("utf-8", errors="replace").strip(" \r\n")
-            cells = self._of_json(text) if self.format == "ndjson" else self._of_csv(text)
-            if cells is None:
-                continue
-            row = cells if isinstance(cells, str) else self._row(cells)
-            self.n_good += not isinstance(row, str)
-            yield row
+            if len(line) >= LONGEST_LINE:
+                row: LiveRow | str | None = f"a line of more than {LONGEST_LINE >> 20} MiB"
+            elif self.format == "ndjson" or (self.format == "auto" and text[0] in "{["):
+                row = self._of_json(text)
+            else:
+                row = self._of_csv(text)
+                if isinstance(row, str) and self.saw_json:
+                    row = "not a JSON object"
+            if row is not None:
+                self.n_good += isinstance(row, LiveRow)
+                yield row
 
-    def _of_json(self, text: str) -> dict[str, Any] | str:
-        """A line of NDJSON as named values."""
+    def _lines(self) -> Iterator[bytes]:
+        """Lines as they come; of one that is too long only the beginning."""
+        # readline returns as soon as a line is there: nothing waits for a buffer to be full
+        line = self.stream.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
+        while line:
+            yield line
+            while len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
+                line = self.stream.readline(LONGEST_LINE)
+            line = self.stream.readline(LONGEST_LINE)
+
+    def _of_json(self, text: str) -> LiveRow | str:
+        """A line of NDJSON: an object, or values in the order of the model."""
         value = parse_json(text)
         if isinstance(value, list):
-            return dict(zip(self._positions(len(value)), value, strict=True))
-        return value if isinstance(value, dict) else "not a JSON object"
+            value = dict(zip(self._positions(len(value)), value, strict=True))
+        if not isinstance(value, dict):
+            return "not a JSON object"
+        self.saw_json = True
+        return self._row(value)
 
-    def _of_csv(self, text: str) -> dict[str, Any] | str | None:
-        """A line of CSV as named values; None for a header."""
-        if self.delimiter is None:
-            self.delimiter = guess_delimiter(text)
+    def _of_csv(self, text: str) -> LiveRow | str | None:
+        """A line of CSV; None for a header.
+
+        The first line may be anything: the banner of a program, a row that was cut. What the
+        columns are is settled by the first line that makes sense as a header or as a row.
+        """
+        if self.columns is not None:
+            row = self._fitted(text, self.columns, self.separator)
+            # Any line of the right length is a header for a model without names. It was none,
+            # where no row fits it.
+            if not isinstance(row, str) or self.n_good or self.names is not None:
+                return row
+        separator = self.delimiter or guess_delimiter(text)
         try:
-            cells = csv_cells(text, self.delimiter)
+            cells = csv_cells(text, separator)
         except csv.Error as problem:
             return f"not a row of CSV: {problem}"
-        if self.columns is None:
-            self.columns = header_names(cells, self.header)
-            if self.columns is not None:
-                return None
-            self.columns = self._positions(len(cells))
-        if len(cells) != len(self.columns):
-            return f"{len(cells)} cells, but there are {len(self.columns)} columns"
-        return dict(zip(self.columns, cells, strict=True))
+        names = header_names(cells, self.header)
+        if names is not None and self._names_enough(names):
+            self.columns, self.separator = names, separator
+            return None
+        if names is not None:
+            # Names of other columns, as far as one can tell: rows below are not the model's.
+            if len(names) >= self.n_features and not any(map(looks_like_number, names)):
+                self.strange_header = text[:SHOWN]
+            return f"neither a row nor a header with the columns of the model: {text[:SHOWN]!r}"
+        if self.strange_header is not None:
+            return (
+                f"the header {self.strange_header!r} does not name the columns of the model; with "
+                "--no-header, values are taken in the order of the model"
+            )
+        columns = self._positions(len(cells))
+        row = self._fitted(text, columns, separator)
+        if isinstance(row, LiveRow):
+            self.columns, self.separator = columns, separator
+        return row
+
+    def _fitted(self, text: str, columns: list[str], separator: str) -> LiveRow | str:
+        """A line of CSV as a row of these columns."""
+        try:
+            cells = csv_cells(text, separator)
+        except csv.Error as problem:
+            return f"not a row of CSV: {problem}"
+        if len(cells) != len(columns):
+            return f"{len(cells)} cells, but there are {len(columns)} columns"
+        return self._row(dict(zip(columns, cells, strict=True)))
+
+    def _names_enough(self, names: list[str]) -> bool:
+        if self.names is not None:
+            return set(self.names) <= set(names)
+        others = {self.time_column, *self.keep} - {None}
+        return others <= set(names) and len(names) - len(others) == self.n_features
 
     def _positions(self, n: int) -> list[str]:
         """Names for values that come without: the model's where the number fits."""

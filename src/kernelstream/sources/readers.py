@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import lzma
+import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.sources.files import ByteStream, File
+from kernelstream.sources.files import ByteStream, File, SourceError
 
 # What a damaged file, or one that is not what its name says, may raise while it is read.
 UNREADABLE = (
@@ -23,8 +24,11 @@ UNREADABLE = (
     csv.Error,
     zlib.error,
     lzma.LZMAError,
+    zipfile.BadZipFile,
 )
 BLOCK_BYTES = 4 << 20  # of rows as float64 in one batch: memory stays bounded
+LONGEST_LINE = 4 << 20  # bytes of a line of text; what is longer is no row but something else
+MOST_COLUMNS = 100_000  # of a table: Arrow takes about 10 kB for each
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,15 @@ class Reader:
             self.opened.stream.close()
 
 
-def rows_in_batch(n_columns: int) -> int:
+def rows_in_batch(n_columns: int, least: int = 64) -> int:
     """Rows that make a batch of bounded size."""
-    return int(np.clip(BLOCK_BYTES // (8 * max(n_columns, 1)), 64, 8192))
+    return int(np.clip(BLOCK_BYTES // (8 * max(n_columns, 1)), least, 8192))
+
+
+def require_few(n_columns: int, file: File) -> None:
+    """Raise where a table is so wide that reading it would take all memory."""
+    if n_columns > MOST_COLUMNS:
+        raise SourceError(
+            f"{file.name} has {n_columns:,} columns, and a table may have {MOST_COLUMNS:,}: store "
+            "the numbers as an array (numpy.save), which may be wider."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ from kernelstream.sources.columnar import ParquetReader, open_arrow
 from kernelstream.sources.columns import Bad, Chosen, choose, matrix, name_list, require
 from kernelstream.sources.files import (
     NEEDS_FILE,
+    ByteStream,
     File,
     SourceError,
     find_files,
@@ -341,21 +343,14 @@ class Source:
 def open_reader(file: File, reading: Reading, stdin: BinaryIO | None) -> Reader:
     """Open one file; its format is that of its name, or else of its first bytes."""
     format, on_disk = file.format, not file.is_stdin and file.compression is None
+    opened = None
     try:
         if format not in NEEDS_FILE or not on_disk:
             opened = open_bytes(file, stdin)
             start = opened.stream.peek(64)[:64]
-            if not start:
-                raise SourceError(f"{file.name} is empty.")
             format = format or guess_format(start, file.name)
-            if format == "csv":
-                return CsvReader(file, opened, reading)
-            if format == "ndjson":
-                return NdjsonReader(file, opened)
-            if format == "npy":
-                return open_npy(file, opened)
-            if format == "arrow":
-                return open_arrow(file, opened, start)
+            if format not in NEEDS_FILE:
+                return open_stream(file, format, opened, start, reading)
             if not on_disk:
                 raise SourceError(
                     f"{file.name}: {format} can only be read from a file on the disk that is not "
@@ -363,8 +358,31 @@ def open_reader(file: File, reading: Reading, stdin: BinaryIO | None) -> Reader:
                 )
             opened.stream.close()
         return ParquetReader(file) if format == "parquet" else open_npz(file, reading)
-    except UNREADABLE as problem:
-        raise SourceError(f"{file.name} cannot be read as {format}: {problem}") from problem
+    except BaseException as problem:
+        if opened is not None and not file.is_stdin:
+            opened.stream.close()
+        if isinstance(problem, UNREADABLE):
+            raise SourceError(f"{file.name} cannot be read as {format}: {problem}") from problem
+        raise
+
+
+def open_stream(
+    file: File, format: str, opened: ByteStream, start: bytes, reading: Reading
+) -> Reader:
+    """Open what can be read from front to back; ``start`` are its first bytes."""
+    if not start:
+        raise SourceError(f"{file.name} is empty.")
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceError(
+            f"{file.name} is text in UTF-16: make it UTF-8, with iconv -f UTF-16 -t UTF-8."
+        )
+    if format == "csv":
+        return CsvReader(file, opened, reading)
+    if format == "ndjson":
+        return NdjsonReader(file, opened)
+    if format == "npy":
+        return open_npy(file, opened)
+    return open_arrow(file, opened, start)
 
 
 def standard_input() -> BinaryIO:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import math
+import re
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -16,9 +18,19 @@ import pyarrow.csv
 import pyarrow.json
 
 from kernelstream.sources.files import ByteStream, File, SourceError
-from kernelstream.sources.readers import BLOCK_BYTES, BadRow, Batch, Reader, Reading
+from kernelstream.sources.readers import (
+    BLOCK_BYTES,
+    LONGEST_LINE,
+    BadRow,
+    Batch,
+    Reader,
+    Reading,
+    require_few,
+)
 
 LOOKED_AT = 1000  # rows at the start that decide which columns hold numbers
+DELIMITERS = ",;\t|"  # that are guessed, in this order
+_TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
 
 class CsvReader(Reader):
@@ -29,13 +41,14 @@ class CsvReader(Reader):
 
     def __init__(self, file: File, opened: ByteStream, reading: Reading):
         self.file, self.opened, self.stream = file, opened, opened.stream
-        line = self._first_line()
-        text = line.decode("utf-8-sig").strip("\r\n")
+        line = self._first_row(reading.delimiter or DELIMITERS)
+        text = readable(line.removeprefix(codecs.BOM_UTF8)).strip("\r\n")
         self.delimiter = reading.delimiter or guess_delimiter(text)
         first = csv_cells(text, self.delimiter)
         names = header_names(first, reading.header)
         self.named = names is not None
         self.names = [f"x{i}" for i in range(len(first))] if names is None else names
+        require_few(len(self.names), file)
         if len(set(self.names)) < len(self.names):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
         self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
@@ -45,33 +58,51 @@ class CsvReader(Reader):
         self.head = next(self.stored, None)
         self.fields = {name: self._holds_numbers(i) for i, name in enumerate(self.names)}
 
-    def _first_line(self) -> bytes:
-        """The first line that is not empty; quotes may hold line ends."""
-        text = b""
+    def _first_row(self, delimiters: str) -> bytes:
+        """The first row that is not empty; quotes may hold line ends."""
+        lines: list[bytes] = []
+        left, in_quotes = LONGEST_LINE, False
         while True:
-            line = self.stream.readline()
-            text += line
-            if not line or (text.count(b'"') % 2 == 0 and text.strip()):
-                return text
+            line = self.stream.readline(left)
+            left -= len(line)
+            in_quotes = ends_in_quotes(line, in_quotes, delimiters)
+            if not left or (in_quotes and not line):
+                raise SourceError(
+                    f"{self.file.name} cannot be read as CSV: its first row "
+                    + ("opens a quote that is not closed" if in_quotes else "does not end")
+                    + (f" within {LONGEST_LINE >> 20} MiB." if not left else ".")
+                )
+            lines.append(line)
+            if not line or (line.strip() and not in_quotes):
+                return b"".join(lines)
 
     def _open(self, line: bytes) -> Iterator[pa.RecordBatch]:
         """Batches of text columns; a first line that was data is read once more."""
         if not line and not self.stream.peek(1):
             return
-        yield from pyarrow.csv.open_csv(
-            pa.PythonFile(Replayed(line, self.stream), mode="r"),
-            read_options=pyarrow.csv.ReadOptions(
-                use_threads=False, block_size=self.block_size, column_names=self.names
-            ),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=self.delimiter,
-                invalid_row_handler=self._note,
-                newlines_in_values=True,
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(self.names, pa.string()), strings_can_be_null=True
-            ),
-        )
+        try:
+            yield from pyarrow.csv.open_csv(
+                pa.PythonFile(Replayed(line, self.stream), mode="r"),
+                read_options=pyarrow.csv.ReadOptions(
+                    use_threads=False, block_size=self.block_size, column_names=self.names
+                ),
+                parse_options=pyarrow.csv.ParseOptions(
+                    delimiter=self.delimiter,
+                    invalid_row_handler=self._note,
+                    newlines_in_values=True,
+                ),
+                # Bytes: a column that nobody wants may hold any.
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(self.names, pa.binary()), strings_can_be_null=True
+                ),
+            )
+        except pa.ArrowInvalid as problem:
+            if "straddl" not in str(problem):
+                raise
+            raise SourceError(
+                f"{self.file.name} cannot be read to its end: a row is longer than "
+                f"{self.block_size >> 20} MiB. Is a quote not closed?"
+            ) from problem
 
     def _note(self, row: Any) -> str:
         reason = f"{row.actual_columns} cells, but the file has {row.expected_columns} columns"
@@ -82,10 +113,13 @@ class CsvReader(Reader):
         if self.head is None:
             return True
         cells = self.head.column(place).slice(0, LOOKED_AT).drop_null().to_pylist()
-        return 2 * sum(map(looks_like_number, cells)) >= len(cells)
+        return 2 * sum(map(looks_like_number, map(readable, cells))) >= len(cells)
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
-        """Text columns with the numbers of their rows; rows of the wrong length are broken."""
+        """Text columns with the numbers of their rows.
+
+        Rows of the wrong length, and those whose bytes are no text, are broken.
+        """
         done = 0
         types: dict[str, pa.DataType] = {}
         features = set(reading.features)
@@ -98,7 +132,8 @@ class CsvReader(Reader):
             broken = []
             while self.broken and self.broken[0].row <= end:
                 broken.append(self.broken.popleft())
-            chosen = batch.select(places)
+            chosen, numbers, unreadable = self._as_text(batch.select(places), numbers)
+            broken += unreadable
             if not reading.carried_as_text:
                 chosen = self._typed(chosen, carried, types, numbers)
             keep = numbers > skip
@@ -133,6 +168,27 @@ class CsvReader(Reader):
         while at + 1 in broken:
             at += 1
         return numbers, at
+
+    def _as_text(
+        self, batch: pa.RecordBatch, numbers: np.ndarray
+    ) -> tuple[pa.RecordBatch, np.ndarray, list[BadRow]]:
+        """Columns of bytes as text, without the rows where that is not possible."""
+        schema = pa.schema([(name, pa.string()) for name in batch.schema.names])
+        try:
+            return batch.cast(schema), numbers, []
+        except pa.ArrowInvalid:
+            pass
+        broken: dict[int, BadRow] = {}
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            for place, cell in enumerate(column.to_pylist()):
+                if cell is not None and place not in broken and not is_utf8(cell):
+                    reason = f"{readable(cell)!r} is not text in UTF-8"
+                    row = int(numbers[place])
+                    broken[place] = BadRow(self.file.name, row, name, reason, readable(cell))
+        good = np.ones(len(numbers), dtype=bool)
+        good[list(broken)] = False
+        left = batch.filter(pa.array(good)).cast(schema)
+        return left, numbers[good], list(broken.values())
 
     def _typed(
         self, batch: pa.RecordBatch, carried: list[str], types: dict[str, Any], numbers: np.ndarray
@@ -194,7 +250,7 @@ class NdjsonReader(Reader):
         self.file, self.opened, self.stream = file, opened, opened.stream
         self.rest = b""
         self.types: dict[str, pa.DataType] = {}
-        self.head = self._next_lines()
+        self.head = self._next_lines().removeprefix(codecs.BOM_UTF8)
         counts: dict[str, list[int]] = {}
         for line in self.head.split(b"\n", LOOKED_AT)[:LOOKED_AT]:
             row = parse_json(line)
@@ -202,23 +258,30 @@ class NdjsonReader(Reader):
                 numbers = counts.setdefault(name, [0, 0])
                 numbers[0] += is_json_number(value) or value is None
                 numbers[1] += 1
+            require_few(len(counts), file)
         if not counts:
             raise SourceError(f"{file.name} has no JSON object in its first lines.")
-        self.fields = {name: 2 * numbers >= seen for name, (numbers, seen) in counts.items()}
+        self.fields = {
+            readable(name): 2 * numbers >= seen and can_be_written(name)
+            for name, (numbers, seen) in counts.items()
+        }
 
     def _next_lines(self) -> bytes:
-        """Whole lines of about a megabyte; less when a pipe has no more at the moment."""
+        """Whole lines of about a megabyte; less when a pipe has no more at the moment.
+
+        What is too long for a line is left out, and a byte that no JSON has stands in its place:
+        the row is a bad one.
+        """
         data = self.rest
         while True:
             piece = self.stream.read1(BLOCK_BYTES // 4)
-            if not piece:
-                self.rest = b""
-                return data
+            cut = piece.rfind(b"\n") + 1
+            if cut or not piece:
+                self.rest = piece[cut:]
+                return data + piece[:cut]
             data += piece
-            cut = data.rfind(b"\n") + 1
-            if cut:
-                self.rest = data[cut:]
-                return data[:cut]
+            if len(data) > LONGEST_LINE:
+                data = data[:LONGEST_LINE] + b"\0"
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
         """Typed columns; lines that are no object, or have text for a number, are broken."""
@@ -240,21 +303,27 @@ class NdjsonReader(Reader):
     ) -> pa.RecordBatch | None:
         """A block through Arrow; None when it is not sure of every row."""
         known = dict.fromkeys(reading.features, pa.float64()) | self.types
+        others = "ignore" if known.keys() >= set(wanted) else "infer"
         try:
             table = pyarrow.json.read_json(
                 pa.BufferReader(lines),
                 read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-                parse_options=pyarrow.json.ParseOptions(explicit_schema=pa.schema(known)),
+                parse_options=pyarrow.json.ParseOptions(
+                    explicit_schema=pa.schema(known), unexpected_field_behavior=others
+                ),
             )
-        except pa.ArrowException:
+            table.validate(full=True)  # text may be anything but UTF-8
+            names = set(table.column_names)
+        except (pa.ArrowException, UnicodeDecodeError):
             return None
-        if table.num_rows != n or not set(wanted) <= set(table.column_names):
+        if table.num_rows != n or not names >= set(wanted):
             return None
         batch = table.select(wanted).combine_chunks().to_batches()[0]
+        features = set(reading.features)
         self.types |= {
             f.name: f.type
             for f in batch.schema
-            if f.name not in reading.features and not pa.types.is_null(f.type)
+            if f.name not in features and not pa.types.is_null(f.type)
         }
         return batch
 
@@ -265,6 +334,8 @@ class NdjsonReader(Reader):
         numbers: list[int] = []
         broken: list[BadRow] = []
         end = done
+        features = set(reading.features)
+        carried = [name for name in wanted if name not in features]
         for end, line in enumerate(lines.removesuffix(b"\n").split(b"\n"), done + 1):
             if end <= skip or not line.strip():
                 continue
@@ -285,19 +356,27 @@ class NdjsonReader(Reader):
                 reason = f"{row[wrong]!r} is not a number"
                 broken.append(BadRow(self.file.name, end, wrong, reason, text))
                 continue
+            wrong = next((name for name in carried if not can_be_written(row.get(name))), None)
+            if wrong is not None:
+                reason = "the value is not text in UTF-8"
+                broken.append(BadRow(self.file.name, end, wrong, reason, text))
+                continue
             numbers.append(end)
             for name, values in columns.items():
                 values.append(row.get(name))
-        arrays = {name: self._column(name, values, reading) for name, values in columns.items()}
+        arrays = {
+            name: pa.array(map(as_number, values), pa.float64())
+            if name in features
+            else self._carried(name, values)
+            for name, values in columns.items()
+        }
         table = pa.RecordBatch.from_pydict(arrays)
         return Batch(np.array(numbers, dtype=np.int64), table, end, broken=tuple(broken))
 
-    def _column(self, name: str, values: list[Any], reading: Reading) -> pa.Array:
-        if name in reading.features:
-            return pa.array(map(as_number, values), pa.float64())
+    def _carried(self, name: str, values: list[Any]) -> pa.Array:
         try:
             column = pa.array(values, self.types.get(name))
-        except pa.ArrowException as problem:
+        except (pa.ArrowException, OverflowError) as problem:  # of integers of many digits
             raise SourceError(
                 f"{self.file.name}, column {name!r}: the kind of its values changes "
                 f"({problem}); leave the column out of --keep."
@@ -320,7 +399,49 @@ def guess_delimiter(line: str) -> str:
     numbers = line.replace(",", ".").split(";")
     if len(numbers) > 1 and all(map(looks_like_number, numbers)):
         return ";"
-    return next((c for c in ",;\t|" if c in line), ",")
+    return next((c for c in DELIMITERS if c in line), ",")
+
+
+def ends_in_quotes(line: bytes, in_quotes: bool, delimiters: str) -> bool:
+    """Whether a cell in quotes goes on in the next line; quotes open at the start of a cell only.
+
+    Examples
+    --------
+    >>> ends_in_quotes(b'a,"b', False, ","), ends_in_quotes(b'5",b', False, ",")
+    (True, False)
+    """
+    opening = re.compile(b'(?:^|(?<=[%s]))"' % re.escape(delimiters.encode()))
+    at = 0
+    while True:
+        found = _TO_CLOSING_QUOTE.match(line, at) if in_quotes else opening.search(line, at)
+        if found is None:
+            return in_quotes
+        in_quotes, at = not in_quotes, found.end()
+
+
+def readable(text: bytes | str) -> str:
+    r"""Text for people; what is not UTF-8 is spelt out, as ``\xb0``."""
+    if isinstance(text, bytes):
+        return text.decode(errors="backslashreplace")
+    return text.encode(errors="backslashreplace").decode()
+
+
+def is_utf8(cell: bytes) -> bool:
+    """Whether bytes are text in UTF-8."""
+    try:
+        cell.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def can_be_written(value: Any) -> bool:
+    """Whether a JSON value holds no text beyond Unicode, such as half of a pair of surrogates."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def csv_cells(line: str, delimiter: str) -> list[str]:
@@ -339,9 +460,9 @@ def header_names(cells: list[str], header: bool | None) -> list[str] | None:
 
 
 def parse_json(line: bytes | str) -> Any:
-    """The JSON value of a line, or None."""
+    """The JSON value of a line, or None; bytes that are no text become halves of pairs."""
     try:
-        return json.loads(line)
+        return json.loads(line if isinstance(line, str) else line.decode(errors="surrogateescape"))
     except (ValueError, RecursionError):
         return None
 

@@ -9,6 +9,7 @@ the stream with them is put together when it is asked for.
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from kernelstream.stream.stream import Stream
 
 MOST_SINGLE_ROWS = 1024  # written beside a stream: a block of a device may have many more
+# Above every w k(x, x) of a row that waits: sums over as many rows as can be counted are finite.
+MOST_OF_A_ROW = float(np.finfo(float).max * np.finfo(float).eps)
 LEAST_NORM = 1.0  # a kernel that is not known to be finite there is not known at all
 
 
@@ -98,6 +101,7 @@ class SingleRows:
         "_dot",
         "_dtype",
         "_limit",
+        "_one_by_one",
         "_room",
         "_rows",
         "_shape",
@@ -113,6 +117,7 @@ class SingleRows:
         self._count = 0
         self._shown = (0, base)
         self._limit = limit
+        self._one_by_one = threading.Lock()  # threads that put a row at the same time
         # BLAS itself, for NumPy's product takes its time to warn of an overflow
         self._dot = scipy.linalg.get_blas_funcs("dot", dtype=self._dtype)
 
@@ -137,18 +142,24 @@ class SingleRows:
         What is not (another type or shape, a number that is not finite) is left to the caller, who
         has the time to find out what it is. Rows come by the million: no word too many here.
         """
-        n = self._count
         if (
             type(x) is np.ndarray
             and x.dtype is self._dtype
             and x.shape == self._shape
-            and n < self._room
             and self._dot(x, x) < self._limit  # false for NaN
         ):
-            self._rows[n] = x
-            self._count = n + 1
-            return True
+            with self._one_by_one:
+                n = self._count
+                if n < self._room:
+                    self._rows[n] = x
+                    self._count = n + 1
+                    return True
         return False
+
+    def close(self) -> None:
+        """Take no more rows: somebody goes on from the stream with those that are here."""
+        with self._one_by_one:
+            self._room = self._count
 
     @property
     def stream(self) -> Stream:
@@ -168,13 +179,18 @@ def safe_norm(stream: Stream) -> float | None:
     """
     largest = float(np.finfo(stream.dtype).max) / 4.0
     kernel = stream.chain.kernel
+    if not kernel.psd:  # such rows are folded when they come, to see whether they can be
+        return None
+    if stream.scaling is None and stream.chain.basis.has_points:
+        largest = min(largest, stream.reach)
     if kernel.unit_norm:
         return largest
     if stream.scaling is not None or not kernel.fixed:
         return None
-    if not kernel.energy_limit(LEAST_NORM) < largest:
+    most = min(float(np.finfo(stream.dtype).max) / 4.0, MOST_OF_A_ROW)
+    if not kernel.energy_limit(LEAST_NORM) < most:
         return None
     limit = largest
-    while not kernel.energy_limit(limit) < largest:  # a power of the norm, as a rule
+    while not kernel.energy_limit(limit) < most:  # a power of the norm, as a rule
         limit = max(math.sqrt(limit), LEAST_NORM)
     return limit

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from kernelstream.stream.state import State
 from kernelstream.trackers import Moments, Tracker
 from kernelstream.trackers.moments import CrossMoments
 
+# Components that a file may ask for: what was not learned is shown as zeros, and takes memory.
+MOST_COMPONENTS = 2**16
+
 
 @stored
 @dataclass(frozen=True)
@@ -50,10 +53,20 @@ class Chain:
     basis: Basis
     tracker: Tracker
     center: bool
-    n_components: int | float | None
+    n_components: Annotated[int | float | None, "= components"]
     seed: int
     certify: str | bool = "auto"
     regress_inputs: bool = False  # whether the rows themselves are targets of a regression
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise where numbers make no sense; the parts have looked at their own."""
+        r = self.n_components
+        if r is not None and not 0 < r <= (MOST_COMPONENTS if isinstance(r, int) else 1.0):
+            raise ValueError(f"{r} components")
+        if self.tracker.sequential and not isinstance(r, int):
+            raise ValueError(f"{r} components for {self.tracker}")
+        if self.certify not in ("auto", "tight", False) or self.seed >= 2**32:
+            raise ValueError(f"certify={self.certify!r}, seed={self.seed}")
 
     def begin(self, X: Array, weights: np.ndarray | None) -> State:
         """Start a stream: the basis looks at the first rows, which are folded afterwards."""
@@ -210,10 +223,7 @@ class Chain:
         )
         # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
         if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
-            raise ValueError(
-                f"The sum of the kernel {self.kernel} over the rows, with their weights, "
-                "overflows: scale the data (for example with scale='standard') or the weights."
-            )
+            raise ValueError(overflowing(self.kernel))
 
         # the basis may change its points at the end of a block: z ← T z everywhere
         change = None if frozen else self.basis.revise(self.kernel, state.basis, clock)
@@ -293,6 +303,14 @@ class Chain:
             moments=state.moments,
             scatter=getattr(state.tracker, "scatter", None),
         )
+
+
+def overflowing(kernel: Kernel) -> str:
+    """What is said of rows whose sums are no numbers."""
+    return (
+        f"The sum of the kernel {kernel} over the rows, with their weights, overflows: scale the "
+        "data (for example with scale='standard') or the weights."
+    )
 
 
 def regress(

@@ -24,8 +24,9 @@ from kernelstream.bases.base import Correction
 from kernelstream.certificate.rounding import moved_in_float32
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
-from kernelstream.part import Value
+from kernelstream.part import Value, state_class
 from kernelstream.stream.state import State
+from kernelstream.trackers.averaged import Averaged, AveragedState
 
 if TYPE_CHECKING:
     from kernelstream.stream.chain import Chain
@@ -132,6 +133,24 @@ class Learned(Value):
 
     chain: Chain
     state: State | None = None
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless the state is one of this chain."""
+        chain, state = self.chain, self.state
+        chain.tracker.suits(chain.basis, chain.n_components)
+        if state is None:
+            return
+        if not chain.kernel.fixed:
+            raise ValueError(f"a stream that has begun with the kernel {chain.kernel}")
+        pairs = [(chain.basis, state.basis), (chain.tracker, state.tracker)]
+        if isinstance(chain.tracker, Averaged) and isinstance(state.tracker, AveragedState):
+            pairs.append((chain.tracker.rule, state.tracker.rule))
+        for part, learned in pairs:
+            if type(learned) is not state_class(type(part)):
+                raise ValueError(f"a {type(learned).__name__} for {part}")
+        rank = chain.basis.rank(state.basis)
+        if rank != sizes["rank"]:
+            raise ValueError(f"{sizes['rank']} coordinates in a basis of {rank}")
 
     def _state(self) -> State:
         assert self.state is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from kernelstream.files import stored
 from kernelstream.part import Part
 from kernelstream.stream.state import Rows
 
+S = TypeVar("S")  # the numbers that a scaling measures
 START_ROWS = 500  # from which a column's mean and deviation can be relied on
 
 
-class Scaling(Part):
+class Scaling(Part, Generic[S]):
     """How rows are scaled: what it measures at the start of a stream is frozen.
 
-    ``measure`` returns the numbers: a value with ``apply``, and ``undo`` where there is a way back.
+    ``measure`` returns the numbers, of the type S: a value with ``apply``, and ``undo`` where there
+    is a way back.
     """
 
     #: Whether rows come out as they went in, but for units (false: fewer dimensions).
@@ -30,12 +32,30 @@ class Scaling(Part):
         """How many rows ``measure`` wants to see."""
 
     @abstractmethod
-    def measure(self, rows: Rows) -> Any:
+    def measure(self, rows: Rows) -> S:
         """The numbers, from rows."""
 
 
 @stored
-class Standard(Scaling):
+@dataclass(frozen=True)
+class Standardisation:
+    """Mean and deviation of the start of the stream, frozen: x ← (x − mean) / deviation."""
+
+    mean: Annotated[np.ndarray, "float64 (columns)"]
+    deviation: Annotated[np.ndarray, "float64 (columns), positive"]
+
+    def apply(self, X: Array) -> Array:
+        """Standardise rows."""
+        require_dense(X)
+        return (X - like(self.mean, X, X.dtype)) / like(self.deviation, X, X.dtype)
+
+    def undo(self, X: Array) -> Array:
+        """Return to the units of the data."""
+        return X * like(self.deviation, X, X.dtype) + like(self.mean, X, X.dtype)
+
+
+@stored
+class Standard(Scaling[Standardisation]):
     """Zero mean and unit variance in each column."""
 
     def start_rows(self, n_features: int) -> int:
@@ -47,26 +67,13 @@ class Standard(Scaling):
         return ColumnMoments.of(rows).standardisation()
 
 
-@stored
-@dataclass(frozen=True)
-class Standardisation:
-    """Mean and deviation of the start of the stream, frozen: x ← (x − mean) / deviation."""
-
-    mean: np.ndarray
-    deviation: np.ndarray
-
-    def apply(self, X: Array) -> Array:
-        """Standardise rows."""
-        if is_sparse(X):
-            raise ValueError(
-                "scale='standard' needs dense rows: centring would fill a sparse matrix. Scale the "
-                "data yourself (for example with sklearn's MaxAbsScaler) and use scale=None."
-            )
-        return (X - like(self.mean, X, X.dtype)) / like(self.deviation, X, X.dtype)
-
-    def undo(self, X: Array) -> Array:
-        """Return to the units of the data."""
-        return X * like(self.deviation, X, X.dtype) + like(self.mean, X, X.dtype)
+def require_dense(X: Array) -> None:
+    """Raise in words for rows that scaling would fill."""
+    if is_sparse(X):
+        raise ValueError(
+            "scale='standard' needs dense rows: centring would fill a sparse matrix. Scale the "
+            "data yourself (for example with sklearn's MaxAbsScaler) and use scale=None."
+        )
 
 
 @dataclass(frozen=True)

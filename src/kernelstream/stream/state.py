@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -26,8 +26,9 @@ class State:
     basis: Any
     tracker: Any
     ledger: Ledger
-    signs: Array | None  # components of an earlier block end, for their signs
-    next_signs: int  # rows at which `signs` is taken anew
+    # components of an earlier block end, for their signs
+    signs: Annotated[Array | None, "float64 (<=rank, ?)"]
+    next_signs: Annotated[int, "of any size"]  # rows at which `signs` is taken anew
     targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
 
 
@@ -36,9 +37,9 @@ class State:
 class Rows:
     """Rows with their weights (None: all 1) and, for a regression, their targets."""
 
-    X: Array
-    weights: np.ndarray | None = None
-    targets: Array | None = None  # (n, t)
+    X: Annotated[Array, "rows (.rows, columns)"]
+    weights: Annotated[np.ndarray | None, "float64 (.rows), positive"] = None
+    targets: Annotated[Array | None, "rows (.rows, targets)"] = None
 
     def __len__(self) -> int:
         return int(self.X.shape[0])

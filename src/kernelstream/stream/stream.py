@@ -8,10 +8,10 @@ the rows. A query folds the waiting rows on the side and forgets that it did.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -36,12 +36,13 @@ from kernelstream.backends.devices import (
 )
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
+from kernelstream.certificate.certificate import Certificate, certify
 from kernelstream.files import stored
-from kernelstream.part import Value
-from kernelstream.stream.buffer import Buffer
-from kernelstream.stream.chain import Chain
+from kernelstream.part import Value, state_class
+from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
+from kernelstream.stream.chain import Chain, overflowing
 from kernelstream.stream.components import Components, Learned
-from kernelstream.stream.scaling import Scaling
+from kernelstream.stream.scaling import Scaling, require_dense
 from kernelstream.stream.state import Rows, State
 
 # Variance below this share of the energy is lost in the factor of the basis, whose rank ends at
@@ -77,13 +78,34 @@ class Stream(Value):
     """
 
     learned: Learned
-    batch_size: int
-    n_features: int
+    batch_size: Annotated[int, "positive"]
+    n_features: Annotated[int, "= columns, positive"]
     dtype: str
     scaling: Scaling | None = None
     scaler: Any = None
     waiting: Buffer = field(default_factory=Buffer)
     device: str | None = None
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless rows, scaling and what was learned are of the same width and type."""
+        if self.dtype not in ("float32", "float64") or self.device is not None:
+            raise ValueError(f"rows of the type {self.dtype!r} on {self.device!r}")
+        if self.state is None and not len(self.waiting):
+            raise ValueError("a stream without rows")
+        if any(str(rows.X.dtype) != self.dtype for rows in self.waiting.blocks):
+            raise ValueError(f"rows that are no {self.dtype}")
+        if self.scaling is None or self.scaler is None:
+            if self.scaler is not None or (self.scaling is not None and self.state is not None):
+                raise ValueError("a scaling without its numbers, or numbers without a scaling")
+        elif type(self.scaler) is not state_class(type(self.scaling)):
+            raise ValueError(f"a {type(self.scaler).__name__} for {self.scaling}")
+        self.chain.basis.suits(self.chain.kernel, self.n_features)
+        keeps_columns = self.scaling is None or self.scaling.keeps_columns
+        if keeps_columns and sizes.get("features", self.n_features) != self.n_features:
+            raise ValueError(f"{sizes['features']} features, and rows of {self.n_features}")
+        wanted = sizes.get("features" if keeps_columns else "columns", self.n_features)
+        if self.chain.regress_inputs and sizes.get("targets", wanted) != wanted:
+            raise ValueError(f"{sizes['targets']} targets, and rows of {wanted}")
 
     @property
     def chain(self) -> Chain:
@@ -169,6 +191,13 @@ class Stream(Value):
         Blocks are counted from the start of the stream, so the model is the same, bit for bit,
         however the rows are cut into calls.
         """
+        try:
+            return self._learn(new, frozen)
+        except Exception:
+            _ = self.caught_up  # raises where not these rows are to blame, but those that waited
+            raise
+
+    def _learn(self, new: Rows, frozen: bool) -> Stream:
         stream = self
         if stream.state is None:
             missing = stream.start_rows - len(stream.waiting)
@@ -176,31 +205,70 @@ class Stream(Value):
                 return stream.wait(new)
             stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
         size = stream.batch_size
-        fill = -len(stream.waiting) % size
-        if len(new) < fill:
+        if len(stream.waiting) + len(new) < size:
             return stream.wait(new)
         if len(stream.waiting):
-            complete = stream.waiting.join(new[:fill])
-            stream = replace(stream.fold(complete, frozen), waiting=Buffer())
-            new = new[fill:]
+            # More than a block may have waited for the start, and end within one.
+            fill = -len(stream.waiting) % size
+            held, new = stream.waiting.join(new[:fill]), new[fill:]
+            whole = len(held) - len(held) % size
+            stream = replace(stream.fold(held[:whole], frozen), waiting=Buffer())
+            stream = stream.wait(held[whole:])
         whole = len(new) - len(new) % size
         return stream.fold(new[:whole], frozen).wait(new[whole:])
 
     def wait(self, rows: Rows) -> Stream:
-        """Let rows wait for their block.
+        """Let rows wait for their block, unless a fold would refuse them."""
+        if not len(rows):
+            return self
+        self.require_foldable(rows)
+        stream = replace(self, waiting=self.waiting.append(rows))
+        if not self.is_usual(rows):
+            _ = stream._folded  # only folding shows it; the next query needs it anyway
+        return stream
 
-        Energies are looked at now: a row that the kernel cannot take is refused while the caller
-        knows it, and not together with the rows that complete its block.
+    def is_usual(self, rows: Rows) -> bool:
+        """Whether a fold has no reason to refuse rows that ``require_foldable`` lets pass.
+
+        It may find that a kernel is not semidefinite on them: one that is not known to be (a
+        function of the user may also fail), or any kernel where rows are so much farther out than
+        those before that their distances are rounding.
         """
-        kernel = self.chain.kernel
+        if not (self.chain.kernel.psd and self.knows_units):
+            return self.chain.kernel.psd  # the first rows are what units are taken from
+        return not self.chain.basis.has_points or (
+            largest_entry(row_norms_squared(self.scaled(rows.X))) <= self.reach
+        )
+
+    @property
+    def reach(self) -> float:
+        """The squared norm of rows up to twice as far out as points, or rows that wait, are."""
+        span = None if self.state is None else self.chain.basis.span(self.state.basis)
+        known = [self.scaled(rows.X) for rows in self.waiting.blocks[:1]]
+        known += [] if span is None else [span.points]
+        norms = [largest_entry(row_norms_squared(X)) for X in known if X.shape[0]]
+        return 4.0 * max(norms, default=0.0)
+
+    def require_foldable(self, rows: Rows) -> None:
+        """Raise in words for rows that a fold would refuse.
+
+        Now, while the caller knows them: rows that wait cannot be taken back, and every later call
+        would fail with them. Each row is looked at by itself, so that nothing depends on cuts.
+        """
+        if self.scaling is not None:
+            require_dense(rows.X)
+        kernel, largest = self.chain.kernel, 1.0
         # Rows on a device were not looked at yet: those that are folded show it, these would not.
-        if len(rows) and self.knows_units and (not kernel.unit_norm or on_accelerator(rows.X)):
+        if self.knows_units and (not kernel.unit_norm or on_accelerator(rows.X)):
             X = self.scaled(rows.X)
-            finite(row_norms_squared(X), kernel)
+            finite(4.0 * row_norms_squared(X), kernel)
             # A width that is still to be chosen does not matter for whether an energy overflows.
             kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
-            finite(kernel.diag(X), kernel)
-        return replace(self, waiting=self.waiting.append(rows))
+            largest = max(largest, largest_entry(finite(kernel.diag(X), kernel)))
+        if rows.weights is not None:  # Σ w x is added up, too
+            largest = max(largest, largest_entry(rows.X)) * float(rows.weights.max())
+        if not largest < MOST_OF_A_ROW:
+            raise ValueError(overflowing(kernel))
 
     @property
     def start_rows(self) -> int:
@@ -233,7 +301,11 @@ class Stream(Value):
         stream = self
         if stream.scaling is not None:
             stream = replace(stream, scaler=stream.scaling.measure(known))
-        require_visible(stream.scaled(known.X))
+        unseen = invisible(stream.scaled(known.X))
+        if unseen is not None and all_rows is not None:
+            raise ValueError(unseen)
+        if unseen is not None:  # as of hidden variance: larger rows may come
+            warnings.warn(f"At the start of the stream: {unseen}", stacklevel=2)
         kernel = stream.chain.kernel
         if not kernel.fixed:
             stream = stream.with_chain(kernel=kernel.fix(stream.scaled(known.X), known.weights))
@@ -273,7 +345,16 @@ class Stream(Value):
     @property
     def caught_up(self) -> Stream:
         """The stream with the waiting rows folded; the stream itself goes on without that."""
-        return self._folded if self.waiting else self
+        try:
+            return self._folded if self.waiting else self
+        except MemoryError:
+            raise
+        except Exception as problem:  # of version 0.1, or of a function that fails now and then
+            raise ValueError(
+                f"The {len(self.waiting)} rows that wait for their block cannot be learned, and "
+                "with them nothing can be learned or answered: model.drop_waiting() takes them "
+                f"out. The reason: {problem}"
+            ) from problem
 
     @cached_property
     def _folded(self) -> Stream:
@@ -300,19 +381,36 @@ class Stream(Value):
         return self.settled.learned.components
 
     @cached_property
+    def certificate(self) -> Certificate:
+        """What is certain about batch kernel PCA of all rows: of the plain sums, as accumulated."""
+        shown, plain = self.components, self.caught_up
+        held = plain.chain.accumulated(plain.begun)
+        return certify(held, shown.vectors, shown.mean, shown.span)
+
+    @cached_property
     def solutions(self) -> dict[Any, Any]:
-        """Regressions that were solved for this stream, by their parameters."""
+        """Regressions that were solved for this stream, by their parameters: the last one."""
         return {}
 
+    def solved(self, parameters: Any, solve: Callable[[], Any]) -> Any:
+        """The regression with such parameters, computed once; several threads may ask."""
+        found = self.solutions.get(parameters)
+        if found is None:
+            found = solve()
+            self.solutions.clear()
+            self.solutions[parameters] = found
+        return found
 
-def require_visible(X: Array) -> None:
-    """Raise when rows that are not zero are so small that their squares are."""
+
+def invisible(X: Array) -> str | None:
+    """Say so in words when rows that are not zero are so small that their squares are."""
     largest = largest_entry(X)
-    if largest > 0 and largest * largest < np.finfo(dtype_name(X)).tiny:
-        raise ValueError(
-            f"The largest number in the first rows is {largest:.3g}, whose square underflows "
-            f"{X.dtype}: scale the data (to unit variance, say)."
-        )
+    if not largest > 0 or largest * largest >= np.finfo(dtype_name(X)).tiny:
+        return None
+    return (
+        f"The largest number in the first rows is {largest:.3g}, whose square underflows "
+        f"{X.dtype}: scale the data (to unit variance, say)."
+    )
 
 
 def hidden_variance(chain: Chain, X: Array) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from kernelstream.backends.arrays import Array, padded
 from kernelstream.files import stored
@@ -21,7 +21,7 @@ class AveragedState:
     """The rule's own state, the average of its raw components, and the rows seen."""
 
     rule: Any
-    mean: Array
+    mean: Annotated[Array, "float64 (rank, components)"]
     time: int
 
     @property

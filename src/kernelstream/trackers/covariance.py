@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -29,7 +30,7 @@ SUBSPACE_STEPS = 3  # of `followed`: the start is near, and only signs are read 
 class CovarianceState:
     """S = Σ w z zᵀ, float64."""
 
-    scatter: Array
+    scatter: Annotated[Array, "float64 (rank, rank)"]
 
 
 @stored

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -45,9 +45,9 @@ class HebbianState:
 
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"variances"})
 
-    V: Array
+    V: Annotated[Array, "float64 (rank, components)"]
     time: int
-    variances: np.ndarray
+    variances: Annotated[np.ndarray, "float64 (components), not negative"]
     n_shortened: int = 0  # steps that were shortened
     reseeded: int = 0  # components that a change of basis killed, and that began anew
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -29,10 +29,10 @@ _ROUNDING = 1e-14  # a singular value of this share of the first is rounding
 class IncrementalSVDState:
     """Â = U Σ Vᵀ of the centred rows without V, their weight and their mean, float64."""
 
-    U: Array  # (q, k)
-    sigma: Array  # (k,)
-    weight: float
-    mean: Array  # (q,)
+    U: Annotated[Array, "float64 (rank, .kept)"]
+    sigma: Annotated[Array, "float64 (.kept), not negative"]
+    weight: Annotated[float, "not negative"]
+    mean: Annotated[Array, "float64 (rank)"]
     n_components: int  # columns kept after each block; 0 keeps all
     truncated: bool = False  # whether anything was cut off so far
 

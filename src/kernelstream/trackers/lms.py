@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from kernelstream.trackers.weighted import Stepped, WeightedState
 class LMSState(WeightedState):
     """Components, and the points of the basis in their own coordinates while a block is learned."""
 
-    points: Array | None = None
+    points: Annotated[Array | None, "float64 (points, rank)"] = None
 
 
 @stored

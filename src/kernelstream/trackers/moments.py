@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -26,8 +27,8 @@ from kernelstream.files import stored
 class Moments:
     """Weight W and sum Σ w z of the rows: the running mean in coordinates."""
 
-    weight: float
-    total: Array
+    weight: Annotated[float, "not negative"]
+    total: Annotated[Array, "float64 (rank)"]
 
     @property
     def mean(self) -> Array:
@@ -44,10 +45,10 @@ class CrossMoments:
     target is exactly zero. Targets may be the rows themselves, which may be CSR; then o = 0.
     """
 
-    origin: Array  # (t,)
-    cross: Array  # (q, t)
-    total: Array  # (t,)
-    square: Array  # (t,)
+    origin: Annotated[Array, "float64 (targets)"]
+    cross: Annotated[Array, "float64 (<=rank, targets)"]
+    total: Annotated[Array, "float64 (targets)"]
+    square: Annotated[Array, "float64 (targets)"]
 
     @classmethod
     def begin(cls, rank: int, targets: Array) -> CrossMoments:

@@ -18,7 +18,7 @@ of the components, of which every row knows the change.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -48,8 +48,10 @@ class RLSState(WeightedState):
 
     ON_HOST: ClassVar[frozenset[str]] = WeightedState.ON_HOST | {"Q"}
 
-    Q: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    ceiling: float = 0.0
+    Q: Annotated[np.ndarray, "float64 (components, components)"] = field(
+        default_factory=lambda: np.zeros((0, 0))
+    )
+    ceiling: Annotated[float, "not negative"] = 0.0
 
 
 @stored

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -43,9 +43,10 @@ class WeightedState:
 
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"variances"})
 
-    V: Array
+    V: Annotated[Array, "float64 (rank, components)"]
     time: int  # rows learned, those that started a component not counted
-    variances: np.ndarray  # running mean squares of the raw outputs
+    # running mean squares of the raw outputs
+    variances: Annotated[np.ndarray, "float64 (components), not negative"]
     n_shortened: int = 0  # steps that were shortened
     reseeded: int = 0  # components that died and wait for a new start
 

@@ -14,7 +14,7 @@ are light, its own weight for a row that was certain to be drawn.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -46,14 +46,27 @@ class Reservoir:
 
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"priority", "position", "log_weight"})
 
-    size: int
-    rows: tuple[Array, ...] = ()
-    coordinates: tuple[Array, ...] = ()
-    priority: np.ndarray = None  # type: ignore[assignment]
-    position: np.ndarray = None  # type: ignore[assignment]
-    log_weight: np.ndarray | None = None  # of each row that is in; None: all stand for the same
-    threshold: float = -np.inf  # τ
+    size: Annotated[int, "positive"]
+    rows: tuple[Annotated[Array, "rows (?, features)"], ...] = ()
+    coordinates: tuple[Annotated[Array, "float (?, rank)"], ...] = ()
+    priority: Annotated[np.ndarray, "float64 (.kept)"] = None  # type: ignore[assignment]
+    position: Annotated[np.ndarray, "int64 (.kept), not negative"] = None  # type: ignore[assignment]
+    # of each row that is in; None: all stand for the same
+    log_weight: Annotated[np.ndarray | None, "float64 (.kept)"] = None
+    threshold: Annotated[float, "or infinite"] = -np.inf  # τ
     now: float = 0.0  # log weight that a row of weight 1 would have if it came next
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless every row that is in has its place in the log."""
+        lengths = [int(chunk.shape[0]) for chunk in self.rows]
+        if lengths != [int(chunk.shape[0]) for chunk in self.coordinates]:
+            raise ValueError("sampled rows without their coordinates")
+        if (self.priority is None) != (self.position is None) or len(self) > self.size:
+            raise ValueError(f"{len(self)} rows in a sample of {self.size}")
+        if bool(self.rows) != (self.priority is not None):
+            raise ValueError("a sample of nothing")
+        if len(self) and int(self.position.max()) >= sum(lengths):
+            raise ValueError("a sampled row that is nowhere")
 
     def __len__(self) -> int:
         return 0 if self.priority is None else len(self.priority)

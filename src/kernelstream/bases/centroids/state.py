@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 from kernelstream.bases.base import Span
 from kernelstream.bases.centroids.polish import n_directions
@@ -67,13 +68,13 @@ class CentroidsState:
     n: int  # rows seen
     looked_at: int  # rows seen when points were last looked for
     next_look: int  # rows at which they are looked for next; 0: only if the stream moves
-    spent: float  # multiplications that looking has taken
-    missed: float  # Σ w ε/energy of the rows since …
-    weight: float  # … and their weight
-    residual: float  # moving average of ε/energy
-    variance: float  # of ε/energy of single rows
-    reference: float  # the residual that is normal for these points
-    unit: float  # mean energy k(x,x) of the start
+    spent: Annotated[float, "not negative"]  # multiplications that looking has taken
+    missed: Annotated[float, "not negative"]  # Σ w ε/energy of the rows since …
+    weight: Annotated[float, "not negative"]  # … and their weight
+    residual: Annotated[float, "not negative"]  # moving average of ε/energy
+    variance: Annotated[float, "not negative"]  # of ε/energy of single rows
+    reference: Annotated[float, "not negative"]  # the residual that is normal for these points
+    unit: Annotated[float, "not negative"]  # mean energy k(x,x) of the start
     growth: Growth | None = None  # with a tolerance: what is missed so far
 
     def has_moved(self, window: int) -> bool:

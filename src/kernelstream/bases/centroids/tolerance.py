@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -34,10 +35,10 @@ class Growth:
     Elec2 with a tolerance of 0.05).
     """
 
-    missed: float  # Σ w ε
-    energy: float  # Σ w k(x,x)
-    weight: float
-    total: Array  # Σ w z, float64
+    missed: Annotated[float, "not negative"]  # Σ w ε
+    energy: Annotated[float, "not negative"]  # Σ w k(x,x)
+    weight: Annotated[float, "not negative"]
+    total: Annotated[Array, "float64 (rank)"]  # Σ w z
     changed_at: int = 0  # rows seen at the last change of the basis
 
     @classmethod

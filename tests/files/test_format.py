@@ -271,10 +271,10 @@ def test_a_full_disk_leaves_the_old_file(
         def __init__(self, file: Any) -> None:
             self.file = file
 
-        def __enter__(self) -> Full:
-            return self
+        def fileno(self) -> int:
+            return int(self.file.fileno())
 
-        def __exit__(self, *details: Any) -> None:
+        def close(self) -> None:
             self.file.close()
 
         def write(self, data: bytes) -> int:
@@ -321,7 +321,10 @@ def test_a_folder_in_the_place_of_the_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0,
+    reason="root, and Windows, may write everywhere",
+)
 def test_a_read_only_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
@@ -572,7 +575,7 @@ def test_another_version(version: Any, sound: bytes, tmp_path: Path) -> None:
     metadata = json.loads(sound[8 : 8 + header_length(sound)])["__metadata__"]
     header = {**json.loads(metadata["kernelstream"]), "version": version}
     data = save_tensors(load_tensors(sound), {"kernelstream": json.dumps(header)})
-    refused(data, tmp_path, "version .*this release reads versions up to 2.*or a later one")
+    refused(data, tmp_path, "version .*reads versions up to 2")
 
 
 def test_a_file_of_another_estimator(tmp_path: Path) -> None:
@@ -616,3 +619,13 @@ def test_shortened_steps_are_kept(name: str, tmp_path: Path) -> None:
     loaded = load(tmp_path / "m")
     state = loaded.stream_.state
     assert state is not None and state.tracker.n_shortened == 7
+
+
+def test_arrays_keep_the_order_of_their_memory():
+    """Products round differently on transposed memory: a model must go on bit for bit."""
+    x = np.arange(6.0).reshape(2, 3)
+    for array in (x, np.asfortranarray(x)):
+        found = files.from_bytes(files.to_bytes({"x": array})).values()["x"]
+        np.testing.assert_array_equal(found, array)
+        assert found.flags.c_contiguous == array.flags.c_contiguous
+        assert found.flags.f_contiguous == array.flags.f_contiguous

@@ -1,0 +1,1 @@
+"""Attacks with random input: ``attack(seed)`` of each module says what went wrong, or None."""

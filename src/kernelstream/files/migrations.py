@@ -1,0 +1,68 @@
+"""Trees of earlier versions of the format, brought to the present one.
+
+A file says which version it has. ``MIGRATIONS`` has a function from the tree of each version to
+that of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+VERSION = 2
+
+
+def _rebuilt(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """A tree in which every part and every state is replaced by what ``change`` makes of it."""
+    if not isinstance(node, dict):
+        return node
+    if "tuple" in node:
+        return {"tuple": [_rebuilt(item, change) for item in node["tuple"]]}
+    for inside in ("params", "fields"):
+        if inside in node:
+            values = {name: _rebuilt(value, change) for name, value in node[inside].items()}
+            return change(node | {inside: values})
+    return node
+
+
+def _from_version_1(tree: dict[str, Any]) -> dict[str, Any]:
+    """Version 0.1 called the stream a model, and had three fields for what scales its rows."""
+    return {name: _rebuilt(value, _of_version_2) for name, value in tree.items()}
+
+
+def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
+    parts = {
+        "wiener.Wiener": "images.Wiener",
+        "images.features.PatchFeatures": "images.PatchFeatures",
+    }
+    states = {"Parts": "Chain", "Standard": "Standardisation"}
+    if "part" in node:
+        return node | {"part": parts.get(node["part"], node["part"])}
+    name, fields = node["state"], dict(node["fields"])
+    if "tamed" in fields:
+        fields["n_shortened"] = fields.pop("tamed")
+    if name == "Waiting":
+        pieces = zip(
+            fields["rows"]["tuple"],
+            fields["weights"]["tuple"],
+            fields["targets"]["tuple"] or [None] * len(fields["rows"]["tuple"]),
+            strict=True,
+        )
+        rows = [
+            {"state": "Rows", "fields": {"X": X, "weights": w, "targets": y}} for X, w, y in pieces
+        ]
+        return {"state": "Buffer", "fields": {"blocks": {"tuple": rows}}}
+    if name == "Model":
+        standard = {"part": "stream.Standard", "params": {}}
+        standardises, reduction = fields.pop("standardise"), fields.pop("reduction")
+        fields["scaling"] = reduction or (standard if standardises else None)
+        fields["scaler"] = fields.pop("standard")
+        fields["learned"] = {
+            "state": "Learned",
+            "fields": {"chain": fields.pop("parts"), "state": fields.pop("state")},
+        }
+        return {"state": "Stream", "fields": fields}
+    return {"state": states.get(name, name), "fields": fields}
+
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_version_1}

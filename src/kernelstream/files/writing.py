@@ -1,0 +1,221 @@
+"""Writing a file whole or not at all, whatever is in its place: a file, a link, a pipe, nothing.
+
+A plain file is written beside its target under another name, flushed to the disk, and renamed: the
+old file is there until the new one is whole. A symbolic link stays, and what it leads to is
+replaced. A pipe or a device is written to as it is: nothing can take its place.
+
+The name beside the target is made of that of the target, and belongs to no other file. Its writer
+holds a lock on it, which the system ends with the process: who finds one without a lock knows that
+its writer was killed, and removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import os
+import re
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows, where a file that is open cannot be removed
+    fcntl = None  # type: ignore[assignment]
+
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|\d+|thread-self))/fd/(\d+)")
+_WRITERS = 8  # of one file at the same time, whose leftovers are looked for
+_LONGEST_NAME = 255  # bytes, on all file systems in use
+
+
+def target_of(path: Path) -> Path:
+    """Where a path leads: the place itself, or what a chain of symbolic links ends at."""
+    return Path(os.path.realpath(path))
+
+
+def beside(path: Path, ending: str) -> Path:
+    """A hidden name in the folder of a path, which no other path has with such an ending."""
+    return with_ending(path.with_name(f".{path.name}"), f".{ending}")
+
+
+def with_ending(path: Path, ending: str) -> Path:
+    """The path with something behind its name; a digest in the place of one that is too long."""
+    longer = path.with_name(path.name + ending)
+    if len(os.fsencode(longer.name)) <= _LONGEST_NAME:
+        return longer
+    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:32]
+    return path.with_name(f"{path.name[:40]}.{digest}{ending}")
+
+
+def open_descriptor(path: Path) -> int | None:
+    """The descriptor of this process that a path such as /dev/stdout stands for, if it does."""
+    place = os.path.abspath(path)
+    for _ in range(40):  # links that a system follows, at most
+        found = _DESCRIPTOR.fullmatch(place)
+        if found and os.path.lexists(place):
+            return int(found[1])
+        if not os.path.islink(place):
+            return None
+        place = os.path.normpath(os.path.join(os.path.dirname(place), os.readlink(place)))
+    return None
+
+
+def is_replaceable(path: Path) -> bool:
+    """Whether a path is that of a plain file, or of nothing yet: else it is written through."""
+    if open_descriptor(path) is not None:
+        return False
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write the whole file, or leave what is there as it is."""
+    new = Replacement(path)
+    try:
+        new.file.write(data)
+        new.keep()
+    except BaseException:
+        new.discard()
+        raise
+
+
+def clear_leftovers(path: Path) -> None:
+    """Remove what killed writers of this path, and of no other, have left beside it."""
+    for number in range(_WRITERS):
+        _remove_if_left(beside(target_of(path), f"{number}.part"))
+
+
+class Replacement:
+    """A file that will take the place of another, or of none.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be; a link is followed, and a pipe or a device is written to.
+
+    Attributes
+    ----------
+    file : BinaryIO
+        Where to write.
+    """
+
+    def __init__(self, path: Path):
+        self.path, self.target = path, target_of(path)
+        self._temporary: Path | None = None
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "this is a folder: name a file in it", str(path))
+        descriptor = open_descriptor(path)
+        if descriptor is not None:
+            self.file: BinaryIO = os.fdopen(os.dup(descriptor), "wb")
+            return
+        if not is_replaceable(path):
+            self.file = open(path, "wb")  # noqa: SIM115 (closed when it is kept or discarded)
+            return
+        if not self.target.parent.is_dir():
+            raise FileNotFoundError(
+                f"Cannot save to {path}: there is no folder {self.target.parent}."
+            )
+        try:
+            self._begin()
+        except OSError as problem:  # in the words of the caller, who knows nothing of our names
+            raise type(problem)(problem.errno, problem.strerror, str(path)) from problem
+
+    def _begin(self) -> None:
+        """Open a new file beside the target, with the lock that says that it is in use."""
+        old = os.stat(self.target) if self.target.exists() else None
+        # Unlike mkstemp's, readable by whom the user allows; a private file is never less private.
+        mode = 0o666 if old is None else 0o600
+        clear_leftovers(self.target)
+        for number in itertools.count():
+            name = beside(self.target, f"{number}.part")
+            try:
+                self.file = open(name, "xb", opener=lambda n, flags: os.open(n, flags, mode))  # noqa: SIM115
+            except FileExistsError:
+                continue
+            self._temporary = name
+            if _lock(self.file.fileno()) is not False and _is_still(self.file.fileno(), name):
+                break
+            self.file.close()  # somebody took it for a leftover before it was locked
+        if old is not None:
+            _permit_alike(self.file.fileno(), old)
+
+    def keep(self) -> None:
+        """Flush to the disk and take the place of what is there."""
+        if self._temporary is None:
+            self.file.close()
+            return
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        if fcntl is None:
+            self.file.close()
+        os.replace(self._temporary, self.target)
+        self._temporary = None
+        self.file.close()
+
+    def discard(self) -> None:
+        """Leave what is there as it is."""
+        with contextlib.suppress(OSError):
+            self.file.close()
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+            self._temporary = None
+
+
+def _permit_alike(descriptor: int, old: os.stat_result) -> None:
+    """Owner and permissions of the file that was there; none to a group that cannot be kept."""
+    if not hasattr(os, "fchmod"):
+        return
+    mode = stat.S_IMODE(old.st_mode) & 0o777
+    new = os.fstat(descriptor)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+        except OSError:
+            try:
+                os.fchown(descriptor, -1, old.st_gid)
+            except OSError:
+                mode &= 0o707
+    os.fchmod(descriptor, mode)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Take the lock: False where another process has it, None where there are no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_still(descriptor: int, name: Path) -> bool:
+    """Whether a name is still that of the open file."""
+    if fcntl is None:
+        return True
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(name))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_if_left(name: Path) -> None:
+    """Remove a file beside a target if its writer is gone."""
+    with contextlib.suppress(OSError):
+        if fcntl is None:
+            name.unlink()
+            return
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            if plain and _lock(descriptor) and _is_still(descriptor, name):
+                name.unlink()
+        finally:
+            os.close(descriptor)
