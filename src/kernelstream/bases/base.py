@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from typing import Annotated, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
@@ -170,6 +170,14 @@ class Clock:
     decay: float = 1.0
     log_forgetting: float = 0.0
 
+    def fading(self, n: int) -> np.ndarray:
+        """What forgetting leaves at the end of a block of the weight of each of its n rows.
+
+        Never zero: a weight that underflows would look like a row that never was.
+        """
+        left = np.exp(self.log_forgetting * np.arange(n - 1.0, -1.0, -1.0))
+        return np.maximum(left, np.finfo(float).tiny)
+
 
 @dataclass(frozen=True)
 class Projection:
@@ -188,6 +196,50 @@ class Projection:
     fresh_from: int = 0
     admitted: tuple[int, ...] = ()
     extent: float = 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a block says about itself in a basis: a function of basis and rows alone."""
+
+    X: Array
+    weights: np.ndarray | None  # as they were given; None: all 1
+    left: np.ndarray | None  # what forgetting leaves of them at the end of the block
+    clock: Clock
+    block: Projection
+    weight: float  # Σ w
+    total: Array  # Σ w z
+    scatter: Array | None  # Σ w z zᵀ, where it is wanted
+    energy: float  # Σ w k(x,x)
+    missed: float  # Σ w ε
+
+    @classmethod
+    def of(
+        cls,
+        X: Array,
+        weights: np.ndarray | None,
+        left: np.ndarray | None,
+        clock: Clock,
+        block: Projection,
+        scatter: bool,
+    ) -> Measured:
+        """Add up a block."""
+        w = None if left is None else like(left, block.Z)
+        return cls(
+            X,
+            weights,
+            left,
+            clock,
+            block,
+            float(X.shape[0]) if left is None else float(left.sum()),
+            weighted_sum(block.Z, w),
+            weighted_gram(block.Z, w) if scatter else None,
+            weighted_total(block.energy, w),
+            weighted_total(block.residual, w),
+        )
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
 
 
 @dataclass(frozen=True)
@@ -223,8 +275,9 @@ class Basis(Part, Generic[S]):
     """Which m points span the model.
 
     A basis is told the start of the stream (``begin``), turns every block into coordinates
-    (``project``), and may change its points at the end of a block (``revise``). It keeps no state
-    of its own: each verb returns the new state, of the type S.
+    (``express``) and learns it (``enter``), and may change its points at the end of a block
+    (``revise``). Where rows become points while a block is read, ``project`` does both. A basis
+    keeps no state of its own: each verb returns the new state, of the type S.
     """
 
     #: Whether the model is a combination of points (false for explicit features).
@@ -272,11 +325,28 @@ class Basis(Part, Generic[S]):
         """Return the state for one pass over n rows that are all at hand, from their sample."""
         raise NotImplementedError
 
-    @abstractmethod
+    def express(self, kernel: Kernel, state: S, X: Array) -> Projection:
+        """Express a block in the coordinates of a basis that does not change."""
+        Z = self.coordinates(kernel, state, X)
+        energy = kernel.diag(cast(X, Z.dtype))
+        return Projection(Z, energy, residual_energy(energy, Z))
+
+    def measures(self, state: S) -> bool:
+        """Whether blocks can be expressed before their turn comes; else ``project`` reads them."""
+        return True
+
+    def enter(self, kernel: Kernel, state: S, blocks: Sequence[Measured]) -> tuple[S, int]:
+        """Learn blocks that were expressed, up to one after which points may change.
+
+        Returns the state and the number of blocks that it has learned.
+        """
+        return state, len(blocks)
+
     def project(
         self, kernel: Kernel, state: S, X: Array, weights: np.ndarray | None, clock: Clock
     ) -> tuple[S, Projection]:
-        """Express a block in coordinates; points may be appended while it is read."""
+        """Read a block whose rows may become points on the way, and learn it."""
+        raise NotImplementedError
 
     def span(self, state: S) -> Span | None:
         """Points and factor of the state; None where there are no points."""
@@ -439,6 +509,14 @@ def residual_energy(energy: Array, Z: Array) -> Array:
     missed = energy - row_norms_squared(Z)
     with np.errstate(invalid="ignore"):
         return missed * cast(missed > 0.0, missed.dtype)
+
+
+def weighted_total(values: Array, weights: Array | None) -> float:
+    """Σ w v, in float64: added up where the rows are, a device hands over sums."""
+    xp = namespace_of(values)
+    if weights is None:
+        return float(xp.sum(values, dtype=xp.float64))
+    return float(xp.sum(to_float64(values) * weights))
 
 
 def finite(K: Array, kernel: Kernel) -> Array:

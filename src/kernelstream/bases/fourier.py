@@ -102,15 +102,8 @@ class Fourier(Basis[FourierState]):
             )
         return a, None, None
 
-    def project(
-        self,
-        kernel: Kernel,
-        state: FourierState,
-        X: Array,
-        weights: np.ndarray | None,
-        clock: Clock,
-    ) -> tuple[FourierState, Projection]:
+    def express(self, kernel: Kernel, state: FourierState, X: Array) -> Projection:
         """Express a block; the features hold all the energy there is, cos² + sin² = 1."""
         Z = finite(self.coordinates(kernel, state, X), kernel)
         ones = namespace_of(Z).ones_like(Z[:, 0])
-        return state, Projection(Z, ones, 0.0 * ones)
+        return Projection(Z, ones, 0.0 * ones)

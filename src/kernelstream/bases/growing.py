@@ -120,6 +120,10 @@ class Growing(Basis[GrowingState]):
         """Coordinates of rows, in float64."""
         return state.span.coordinates(kernel, to_float64(X))
 
+    def measures(self, state: GrowingState) -> bool:
+        """Rows become points while they are read."""
+        return False
+
     def project(
         self,
         kernel: Kernel,

@@ -136,16 +136,3 @@ class Landmarks(Basis[FixedState]):
                 "Models with different landmarks cannot be merged: give the same points to both."
             )
         return a, None, onto(kernel, b.span, a.span)
-
-    def project(
-        self,
-        kernel: Kernel,
-        state: FixedState,
-        X: Array,
-        weights: np.ndarray | None,
-        clock: Clock,
-    ) -> tuple[FixedState, Projection]:
-        """Express a block."""
-        Z = self.coordinates(kernel, state, X)
-        energy = kernel.diag(cast(X, Z.dtype))
-        return state, Projection(Z, energy, residual_energy(energy, Z))

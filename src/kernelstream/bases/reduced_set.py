@@ -113,6 +113,10 @@ class ReducedSet(Basis[ReducedSetState]):
         """Coordinates of rows, in float64."""
         return Everything().coordinates(kernel, state.grown, X)
 
+    def measures(self, state: ReducedSetState) -> bool:
+        """Rows become points while they are read."""
+        return False
+
     def project(
         self,
         kernel: Kernel,

@@ -7,7 +7,7 @@ which is far less than all of it. Statements 2 to 4 of docs/proofs.md say why th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.bases import Basis, Projection, Span
+from kernelstream.bases.base import Measured, weighted_total
 from kernelstream.certificate import rounding
 from kernelstream.certificate.ledger import Ledger
 from kernelstream.certificate.rounding import in_float32
@@ -105,8 +106,8 @@ class Accumulated:
                     orders = self.spectrum(X[rows, :], block, rows, w, n_orders, coordinates)
                 points = [i for i in block.admitted if rows.start <= i < rows.stop]
                 ledger = ledger.fold(
-                    weighted_total(block.energy[rows], on_device, rows),
-                    weighted_total(block.residual[rows], on_device, rows),
+                    weighted_total(block.energy[rows], part),
+                    weighted_total(block.residual[rows], part),
                     orders,
                     exact=float((w[points] * to_host(take_rows(block.energy, points))).sum())
                     if points
@@ -115,6 +116,32 @@ class Accumulated:
             if block.admitted and rows.start == 0:
                 ledger = self.grow(ledger, block, w)
         return ledger
+
+    def enter_sums(self, blocks: Sequence[Measured]) -> Ledger:
+        """Enter the energies of blocks in which nothing but sums changes, as ``enter`` does."""
+        ledger = self.ledger
+        energy, fresh, deviation = ledger.energy, ledger.fresh, ledger.deviation
+        for seen, block in enumerate(blocks, ledger.blocks):
+            if block.clock.decay != 1.0:
+                ledger = replace(ledger, energy=energy, fresh=fresh).decay(block.clock.decay)
+                energy, fresh = ledger.energy, ledger.fresh
+            energy += block.energy
+            fresh += max(block.missed, 0.0)
+            if self.certify and in_float32(block.block.Z):
+                known = replace(self, ledger=replace(ledger, blocks=seen, deviation=deviation))
+                deviation = max(deviation, known.measured_deviation(block.X, block.block))
+        extent = 0.0
+        if self.certify and self.span is not None:
+            extent = self.span.extent(self.kernel, shifted=not is_sparse(blocks[0].X))
+        return replace(
+            ledger,
+            energy=energy,
+            fresh=fresh,
+            blocks=ledger.blocks + len(blocks),
+            longest=max(ledger.longest, *map(len, blocks)),
+            extent=max(ledger.extent, extent),
+            deviation=deviation,
+        )
 
     def grow(self, ledger: Ledger, block: Projection, w: np.ndarray) -> Ledger:
         """Everything up to the last admitted row is stale, and this is what is held of it.
@@ -230,14 +257,6 @@ class Accumulated:
             scatter=None if orders is None else S_new,
             rounding=carried,
         )
-
-
-def weighted_total(values: Array, weights: Array | None, rows: slice) -> float:
-    """Σ w v over some rows, in float64."""
-    xp = namespace_of(values)
-    if weights is None:
-        return float(xp.sum(values, dtype=xp.float64))
-    return float(xp.sum(to_float64(values) * weights[rows]))
 
 
 def is_padding(T: Array) -> bool:

@@ -124,18 +124,11 @@ class PatchFeatures(Basis[PatchFeaturesState]):
         near *= (contrast * np.exp(-0.5 * scale * np.einsum("ij,ij->i", U, U)))[:, None]
         return np.concatenate([near, X], axis=1)
 
-    def project(
-        self,
-        kernel: Kernel,
-        state: PatchFeaturesState,
-        X: Array,
-        weights: np.ndarray | None,
-        clock: Clock,
-    ) -> tuple[PatchFeaturesState, Projection]:
+    def express(self, kernel: Kernel, state: PatchFeaturesState, X: Array) -> Projection:
         """Express a block; the features are all there is."""
         Z = finite(self.coordinates(kernel, state, X), kernel)
         energy = np.einsum("ij,ij->i", Z, Z)
-        return state, Projection(Z, energy, 0.0 * energy)
+        return Projection(Z, energy, 0.0 * energy)
 
     def span(self, state: PatchFeaturesState) -> None:
         """There are no points of the input space."""

@@ -12,6 +12,7 @@ that it did.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -27,8 +28,8 @@ from kernelstream.backends.arrays import (
     weighted_sum,
 )
 from kernelstream.backends.jit import compiled
-from kernelstream.bases import Basis, Clock, Projection
-from kernelstream.bases.base import finite, residual_energy
+from kernelstream.bases import Basis, Clock
+from kernelstream.bases.base import Measured, finite
 from kernelstream.certificate.entries import Accumulated, blank_ledger
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
@@ -110,55 +111,79 @@ class Chain:
             start += n_read
         return self.keep_signs(state)
 
+    def adds_up(self, state: State, frozen: bool, targets: bool) -> bool:
+        """Whether a block changes nothing but sums, so that blocks can be measured ahead."""
+        return (
+            self.tracker.adds_up
+            and not targets
+            and self.certify != "tight"
+            and (frozen or self.basis.measures(state.basis))
+        )
+
+    def measure(
+        self, basis: Any, X: Array, weights: np.ndarray | None, row: int, scatter: bool
+    ) -> Measured:
+        """What a block says about itself: coordinates, energies, what is missed, and their sums.
+
+        A function of basis and rows alone: a thread, a device and another machine compute the same.
+        """
+        clock, left = forget(self.tracker.forgetting, int(X.shape[0]), weights, self.seed, row)
+        block = self.basis.express(self.kernel, basis, X)
+        return Measured.of(X, weights, left, clock, block, scatter)
+
     def fold_blocks(
         self, state: State, blocks: Sequence[tuple[Array, np.ndarray | None]], frozen: bool
     ) -> State:
-        """Learn blocks of rows that change nothing but sums, as far as the basis lets them.
+        """Learn blocks that change nothing but sums: measure them all, enter them in their turn.
 
-        Each is measured (a function of basis and rows alone) and then entered in its turn. Where a
-        block makes the basis change, those after it are measured anew.
+        Where the basis changes after a block, those behind it are measured anew.
         """
-        tracker, beta = self.tracker, self.tracker.forgetting
         while blocks:
-            span = self.basis.span(state.basis)
-            measured = [self.measure(state.basis, X, weights, beta) for X, weights in blocks]
-            row = state.n_rows
-            clocks = []
-            for block in measured:
-                clocks.append(block.clock(self.seed, row))
-                row += block.n
+            rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
+            # A reference for signs is taken after a block, too.
+            most = 1 + int(np.searchsorted(rows[1:], state.next_signs))
+            measured = [
+                self.measure(state.basis, X, weights, int(row), scatter=True)
+                for (X, weights), row in zip(blocks[:most], rows, strict=False)
+            ]
             basis, count = state.basis, len(measured)
             if not frozen:
-                basis, count = self.basis.enter(self.kernel, basis, measured, clocks)
-            scatter = state.tracker.scatter + 0.0  # a copy, which blocks are added to in place
-            weight, total = state.moments.weight, state.moments.total + 0.0
-            ledger = state.ledger
-            for block, clock in zip(measured[:count], clocks, strict=False):
-                if clock.decay != 1.0:
-                    scatter *= clock.decay
-                    total *= clock.decay
-                    weight *= clock.decay
-                scatter += block.scatter
-                total += block.total
-                weight += block.weight
-            known = replace(self.accumulated(state), ledger=ledger, span=span)
-            ledger = known.enter_sums(measured[:count], [c.decay for c in clocks[:count]])
-            state = replace(
-                state,
-                n_rows=state.n_rows + sum(block.n for block in measured[:count]),
-                basis=basis,
-                tracker=replace(state.tracker, scatter=scatter),
-                moments=Moments(weight, total),
-                ledger=ledger,
-            )
-            self.require_finite(state, measured[count - 1].block)
+                basis, count = self.basis.enter(self.kernel, basis, measured)
+            measured, blocks = measured[:count], blocks[count:]
+            state = self.add_up(state, basis, measured)
             if not frozen:
-                change = self.basis.revise(self.kernel, basis, clocks[count - 1])
+                change = self.basis.revise(self.kernel, basis, measured[-1].clock)
                 if change is not None:
                     state = self.rebase(state, *change)
             state = self.keep_signs(state)
-            blocks = blocks[count:]
         return state
+
+    def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
+        """Enter measured blocks into mean, tracker and ledger."""
+        scatter, total = state.tracker.scatter + 0.0, state.moments.total + 0.0  # copies
+        weight = state.moments.weight
+        for block in blocks:
+            if block.clock.decay != 1.0:
+                scatter *= block.clock.decay
+                total *= block.clock.decay
+                weight *= block.clock.decay
+            scatter += block.scatter
+            total += block.total
+            weight += block.weight
+        ledger = self.accumulated(state).enter_sums(blocks)
+        if not math.isfinite(ledger.fresh):
+            for block in blocks:
+                finite(block.block.residual, self.kernel)
+        if not (math.isfinite(ledger.energy) and math.isfinite(weight)):
+            raise ValueError(overflowing(self.kernel))
+        return replace(
+            state,
+            n_rows=state.n_rows + sum(map(len, blocks)),
+            basis=basis,
+            tracker=replace(state.tracker, scatter=scatter),
+            moments=Moments(weight, total),
+            ledger=ledger,
+        )
 
     def fold_rows(
         self,
@@ -175,7 +200,11 @@ class Chain:
 
         # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
         if frozen:
-            block = self.express(state.basis, X)
+            block = self.basis.express(self.kernel, state.basis, X)
+        elif self.basis.measures(state.basis):
+            measured = self.measure(state.basis, X, weights, state.n_rows, scatter=False)
+            basis, _ = self.basis.enter(self.kernel, state.basis, [measured])
+            state, block = replace(state, basis=basis), measured.block
         else:
             basis, block = self.basis.project(self.kernel, state.basis, X, faded, clock)
             n_read = int(block.Z.shape[0])
@@ -284,12 +313,6 @@ class Chain:
             next_signs=state.n_rows + int(min(state.n_rows, memory)),
         )
 
-    def express(self, basis: Any, X: Array) -> Projection:
-        """A block in the coordinates of a basis that does not change."""
-        Z = self.basis.coordinates(self.kernel, basis, X)
-        energy = self.kernel.diag(cast(X, Z.dtype))
-        return Projection(Z, energy, residual_energy(energy, Z))
-
     def accumulated(self, state: State) -> Accumulated:
         """What the certificate reads of a state."""
         return Accumulated(
@@ -329,9 +352,8 @@ def forget(
     """The block's place in the stream, and the weights its rows have left at its end."""
     if beta == 1.0:
         return Clock(seed, row), weights
-    # A weight that underflows to zero would look like a row that never was.
-    faded = np.maximum(beta ** np.arange(n - 1.0, -1.0, -1.0), np.finfo(float).tiny)
     clock = Clock(seed, row, beta**n, math.log(beta))
+    faded = clock.fading(n)
     return clock, faded if weights is None else faded * weights
 
 

@@ -13,6 +13,7 @@ were gathered in older bases.
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -34,6 +35,7 @@ from kernelstream.bases.base import (
     Basis,
     Clock,
     Correction,
+    Measured,
     Projection,
     Span,
     distinct_rows,
@@ -198,7 +200,7 @@ class Centroids(Basis[CentroidsState]):
         Not enough where it has few different rows: others may be among the rest, and there is room.
         """
         nothing = like(np.zeros((int(X.shape[0]), 0)), as_dense(X[:1, :]), X.dtype)
-        sample = Reservoir(self._sample_rows).offer(X, nothing, weights, clock).compact()
+        sample = Reservoir(self._sample_rows).offer([(X, nothing, weights)], clock).compact()
         complete = len(sample) == int(X.shape[0])
         if not complete and distinct_rows(sample.sample()[0], self._first_points) is not None:
             return None
@@ -213,9 +215,9 @@ class Centroids(Basis[CentroidsState]):
         sample = sample.folded_anew(kernel, state.span)
         state = replace(state, sample=sample, n=n, next_look=2 * n)
         if state.growth is not None:
-            Z, energy = sample.sample()[1], kernel.diag(state.span.rows(rows))
-            missed = residual_energy(energy, Z)
-            state = replace(state, growth=state.growth.fold(Z, energy, missed, weights, 1.0))
+            block = self.express(kernel, state, rows)
+            seen = Measured.of(rows, None, weights, clock, block, scatter=False)
+            state = replace(state, growth=state.growth.enter(seen))
         for look in range(self.refinements):
             state, _ = self._relook(kernel, state, replace(clock, row=n + look), MOST)
         state, T = self.settle(kernel, state, clock) or (state, None)
@@ -251,6 +253,10 @@ class Centroids(Basis[CentroidsState]):
             growth=None if self.tolerance is None else Growth.of(like(np.zeros(span.rank), points)),
         )
 
+    def measures(self, state: CentroidsState) -> bool:
+        """Unless there is room for more points, which rows may become while they are read."""
+        return not self.follows or state.span.points.shape[0] >= self._first_points
+
     def project(
         self,
         kernel: Kernel,
@@ -259,30 +265,47 @@ class Centroids(Basis[CentroidsState]):
         weights: np.ndarray | None,
         clock: Clock,
     ) -> tuple[CentroidsState, Projection]:
-        """Express a block, let its rows compete for the sample, and watch the residual."""
-        Z = state.span.coordinates(kernel, X)
-        energy = kernel.diag(state.span.rows(X))
-        block = Projection(Z, energy, residual_energy(energy, Z))
+        """Read a block while there is room for more points."""
+        block = self.express(kernel, state, X)
         joined = self._joined(kernel, state, X, block, clock)
         if joined is not None:
             state, block = joined
-        n = int(X.shape[0])
-        watched = to_host(finite(block.residual, kernel)).astype(float) / state.unit
-        residual = float(np.average(watched, weights=weights))
-        weight = float(n) if weights is None else float(weights.sum())
-        pace = min(1.0, n / self._window)
-        state = replace(
-            state,
-            sample=state.sample.offer(X, block.Z, weights, clock),
-            n=state.n + n,
-            missed=state.missed * clock.decay + residual * weight,
-            weight=state.weight * clock.decay + weight,
-            residual=state.residual + pace * (residual - state.residual),
+        given = None if weights is None else weights / clock.fading(len(weights))
+        measured = Measured.of(X, given, weights, clock, block, scatter=False)
+        return self.enter(kernel, state, [measured])[0], block
+
+    def enter(
+        self, kernel: Kernel, state: CentroidsState, blocks: Sequence[Measured]
+    ) -> tuple[CentroidsState, int]:
+        """Watch the residual until points have to be looked for; rows compete for the sample."""
+        residual, missed, weight = state.residual, state.missed, state.weight
+        growth, n, count = state.growth, state.n, 0
+        for count, block in enumerate(blocks, 1):
+            if not math.isfinite(block.missed):
+                finite(block.block.residual, kernel)
+            n += len(block)
+            share = block.missed / state.unit
+            missed, weight = missed * block.clock.decay + share, weight * block.clock.decay + block.weight
+            if block.weight > 0:
+                pace = min(1.0, len(block) / self._window)
+                residual += pace * (share / block.weight - residual)
+            if growth is not None:
+                growth = growth.enter(block)
+            watched = replace(state, n=n, residual=residual, growth=growth)
+            if self._wants_look(watched) or self._lacking(watched, more_rows_come=True):
+                break
+        sample = state.sample.offer(
+            [(block.X, block.block.Z, block.weights) for block in blocks[:count]], blocks[0].clock
         )
-        if state.growth is not None:
-            grown = state.growth.fold(block.Z, energy, block.residual, weights, clock.decay)
-            state = replace(state, growth=grown)
-        return state, block
+        learned = replace(
+            state, sample=sample, n=n, missed=missed, weight=weight, residual=residual, growth=growth
+        )
+        return learned, count
+
+    def _wants_look(self, state: CentroidsState) -> bool:
+        """Whether points are due to be looked for, or the stream has moved."""
+        due = state.next_look and state.n >= state.next_look and state.can_gain
+        return self.follows and bool(due or state.has_moved(self._window))
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
@@ -293,8 +316,7 @@ class Centroids(Basis[CentroidsState]):
         lacking = self._lacking(state, more_rows_come=True)
         if lacking:
             return self._grow(kernel, state, clock, lacking)
-        due = state.next_look and state.n >= state.next_look and state.can_gain
-        if not due and not state.has_moved(self._window):
+        if not self._wants_look(state):
             return None
         evaluations = state.work.evaluations(state.n, state.spent)
         if evaluations < FEWEST:

@@ -13,6 +13,7 @@ are light, its own weight for a row that was certain to be drawn.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
@@ -71,14 +72,21 @@ class Reservoir:
     def __len__(self) -> int:
         return 0 if self.priority is None else len(self.priority)
 
-    def offer(self, X: Array, Z: Array, weights: np.ndarray | None, clock: Clock) -> Reservoir:
-        """Let the rows of a block compete for places."""
-        n = X.shape[0]
+    def offer(
+        self, blocks: Sequence[tuple[Array, Array, np.ndarray | None]], clock: Clock
+    ) -> Reservoir:
+        """Let rows compete for places: blocks one after the other, the first at ``clock``.
+
+        Each comes with its coordinates and with the weights its rows had when they came.
+        """
+        edges = np.cumsum([0, *(int(X.shape[0]) for X, _, _ in blocks)])
+        n = int(edges[-1])
         noise = -np.log(-np.log(uniforms(clock.seed, "reservoir", clock.row, n)))
         own = -np.arange(clock.row, clock.row + n) * clock.log_forgetting
-        if weights is not None:
-            # the weights of the block include forgetting up to its end: take it out again
-            own = own + np.log(weights) - (n - 1 - np.arange(n)) * clock.log_forgetting
+        weighted = any(weights is not None for _, _, weights in blocks)
+        if weighted:
+            given = [np.ones(int(X.shape[0])) if w is None else w for X, _, w in blocks]
+            own = own + np.log(np.concatenate(given))
         entry = noise + own
         now = -(clock.row + n) * clock.log_forgetting
         old = np.zeros(0) if self.priority is None else self.priority
@@ -95,7 +103,7 @@ class Reservoir:
                 order = np.argpartition(entry, -self.size)
                 threshold = max(threshold, float(entry[order[: -self.size]].max()))
                 entering = np.sort(order[-self.size :])
-        if weights is not None or log_weight is not None:
+        if weighted or log_weight is not None:
             before = np.zeros(len(old)) if log_weight is None else log_weight
             log_weight = np.concatenate([before, own[entering]])
         log_length = sum(int(chunk.shape[0]) for chunk in self.rows)
@@ -112,10 +120,16 @@ class Reservoir:
             kept = np.sort(order[-self.size :])
             priority, position = priority[kept], position[kept]
             log_weight = None if log_weight is None else log_weight[kept]
+        of_block = np.searchsorted(entering, edges)
+        chosen = [
+            (block, entering[a:b] - edge)
+            for block, edge, a, b in zip(blocks, edges, of_block, of_block[1:], strict=False)
+            if b > a
+        ]
         grown = replace(
             self,
-            rows=(*self.rows, take_rows(X, entering)),
-            coordinates=(*self.coordinates, take_rows(Z, entering)),
+            rows=(*self.rows, *(take_rows(X, index) for (X, _, _), index in chosen)),
+            coordinates=(*self.coordinates, *(take_rows(Z, index) for (_, Z, _), index in chosen)),
             priority=priority,
             position=position,
             log_weight=log_weight,

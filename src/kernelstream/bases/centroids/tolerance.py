@@ -17,7 +17,7 @@ from kernelstream.backends.arrays import (
     to_host,
     weighted_sum,
 )
-from kernelstream.bases.base import Span
+from kernelstream.bases.base import Measured, Span
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 
@@ -46,18 +46,15 @@ class Growth:
         """The account before the first row; ``nothing`` is a zero vector of coordinates."""
         return cls(0.0, 0.0, 0.0, nothing)
 
-    def fold(
-        self, Z: Array, energy: Array, missed: Array, weights: np.ndarray | None, decay: float
-    ) -> Growth:
+    def enter(self, block: Measured) -> Growth:
         """Enter a block."""
-        w = np.ones(int(Z.shape[0])) if weights is None else weights
-        total = weighted_sum(Z, None if weights is None else like(weights, Z))
+        decay = block.clock.decay
         return replace(
             self,
-            missed=self.missed * decay + float(w @ to_host(missed).astype(float)),
-            energy=self.energy * decay + float(w @ to_host(energy).astype(float)),
-            weight=self.weight * decay + float(w.sum()),
-            total=self.total * decay + total,
+            missed=self.missed * decay + block.missed,
+            energy=self.energy * decay + block.energy,
+            weight=self.weight * decay + block.weight,
+            total=self.total * decay + block.total,
         )
 
     def rebase(self, T: Array, residual: float, n: int) -> Growth:
