@@ -9,17 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, as_dense, cast, like, take_rows, to_host
+from kernelstream.backends.arrays import Array, as_dense, like, take_rows, to_host
 from kernelstream.backends.draws import generator, pick
 from kernelstream.bases.base import (
     Basis,
-    Clock,
-    Projection,
     Span,
     distinct_rows,
     factorise,
     onto,
-    residual_energy,
     same_points,
 )
 from kernelstream.files import stored

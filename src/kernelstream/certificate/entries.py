@@ -93,7 +93,10 @@ class Accumulated:
             extent = block.extent
             if self.span is not None:
                 extent = max(extent, self.span.extent(self.kernel, shifted=not is_sparse(X)))
-            deviation = self.measured_deviation(X, block) if in_float32(block.Z) else 0.0
+            deviation = 0.0
+            if in_float32(block.Z):
+                seen, known = self.ledger.blocks, self.ledger.deviation
+                deviation = self.measured_deviation(X, block, seen, known)
             ledger = replace(
                 ledger,
                 extent=max(ledger.extent, extent),
@@ -101,7 +104,7 @@ class Accumulated:
             )
         for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
             if rows.stop > rows.start:
-                orders = None
+                orders, part = None, None if on_device is None else on_device[rows]
                 if n_orders:
                     orders = self.spectrum(X[rows, :], block, rows, w, n_orders, coordinates)
                 points = [i for i in block.admitted if rows.start <= i < rows.stop]
@@ -128,8 +131,8 @@ class Accumulated:
             energy += block.energy
             fresh += max(block.missed, 0.0)
             if self.certify and in_float32(block.block.Z):
-                known = replace(self, ledger=replace(ledger, blocks=seen, deviation=deviation))
-                deviation = max(deviation, known.measured_deviation(block.X, block.block))
+                off = self.measured_deviation(block.X, block.block, seen, deviation)
+                deviation = max(deviation, off)
         extent = 0.0
         if self.certify and self.span is not None:
             extent = self.span.extent(self.kernel, shifted=not is_sparse(blocks[0].X))
@@ -197,16 +200,16 @@ class Accumulated:
             orders += roots_of_k * rounding.gram_error(self.kernel, x) * energy
         return orders
 
-    def measured_deviation(self, X: Array, block: Projection) -> float:
+    def measured_deviation(self, X: Array, block: Projection, seen: int, known: float) -> float:
         """Error of float32 coordinates and energies, measured: not a proof, and labelled so.
 
         On the first row of a block and on the one with the largest numbers among those that the
         basis holds: far from all points kernel values are 0, and so are their errors. Where points
         were admitted, coordinates were computed in float64.
         """
-        span, seen = self.span, self.ledger.blocks
-        known = self.ledger.deviation > 0.0 and seen >= FIRST_MEASURED and seen % MEASURED_EVERY
-        if span is None or block.admitted or known:
+        span = self.span
+        enough = known > 0.0 and seen >= FIRST_MEASURED and seen % MEASURED_EVERY
+        if span is None or block.admitted or enough:
             return 0.0
         norms = row_norms_squared(X)
         norms = norms * (to_float64(block.energy) - to_float64(block.residual))

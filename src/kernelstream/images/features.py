@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import Array
 from kernelstream.backends.draws import generator
-from kernelstream.bases.base import Basis, Clock, Projection, finite
+from kernelstream.bases.base import Basis, Projection, finite
 from kernelstream.bases.centroids.kmeans import lloyd, seed_points
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel

@@ -20,7 +20,6 @@ import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
-    cast,
     like,
     namespace_of,
     padded,

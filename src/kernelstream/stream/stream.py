@@ -19,6 +19,7 @@ from kernelstream.backends.arrays import (
     Array,
     as_dense,
     dtype_name,
+    is_foreign,
     largest_entry,
     namespace_of,
     on_accelerator,
@@ -49,6 +50,7 @@ from kernelstream.stream.state import Rows, State
 # 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
 HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
+MEASURED_NUMBERS = 2**21  # coordinates of blocks that are measured together
 MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
 
 
@@ -336,8 +338,15 @@ class Stream(Value):
         if frozen and chain.tracker.any_blocks:  # the basis decides nothing: as a device likes
             size = preferred_rows(rows.X, self.device, chain.basis.size, size)
         with explain_memory(size):
+            together: list[tuple[Array, np.ndarray | None]] = []
             for X, weights, targets in self.blocks(rows, size):
-                state = chain.fold(state, X, weights, frozen, targets)
+                if not chain.adds_up(state, frozen, targets is not None):
+                    state = chain.fold(state, X, weights, frozen, targets)
+                    continue
+                together.append((X, weights))
+                if len(together) == measured_together(X, chain.basis.rank(state.basis)):
+                    state, together = chain.fold_blocks(state, together, frozen), []
+            state = chain.fold_blocks(state, together, frozen)
         return self.with_state(state)
 
     # -- what queries see
@@ -400,6 +409,13 @@ class Stream(Value):
             self.solutions.clear()
             self.solutions[parameters] = found
         return found
+
+
+def measured_together(X: Array, rank: int) -> int:
+    """Blocks like X that are measured before they are entered: a few megabytes of coordinates."""
+    if is_foreign(X):
+        return 1  # a device has enough to do with one
+    return max(1, MEASURED_NUMBERS // max(1, int(X.shape[0]) * rank))
 
 
 def invisible(X: Array) -> str | None:

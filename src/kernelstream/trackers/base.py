@@ -31,6 +31,8 @@ class Tracker(Part, Generic[S]):
     forgetting: float = 1.0
     #: Whether rows may come in blocks of any size: what is learned is the same, to rounding.
     any_blocks = False
+    #: Whether the state is the sum ``scatter`` of what blocks say, and nothing else.
+    adds_up = False
     #: Whether the tracker wants to be told the coordinates of the basis points before ``update``.
     needs_points = False
 

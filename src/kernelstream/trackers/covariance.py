@@ -58,6 +58,7 @@ class Covariance(Tracker[CovarianceState]):
     """
 
     any_blocks = True
+    adds_up = True
 
     def __init__(self, forgetting: float = 1.0):
         self.forgetting = forgetting

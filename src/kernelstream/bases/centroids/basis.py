@@ -280,12 +280,12 @@ class Centroids(Basis[CentroidsState]):
         """Watch the residual until points have to be looked for; rows compete for the sample."""
         residual, missed, weight = state.residual, state.missed, state.weight
         growth, n, count = state.growth, state.n, 0
-        for count, block in enumerate(blocks, 1):
+        for block in blocks:
             if not math.isfinite(block.missed):
                 finite(block.block.residual, kernel)
-            n += len(block)
+            count, n, decay = count + 1, n + len(block), block.clock.decay
             share = block.missed / state.unit
-            missed, weight = missed * block.clock.decay + share, weight * block.clock.decay + block.weight
+            missed, weight = missed * decay + share, weight * decay + block.weight
             if block.weight > 0:
                 pace = min(1.0, len(block) / self._window)
                 residual += pace * (share / block.weight - residual)
@@ -297,10 +297,8 @@ class Centroids(Basis[CentroidsState]):
         sample = state.sample.offer(
             [(block.X, block.block.Z, block.weights) for block in blocks[:count]], blocks[0].clock
         )
-        learned = replace(
-            state, sample=sample, n=n, missed=missed, weight=weight, residual=residual, growth=growth
-        )
-        return learned, count
+        watched = replace(state, n=n, residual=residual, growth=growth)
+        return replace(watched, sample=sample, missed=missed, weight=weight), count
 
     def _wants_look(self, state: CentroidsState) -> bool:
         """Whether points are due to be looked for, or the stream has moved."""

@@ -10,12 +10,10 @@ import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
-    like,
     row_norms_squared,
     take_rows,
     to_float64,
     to_host,
-    weighted_sum,
 )
 from kernelstream.bases.base import Measured, Span
 from kernelstream.files import stored
