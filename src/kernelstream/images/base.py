@@ -93,6 +93,7 @@ class ImageModel(StreamEstimator):
             seed=checked_seed(self.random_state),
             certify=False,
             regress_inputs=regress_inputs,
+            early_signs=True,
         )
         return Stream(
             learned=Learned(chain),
