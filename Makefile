@@ -6,6 +6,7 @@ WORKERS ?= 2
 TORCH   ?= 2.13.0
 DATA    ?=
 OUT     ?=
+MINUTES ?= 10
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
@@ -23,7 +24,7 @@ FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch test-oldest bench reproduce docs dist clean
+.PHONY: help setup demo lint test test-all test-torch test-oldest fuzz bench reproduce docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +70,9 @@ test-oldest: ## test with the oldest versions that pyproject.toml allows, on Pyt
 	$(PYTHON) -m venv build/oldest
 	build/oldest/bin/python -m pip install --quiet --constraint oldest.txt --editable ".[test]"
 	$(FRESH_CACHE) SCIPY_ARRAY_API=1 build/oldest/bin/python -m pytest -n $(WORKERS) -m "not slow and not cuda"
+
+fuzz: $(STAMP) ## attacks with random seeds, MINUTES=10 of them; a failure prints how to see it again
+	$(BIN)/python -m fuzz --minutes $(MINUTES)
 
 bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnist.npz, OUT=PATH for pictures
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT) --json $(OUT)/benchmark.json --markdown $(OUT)/benchmark.md)
