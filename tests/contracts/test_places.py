@@ -1,4 +1,4 @@
-"""Where people run it: fork and spawn, few file descriptors, full and read-only disks, python -O."""
+"""Where people run it: fork, spawn, few file descriptors, full and read-only disks, python -O."""
 
 from __future__ import annotations
 
