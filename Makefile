@@ -7,6 +7,7 @@ TORCH   ?= 2.13.0
 DATA    ?=
 OUT     ?=
 MACHINE ?=
+MINUTES ?= 10
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
@@ -27,8 +28,8 @@ FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch test-oldest coverage bench bench-over-time \
-	reproduce docs dist clean
+.PHONY: help setup demo lint test test-all test-torch test-oldest coverage fuzz bench \
+	bench-over-time reproduce docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +85,9 @@ test-oldest: ## test with the oldest versions that pyproject.toml allows, on Pyt
 	build/oldest/bin/python -m $(NEW_PIP)
 	build/oldest/bin/python -m pip install --quiet --constraint oldest.txt --editable '.[all]' --group test
 	$(FRESH_CACHE) SCIPY_ARRAY_API=1 build/oldest/bin/python -m pytest -n $(WORKERS) -m "not slow and not cuda"
+
+fuzz: $(STAMP) ## attacks with random seeds, MINUTES=10 of them; a failure prints how to see it again
+	$(BIN)/python -m fuzz --minutes $(MINUTES)
 
 bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnist.npz, OUT=PATH for pictures
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT) --json $(OUT)/benchmark.json --markdown $(OUT)/benchmark.md)

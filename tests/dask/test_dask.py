@@ -37,6 +37,7 @@ from kernelstream import load as load_model
 from kernelstream.dask import worker
 from kernelstream.estimators.base import new_stream
 from kernelstream.images import Denoiser
+from kernelstream.stream.state import Rows
 
 UNEQUAL = (700, 0, 1, 350, 49, 900)  # 2,000 rows
 
@@ -176,6 +177,16 @@ class TestOneProcess:
             kd.fit(estimator(basis=bases.Landmarks(p)), chunked) for p in (points, odd)
         )
         assert identical(first, second)
+
+    def test_what_travelled_is_aligned_wherever_it_stands(self) -> None:
+        odd = np.ndarray((9, 4), float, np.empty(9 * 4 * 8 + 64, np.uint8), 4)
+        odd[...] = X[:9]
+        block = Rows(odd, odd[:, 0])
+        basis, (listed,), rows = worker.align((bases.Landmarks(odd), [odd], block))
+        for found, given in ((basis.points, odd), (listed, odd), (rows.X, odd)):
+            assert found.flags.aligned and np.array_equal(found, given)
+        straight = np.array(odd)
+        assert worker.align(straight) is straight  # and nothing is copied without need
 
     def test_a_width_is_the_median_over_all_chunks(self) -> None:
         small = X[:400]  # all of it is in the sample: the very number of one machine
