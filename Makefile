@@ -57,9 +57,9 @@ lint: $(STAMP) ## style, types and the direction of imports
 test: lint ## lint, then the tests; this is what the continuous integration runs
 	$(FRESH_CACHE) $(PYTEST) -m "not slow and not cuda"
 
-# Lines of compiled passes cannot be followed, so the rooms that have some run once more as plain
-# Python, and the two counts are joined; pyproject.toml has what is counted.
-PASSES := stream trackers monitor
+# Lines of compiled passes cannot be followed, so the tests that are nearest to them run once more as
+# plain Python, and the two counts are joined; pyproject.toml has what is counted.
+PASSES := stream trackers estimators/test_adaptive.py monitor/test_normal.py
 coverage: $(STAMP) ## which lines and branches the tests reach; open build/coverage/index.html
 	$(FRESH_CACHE) $(PYTEST) -m "not slow and not cuda" --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 $(ONE_THREAD) $(PYTEST) -m "not slow and not cuda" --cov --cov-append \
