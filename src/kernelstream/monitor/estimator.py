@@ -31,7 +31,7 @@ from kernelstream.monitor.state import MonitorState, Plan
 from kernelstream.part import check_choice, check_count, check_number, checked_seed
 
 LEAST_MEMORY = 10
-SMOOTHING = 0.2  # of the event rule where the alarm itself is not smoothed
+SMOOTHING = 0.1  # of the event rule where the alarm itself is not smoothed
 
 
 class KernelMonitor(OutlierMixin, StoredEstimator):
@@ -46,8 +46,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     alpha : float
         Share of normal rows that may raise an alarm.
     lags : int or "auto"
-        Earlier rows that are joined to each row; ``"auto"`` is the largest number up to 9 for which
-        there are three rows a column.
+        Earlier rows that are joined to each row; ``"auto"`` takes the fewest that tell as much about
+        the next row as more would, up to 9 and as long as there are three rows a column. Rows that
+        are independent get none.
     width : float or "auto"
         c of the kernel ``exp(−|u − v|²/(c·D))`` on whitened rows of D columns. ``"auto"`` chooses
         it by how many made-up faults are found.
@@ -60,13 +61,15 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     floor : float
         Eigenvalues of the correlations below this share of their mean are raised to it.
     smooth : float or None
-        Weight of the newest row in the moving average of the log index. The smoothed index then
-        raises the alarm; with None the index itself does.
+        Weight of the newest row in two moving averages: that of the log index, and that of what was
+        unexpected in the rows, with its sign, which sees small faults that last. Either then
+        raises the alarm, with limits that are set together; with None the index itself does.
     adapt : "event" or "off"
         ``"event"`` learns from the stream, except during events and from single rows that are
         farther out than any normal row; ``"off"`` never learns.
     memory : int
-        Rows that normal operation is an average of, once it adapts.
+        Rows that normal operation is an average of, once it adapts. What ``fit`` knew is not
+        forgotten: a row that the fitted model finds normal is normal.
     folds : int or "auto"
         Contiguous folds from which limits come when there is no calibration run: 5, or 20 where
         there are fewer than ten rows a column.
@@ -124,13 +127,13 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         self,
         alpha: float = 0.01,
         *,
-        lags: int | str = 0,
+        lags: int | str = "auto",
         width: float | str = "auto",
         basis: Any = 200,
         ridge: float | str = "auto",
         whiten: bool | str = "auto",
         floor: float = 1e-3,
-        smooth: float | None = 0.2,
+        smooth: float | None = 0.1,
         adapt: str = "event",
         memory: int = 1000,
         folds: int | str = "auto",
@@ -274,15 +277,22 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         self._state = replace(self._state, present=event)
         return event
 
-    def accept(self) -> Event:
-        """Declare the present event the new normal: learn its rows and end it.
+    def accept(self, instead: bool = False) -> Event:
+        """Declare the present event normal: learn its rows and end it.
 
         The centre of normal operation moves to the latest rows of the event at once; ``drift_``
         goes on to show the distance from the model that was fitted.
+
+        Parameters
+        ----------
+        instead : bool
+            Whether the event takes the place of all that was normal before, also of what ``fit``
+            knew: a machine that was rebuilt. Else it is normal *as well*, and a return to what was
+            normal before raises no alarm: another product, another load.
         """
         event = self._present_event()
         with np.errstate(over="ignore", under="ignore"):
-            self._state = self._state.accept(self._plan())
+            self._state = self._state.accept(self._plan(), instead)
         return replace(event, accepted=True)
 
     # -- queries: they change nothing
@@ -301,7 +311,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         """
         R = self._lagged_query(X)
         with np.errstate(over="ignore", under="ignore"):
-            return -self._fitted_state().normal.score(R, np.matmul).log_index
+            return -self._fitted_state().assess(R, np.matmul).scores.log_index
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score above the limit: negative for rows that raise an alarm.
