@@ -32,6 +32,28 @@ def test_smoothing_clips_a_wild_row() -> None:
     assert limits.event == pytest.approx(max(max(path), np.mean(path) + 3.5 * np.std(path)))
 
 
+def test_one_wild_row_raises_the_smoothed_index_by_little() -> None:
+    """Whatever its size: six deviations of the index are all that counts."""
+    limits = Limits.of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)
+    rule = Rule.of(limits, 0.01, True, True, 20)
+    levels = [
+        decide(Watch.begin(limits, 1), x, None, limits, rule, True)[1].level for x in (9, 1e6)
+    ]
+    assert levels[0] == levels[1] < limits.index.mean + 1.5 * limits.index.deviation
+
+
+def test_a_limit_is_not_raised_by_more_than_calibration_may_be_wrong() -> None:
+    rng = np.random.default_rng(0)
+    scores = Scores(*(np.exp(rng.normal(size=999)),) * 3)
+    limits = Limits.of(scores, 0.2, rng.normal(size=(999, 2)))
+    rule = Rule.of(limits, 0.05, True, True, 20)
+    watch, most = Watch.begin(limits, 2), 0.0
+    for score in rng.normal(loc=0.6, size=3000):
+        watch, _ = decide(watch, float(score), np.zeros(2), limits, rule, True)
+        most = max(most, watch.shift[1] / limits.decisive.deviation)
+    assert most == pytest.approx(0.5)
+
+
 def test_events_and_conformal_steps() -> None:
     """The rule against its description, on a made-up sequence of scores."""
     limits = Limits.of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)

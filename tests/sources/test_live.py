@@ -47,3 +47,13 @@ def test_a_bad_row_is_its_reason(line: str, reason: str) -> None:
     rows = LiveRows(io.BytesIO(f'{line}\n{{"a": 1, "b": 2}}\n'.encode()), 2, "ab", format="ndjson")
     bad, good = rows
     assert bad == reason and isinstance(good, LiveRow) and rows.n_good == 1
+
+
+def test_an_absent_value_is_a_missing_one_where_those_are_taken() -> None:
+    """A key that is not there; a row that has none of them is no row of these sensors."""
+    text = '{"a": 1, "c": 5}\n{"c": 5}\n'
+    first, second = LiveRows(io.BytesIO(text.encode()), 2, "ab", takes_missing=True)
+    assert isinstance(first, LiveRow) and first.x[0] == 1 and np.isnan(first.x[1])
+    assert second == "there is no value for any of 'a', 'b'"
+    (row,) = LiveRows(io.BytesIO(b"a\n3\n"), 2, "ab", takes_missing=True, format="csv")
+    assert isinstance(row, LiveRow) and row.x[0] == 3 and np.isnan(row.x[1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -31,6 +33,8 @@ from kernelstream.monitor.state import MonitorState, Plan
 from kernelstream.part import check_choice, check_count, check_number, checked_seed
 
 LEAST_MEMORY = 10
+MOST_ALPHA = 0.5
+SECONDS_A_DAY = 86_400.0
 SMOOTHING = 0.1  # of the event rule where the alarm itself is not smoothed
 
 
@@ -45,10 +49,15 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     ----------
     alpha : float
         Share of normal rows that may raise an alarm.
+    false_events_per_day : float or None
+        In the place of ``alpha``: how many events a day may be false, with ``interval`` the seconds
+        between rows. ``alpha_`` is then the share that leads to it.
+    interval : float or None
+        Seconds from row to row, for ``false_events_per_day``.
     lags : int or "auto"
-        Earlier rows that are joined to each row; ``"auto"`` takes the fewest that tell as much about
-        the next row as more would, up to 9 and as long as there are three rows a column. Rows that
-        are independent get none.
+        Earlier rows that are joined to each row; ``"auto"`` takes the fewest that tell as much
+        about the next row as more would, up to 9 and as long as there are three rows a column.
+        Rows that are independent get none.
     width : float or "auto"
         c of the kernel ``exp(−|u − v|²/(c·D))`` on whitened rows of D columns. ``"auto"`` chooses
         it by how many made-up faults are found.
@@ -80,6 +89,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
 
     Attributes
     ----------
+    alpha_ : float
+        Share of normal rows that may raise an alarm: ``alpha``, or what follows from
+        ``false_events_per_day``.
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
     lags_, width_, ridge_, whiten_ : int, float, float, bool
@@ -127,6 +139,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         self,
         alpha: float = 0.01,
         *,
+        false_events_per_day: float | None = None,
+        interval: float | None = None,
         lags: int | str = "auto",
         width: float | str = "auto",
         basis: Any = 200,
@@ -141,6 +155,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         random_state: Any = None,
     ):
         self.alpha = alpha
+        self.false_events_per_day = false_events_per_day
+        self.interval = interval
         self.lags = lags
         self.width = width
         self.basis = basis
@@ -187,6 +203,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                     smoothing=SMOOTHING if self.smooth is None else float(self.smooth),
                     alpha=float(self.alpha),
                 )
+            self._warn_of_few_rows()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -397,10 +414,23 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     # -- fitted attributes
 
     @property
+    def alpha_(self) -> float:
+        """Share of normal rows that may raise an alarm.
+
+        False alarms come in bursts, as long as the averages remember: one event in so many rows is
+        as many times that share as a burst has rows.
+        """
+        limits = self._fitted_state().limits
+        if self.false_events_per_day is None or self.interval is None:
+            return float(self.alpha)
+        rows_a_day = SECONDS_A_DAY / self.interval
+        return min(self.false_events_per_day / rows_a_day * limits.burst, MOST_ALPHA)
+
+    @property
     def offset_(self) -> float:
         """The limit of ``score_samples``: ``decision_function(X) = score_samples(X) - offset_``."""
         state = self._fitted_state()
-        return -(state.limits.index.limit(self.alpha) + state.watch.shift[0] + state.excess)
+        return -(state.limits.index.limit(self.alpha_) + state.watch.shift[0] + state.excess)
 
     @property
     def lags_(self) -> int:
@@ -442,7 +472,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
             reference: Reference = getattr(state.limits, name)
             limits[name] = {
                 a: float(np.exp(reference.limit(a) + shifts.get(name, 0.0)))
-                for a in sorted({self.alpha, 0.05, 0.01})
+                for a in sorted({self.alpha_, 0.05, 0.01})
             }
         limits["event"] = float(np.exp(state.limits.event + max(smoothed, 0.0) + state.excess))
         return limits
@@ -537,7 +567,15 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     def _check_following(self) -> None:
         """Raise in words when a parameter that may change along the stream makes no sense."""
         name = type(self).__name__
-        check_number(name, "alpha", self.alpha, 0, 0.5)
+        check_number(name, "alpha", self.alpha, 0, MOST_ALPHA)
+        if (self.false_events_per_day is None) != (self.interval is None):
+            raise ValueError(
+                f"{name}: false_events_per_day and interval, the seconds between rows, belong "
+                f"together, got {self.false_events_per_day!r} and {self.interval!r}."
+            )
+        for parameter in ("false_events_per_day", "interval"):
+            if getattr(self, parameter) is not None:
+                check_number(name, parameter, getattr(self, parameter))
         check_count(name, "memory", self.memory, none_allowed=False)
         if self.memory < LEAST_MEMORY:
             raise ValueError(
@@ -546,11 +584,24 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         check_count(name, "quarantine", self.quarantine, none_allowed=False)
         check_choice("adapt", self.adapt, ("event", "off"))
 
+    def _warn_of_few_rows(self) -> None:
+        """Say when the rows are too few to know a limit that is exceeded so rarely."""
+        if self.false_events_per_day is None:
+            return
+        n, alpha = len(self._state.limits.index.ordered), self.alpha_
+        if n < 1.0 / alpha:
+            warnings.warn(
+                f"{self.false_events_per_day:g} false events a day are {alpha:.2g} of rows, and "
+                f"the limits come from {n} rows: a limit so rare is guessed from a log-normal law. "
+                f"Give at least {math.ceil(1.0 / alpha)} rows of normal operation.",
+                stacklevel=3,
+            )
+
     def _plan(self) -> Plan:
         self._check_following()
         rule = Rule.of(
             self._state.limits,
-            alpha=float(self.alpha),
+            alpha=self.alpha_,
             smoothed=self.smooth is not None,
             adapts=self.adapt == "event",
             patience=int(self.quarantine),

@@ -105,6 +105,7 @@ class Limits:
     learned: float = 1.0  # rows that the model had learned at ``fit``
     lasting: Reference | None = None
     joint: Reference | None = None
+    burst: float = 1.0  # rows that the decisive score stays high, in the mean
 
     @property
     def decisive(self) -> Reference:
@@ -168,7 +169,19 @@ class Limits:
             limits = replace(limits, joint=Reference.of(path))
         decisive = limits.decisive
         event = max(float(path.max()), decisive.mean + EVENT_DEVIATIONS * decisive.deviation)
-        return replace(limits, event=event)
+        return replace(limits, event=event, burst=burst(decisive.is_high(path)))
+
+
+def burst(high: np.ndarray) -> float:
+    """The mean length of a run of rows that are high.
+
+    Examples
+    --------
+    >>> burst(np.array([True, False, True, True, True]))
+    2.0
+    """
+    begins = int(high[:1].sum()) + int(np.sum(high[1:] & ~high[:-1]))
+    return float(high.sum()) / begins if begins else 1.0
 
 
 def rescale(score: Any, of: Reference, to: Reference) -> Any:
