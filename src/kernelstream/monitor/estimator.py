@@ -125,7 +125,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     ...     t = rng.uniform(0, 2, size=n)
     ...     rows = np.stack([t, t**2 - 3 * t, 3 * t**2 - t**3], axis=1)
     ...     return rows + 0.05 * rng.normal(size=(n, 3))
-    >>> monitor = KernelMonitor(basis=50, width=1.0, random_state=0).fit(process(400))
+    >>> monitor = KernelMonitor(basis=50, width=3.0, random_state=0).fit(process(400))
     >>> records = monitor.update_many(process(50))
     >>> sum(record.alarm for record in records) <= 3
     True
