@@ -55,12 +55,12 @@ def test_a_small_shift_is_found_soon() -> None:
     assert monitor.lags_ == 0
     quiet = copy.copy(monitor).update_many(rows(4000, 1)).column("alarm")
     assert np.mean(quiet) < 0.004
-    delays = []
+    delays: list[int] = []
     for sensor in range(0, 30, 3):
         X = rows(150, 10 + sensor)
         X[50:, sensor] += train[:, sensor].std()
         alarms = copy.copy(monitor).update_many(X).column("alarm")[50:]
-        delays.append(np.argmax(alarms) + 1 if alarms.any() else 100)
+        delays.append(int(np.argmax(alarms)) + 1 if alarms.any() else 100)
     assert np.mean(delays) < 25
 
 
