@@ -190,9 +190,14 @@ class LiveRows:
                     "the others with --time-column or --keep"
                 )
         x = np.empty(len(names))
+        if self.takes_missing and not any(name in cells for name in names):
+            return f"there is no value for any of {', '.join(map(repr, names))}"
         for i, name in enumerate(names):
             if name not in cells:
-                return f"there is no value for {name!r}"
+                if not self.takes_missing:
+                    return f"there is no value for {name!r}"
+                x[i] = math.nan
+                continue
             value = as_number(cells[name])
             if value is None:
                 return f"column {name!r}: {cells[name]!r} is not a number"
