@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +79,9 @@ def tables() -> dict[str, str]:
 def with_tables(page: str) -> str:
     """The page with its tables as the code has them now."""
     for name, table in tables().items():
-        page = re.sub(
-            rf"(<!-- {name} begin -->\n).*?(<!-- {name} end -->)",
-            lambda found, table=table: f"{found[1]}\n{table}\n\n{found[2]}",
-            page,
-            flags=re.DOTALL,
-        )
+        begin, end = f"<!-- {name} begin -->\n", f"<!-- {name} end -->"
+        before, rest = page.split(begin)
+        page = f"{before}{begin}\n{table}\n\n{end}{rest.split(end)[1]}"
     return page
 
 

@@ -52,7 +52,7 @@ def test_a_file_that_is_truncated_while_it_is_read(
     X = np.random.default_rng(0).normal(size=(200_000, 5))
     path = tmp_path / f"t.{format.replace('mapped', 'arrow')}"
     if format == "npy":
-        np.save(path, np.asarray(X, order=order))
+        np.save(path, np.asfortranarray(X) if order == "F" else X)
     else:
         monkeypatch.setattr(columnar, "LARGEST_BATCH", 1 if format == "mapped" else 2**26)
         table = pa.table({f"c{i}": X[:, i] for i in range(5)})
