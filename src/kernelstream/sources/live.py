@@ -169,8 +169,9 @@ class LiveRows:
         return self._row(dict(zip(columns, cells, strict=True)))
 
     def _names_enough(self, names: list[str]) -> bool:
-        if self.names is not None:
-            return set(self.names) <= set(names)
+        if self.names is not None:  # columns that are not there are missing values
+            known = set(self.names) & set(names)
+            return bool(known) if self.takes_missing else len(known) == len(set(self.names))
         others = {self.time_column, *self.keep} - {None}
         return others <= set(names) and len(names) - len(others) == self.n_features
 
