@@ -119,5 +119,5 @@ def test_a_file_that_is_truncated_while_it_is_read(
     blocks = iter(Source(path))
     np.testing.assert_array_equal(next(blocks).X[:100], X[:100])
     os.truncate(path, path.stat().st_size // 3)
-    with pytest.raises(SourceError, match=r"truncated while it was read|cannot be read to its end"):
+    with pytest.raises(SourceError, match=r"truncated|cannot be read to its end"):
         list(blocks)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -44,7 +45,8 @@ class Watch:
     event: int  # id of the present event; 0: none
     n_events: int
     event_rows: int  # rows of the present event so far
-    average: np.ndarray | None = None  # (d,) of the residuals, where lasting faults are looked for
+    # of the residuals, where lasting faults are looked for
+    average: Annotated[np.ndarray | None, "float64 (columns)"] = None
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless the present event is one of those that were counted."""

@@ -91,14 +91,14 @@ class MonitorState:
     n_learned: int = 0
     # Models that rest: normal operation has been there and may return. None: nothing but the
     # present model counts, not even the reference.
-    known: tuple[Normal, ...] | None = None
+    known: tuple[Annotated[Normal, "apart"], ...] | None = None
     away: float = 0.0  # the smoothed log index by the present model alone
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless lagged rows are as wide as the models, and the present event is watched."""
         lagged = self.n_features * (self.lags + 1)
         widths = {lagged, sizes["lagged"]}
-        for model in (self.reference, self.normal):
+        for model in (self.reference, self.normal, *(self.known or ())):
             widths |= {len(model.scaling.mean), int(model.index.span.points.shape[1])}
         if widths != {lagged} or not self.n_features or len(self.history) > self.lags:
             raise ValueError(f"models of rows of {sorted(widths)} values")
