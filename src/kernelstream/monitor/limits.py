@@ -110,9 +110,7 @@ class Limits:
     learned: Annotated[float, "positive"] = 1.0  # rows that the model had learned at ``fit``
     lasting: Reference | None = None
     joint: Reference | None = None
-    burst: Annotated[float, "positive"] = (
-        1.0  # rows that the decisive score stays high, in the mean
-    )
+    burst: Annotated[float, "positive"] = 1.0  # mean rows that the decisive score stays high
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless the logarithms in ``excess`` are of positive numbers."""
