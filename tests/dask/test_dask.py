@@ -6,6 +6,8 @@ import functools
 import os
 import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -814,3 +816,29 @@ def test_spilled_memory() -> None:
     with dask.config.set(scheduler="synchronous"):
         quiet = kd.fit(estimator(), made_on_workers(20, 50_000))
     assert identical(model, quiet)
+
+
+def test_the_model_does_not_know_how_many_threads_blas_had() -> None:
+    """Workers of a cluster have one, the schedulers of one machine all: other bits, once."""
+    program = """
+import hashlib
+import dask.array as da
+import numpy as np
+import kernelstream.dask
+from kernelstream import StreamingKernelPCA, files
+
+X = da.from_array(np.random.default_rng(0).normal(size=(6000, 60)), chunks=(2000, 60))
+for passes in (1, 2):
+    model = StreamingKernelPCA(4, gamma=0.02, basis=100, random_state=0)
+    kernelstream.dask.fit(model, X, passes=passes)
+    print(hashlib.sha256(files.to_bytes({"model": model.stream_.for_file()})).hexdigest())
+"""
+
+    def bits(threads: str) -> str:
+        chosen = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
+        command = [sys.executable, "-c", program]
+        return subprocess.run(
+            command, env=os.environ | chosen, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert bits("3") == bits("1")
