@@ -7,6 +7,7 @@ TORCH   ?= 2.13.0
 DATA    ?=
 OUT     ?=
 MACHINE ?=
+MINUTES ?= 10
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
@@ -27,8 +28,8 @@ FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch test-oldest coverage bench bench-over-time \
-	reproduce docs dist clean
+.PHONY: help setup demo lint test test-all test-torch test-oldest coverage fuzz bench \
+	bench-over-time reproduce docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,9 +57,9 @@ lint: $(STAMP) ## style, types and the direction of imports
 test: lint ## lint, then the tests; this is what the continuous integration runs
 	$(FRESH_CACHE) $(PYTEST) -m "not slow and not cuda"
 
-# Lines of compiled passes cannot be followed, so the rooms that have some run once more as plain
-# Python, and the two counts are joined; pyproject.toml has what is counted.
-PASSES := stream trackers monitor
+# Lines of compiled passes cannot be followed, so the tests that are nearest to them run once more as
+# plain Python, and the two counts are joined; pyproject.toml has what is counted.
+PASSES := stream trackers estimators/test_adaptive.py monitor/test_normal.py
 coverage: $(STAMP) ## which lines and branches the tests reach; open build/coverage/index.html
 	$(FRESH_CACHE) $(PYTEST) -m "not slow and not cuda" --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 $(ONE_THREAD) $(PYTEST) -m "not slow and not cuda" --cov --cov-append \
@@ -84,6 +85,9 @@ test-oldest: ## test with the oldest versions that pyproject.toml allows, on Pyt
 	build/oldest/bin/python -m $(NEW_PIP)
 	build/oldest/bin/python -m pip install --quiet --constraint oldest.txt --editable '.[all]' --group test
 	$(FRESH_CACHE) SCIPY_ARRAY_API=1 build/oldest/bin/python -m pytest -n $(WORKERS) -m "not slow and not cuda"
+
+fuzz: $(STAMP) ## attacks with random seeds, MINUTES=10 of them; a failure prints how to see it again
+	$(BIN)/python -m fuzz --minutes $(MINUTES)
 
 bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnist.npz, OUT=PATH for pictures
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT) --json $(OUT)/benchmark.json --markdown $(OUT)/benchmark.md)

@@ -152,6 +152,7 @@ def change_numbers(rng: random.Random, tree: Tree, arrays: Arrays) -> str:
     new: Any
     if array.dtype.kind in "iu":
         new = rng.choice([-1, 2**31, 2**40, 2**62, len(flat), 2000, -(2**63), 0])
+        new = int(np.clip(new, np.iinfo(array.dtype).min, np.iinfo(array.dtype).max))
     elif array.dtype.kind == "f":
         largest = float(np.finfo(array.dtype).max)
         new = rng.choice([0.0, np.nan, np.inf, -np.inf, largest, -largest, 1e-300, -1.0, 1e10])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,8 @@ import pytest
 from kernelstream import StreamingKernelRidge, files
 from kernelstream.cli.failures import BUSY, MODEL, WRITE
 from kernelstream.cli.modelfile import lock
-from tests.cli.conftest import fitted, outcome, run, said
+from kernelstream.files.writing import Replacement
+from tests.cli.conftest import OPTIONS, fitted, outcome, run, said
 
 
 def test_files_that_are_no_models(data: Path) -> None:
@@ -84,16 +87,90 @@ def test_nothing_that_is_read_is_written_over(data: Path) -> None:
 
 
 def test_only_plain_files_are_replaced(data: Path) -> None:
-    """A pipe or a device that a file is renamed over would be gone."""
+    """A pipe or a device that a file is renamed over would be gone: it is written through."""
     fitted()
-    os.mkfifo("pipe.csv")
+    os.mkfifo("pipe")
     for words in (
-        ["transform", "m.safetensors", "x.parquet", "-o", "pipe.csv"],
-        ["fit", "x.parquet", "-o", "pipe.csv"],
-        ["report", "m.safetensors", "-o", "pipe.csv"],
+        ["transform", "m.safetensors", "x.parquet", "-o", "pipe", "--to", "csv"],
+        ["fit", "x.parquet", "-o", "pipe", *OPTIONS],
+        ["report", "m.safetensors", "-o", "pipe"],
     ):
-        assert "is no plain file" in said(run(*words, code=WRITE))
-    assert Path("pipe.csv").is_fifo()
+        found: list[bytes] = []
+        reader = threading.Thread(target=lambda to=found: to.append(Path("pipe").read_bytes()))
+        reader.start()
+        run(*words)
+        reader.join(timeout=60)
+        assert len(found[0]) > 1000, words
+        if words[0] == "fit":
+            Path("through.safetensors").write_bytes(found[0])
+            assert Path("through.safetensors").read_bytes() == Path("m.safetensors").read_bytes()
+    assert Path("pipe").is_fifo()
+    assert not list(data.glob(".*")) and not list(data.glob("*.checkpoint"))
+
+
+def test_what_cannot_go_through_a_pipe(data: Path) -> None:
+    fitted()
+    os.mkfifo("pipe")
+    for format in ("parquet", "arrow", "npy"):
+        words = ["transform", "m.safetensors", "x.parquet", "-o", "pipe", "--to", format]
+        assert "is no plain file" in said(run(*words, code=2))
+    words = ["fit", "x.parquet", "-o", "pipe", "--checkpoint-every", "1s", *OPTIONS]
+    assert "no place for a checkpoint" in said(run(*words, code=2))
+
+
+@pytest.mark.parametrize("command", ["fit", "update", "transform", "report", "merge"])
+def test_links_are_followed(command: str, data: Path) -> None:
+    fitted()
+    Path("sub").mkdir(exist_ok=True)
+    Path("link").symlink_to("sub/real")
+    words = {
+        "fit": ["x.parquet", *OPTIONS],
+        "update": ["m.safetensors", "x.parquet"],
+        "transform": ["m.safetensors", "x.parquet", "--to", "parquet"],
+        "report": ["m.safetensors"],
+        "merge": ["m.safetensors", "m.safetensors"],
+    }[command]
+    run(command, *words, "-o", "link")
+    assert Path("link").is_symlink() and Path("sub/real").stat().st_size > 1000
+    assert [path.name for path in Path("sub").iterdir()] == ["real"]
+
+
+def test_an_output_that_stays_private(data: Path) -> None:
+    fitted()
+    Path("m.safetensors").chmod(0o600)
+    run("update", "m.safetensors", "x.parquet")
+    assert Path("m.safetensors").stat().st_mode & 0o777 == 0o600
+
+
+def test_temporary_files_of_others_stay(data: Path) -> None:
+    """Names that begin alike are other files: those that are being written, and other people's."""
+    theirs = [Replacement(Path(name)) for name in ("day10", "day1-scores.csv", "day1.csv")]
+    fitted(output="day1")
+    for each in theirs:
+        each.file.write(b"whole")
+        each.keep()
+        assert each.path.read_bytes() == b"whole"
+    assert not list(data.glob(".*"))
+
+
+def test_links_to_one_model_have_one_lock(data: Path) -> None:
+    fitted()
+    Path("link").symlink_to("m.safetensors")
+    with lock(Path("link")):
+        assert "Another process" in said(run("update", "m.safetensors", "x.parquet", code=BUSY))
+
+
+def test_long_names(data: Path) -> None:
+    name = "n" * 238 + ".safetensors"
+    run("fit", "x.parquet", "-o", name, "--checkpoint-every", "0s", *OPTIONS)
+    assert outcome("info", name)["kind"] == "StreamingKernelPCA"
+
+
+def test_rejects_through_a_device(data: Path) -> None:
+    Path("bad.csv").write_text("a,b\n" + "1,2\n3,4\n" * 50 + "x,1\n", encoding="utf-8")
+    words = ["fit", "bad.csv", "-o", "b.safetensors", "--on-bad-rows", "skip", "--basis", "5"]
+    run(*words, "--rejects", os.devnull)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
 def test_two_writers(data: Path) -> None:

@@ -6,6 +6,8 @@ import functools
 import os
 import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,7 @@ from kernelstream import load as load_model
 from kernelstream.dask import worker
 from kernelstream.estimators.base import new_stream
 from kernelstream.images import Denoiser
+from kernelstream.stream.state import Rows
 
 UNEQUAL = (700, 0, 1, 350, 49, 900)  # 2,000 rows
 
@@ -176,6 +179,16 @@ class TestOneProcess:
             kd.fit(estimator(basis=bases.Landmarks(p)), chunked) for p in (points, odd)
         )
         assert identical(first, second)
+
+    def test_what_travelled_is_aligned_wherever_it_stands(self) -> None:
+        odd = np.ndarray((9, 4), float, np.empty(9 * 4 * 8 + 64, np.uint8), 4)
+        odd[...] = X[:9]
+        block = Rows(odd, odd[:, 0])
+        basis, (listed,), rows = worker.align((bases.Landmarks(odd), [odd], block))
+        for found, given in ((basis.points, odd), (listed, odd), (rows.X, odd)):
+            assert found.flags.aligned and np.array_equal(found, given)
+        straight = np.array(odd)
+        assert worker.align(straight) is straight  # and nothing is copied without need
 
     def test_a_width_is_the_median_over_all_chunks(self) -> None:
         small = X[:400]  # all of it is in the sample: the very number of one machine
@@ -803,3 +816,29 @@ def test_spilled_memory() -> None:
     with dask.config.set(scheduler="synchronous"):
         quiet = kd.fit(estimator(), made_on_workers(20, 50_000))
     assert identical(model, quiet)
+
+
+def test_the_model_does_not_know_how_many_threads_blas_had() -> None:
+    """Workers of a cluster have one, the schedulers of one machine all: other bits, once."""
+    program = """
+import hashlib
+import dask.array as da
+import numpy as np
+import kernelstream.dask
+from kernelstream import StreamingKernelPCA, files
+
+X = da.from_array(np.random.default_rng(0).normal(size=(6000, 60)), chunks=(2000, 60))
+for passes in (1, 2):
+    model = StreamingKernelPCA(4, gamma=0.02, basis=100, random_state=0)
+    kernelstream.dask.fit(model, X, passes=passes)
+    print(hashlib.sha256(files.to_bytes({"model": model.stream_.for_file()})).hexdigest())
+"""
+
+    def bits(threads: str) -> str:
+        chosen = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
+        command = [sys.executable, "-c", program]
+        return subprocess.run(
+            command, env=os.environ | chosen, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert bits("3") == bits("1")

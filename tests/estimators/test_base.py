@@ -310,6 +310,28 @@ def test_threads_that_learn_take_turns_while_others_ask(busy_threads: None) -> N
     assert model.n_samples_seen_ == 4 * 70
 
 
+def test_a_row_that_comes_while_a_block_is_learned_is_not_lost() -> None:
+    """It must not be written beside the stream that the block takes the place of."""
+
+    def new() -> StreamingKernelPCA:
+        return pca().partial_fit(X[:66]).learn_one(X[0])
+
+    fresh = new()
+    n_calls = number_of_calls(lambda: fresh.partial_fit(X[:20]))
+    for place in (2, n_calls // 2, n_calls - 2):
+        model = new()
+        other = threading.Thread(target=model.learn_one, args=(X[1],))
+
+        def begin(number: int, place: int = place, other: threading.Thread = other) -> None:
+            if number == place:
+                other.start()
+                other.join(0.2)  # it may have to wait for its turn, which comes after this call
+
+        at_every_call(begin, lambda model=model: model.partial_fit(X[:20]))  # type: ignore[misc]
+        other.join()
+        assert model.n_samples_seen_ == 67 + 20 + 1
+
+
 def test_threads_take_turns_with_a_monitor_and_with_dictionaries(busy_threads: None) -> None:
     monitor, part = KINDS["monitor"].new(), dictionaries()
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +78,11 @@ def tables() -> dict[str, str]:
 
 def with_tables(page: str) -> str:
     """The page with its tables as the code has them now."""
-    known = tables()
-
-    def current(found: re.Match[str]) -> str:
-        return f"{found[1]}\n{known[found['name']]}\n\n{found[3]}"
-
-    names = "|".join(map(re.escape, known))
-    pattern = rf"(<!-- (?P<name>{names}) begin -->\n).*?(<!-- (?P=name) end -->)"
-    return re.sub(pattern, current, page, flags=re.DOTALL)
+    for name, table in tables().items():
+        begin, end = f"<!-- {name} begin -->\n", f"<!-- {name} end -->"
+        before, rest = page.split(begin)
+        page = f"{before}{begin}\n{table}\n\n{end}{rest.split(end)[1]}"
+    return page
 
 
 def main() -> None:

@@ -92,6 +92,9 @@ def assert_answers(case: Any, found: Arrays, due: Arrays) -> None:
     assert set(due) <= set(found), sorted(set(due) - set(found))
     single = case.single or any(array.dtype == np.float32 for array in due.values())
     for name, array in due.items():
+        if name == "parameters":  # an estimator may get new ones; those of the file stay
+            assert set(array.tolist()) <= set(found[name].tolist())
+            continue
         assert_same(name, found[name], array, single, EXACT or name in case.exact)
 
 

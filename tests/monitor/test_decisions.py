@@ -22,7 +22,7 @@ def test_smoothing_clips_a_wild_row() -> None:
     limits = Limits.of(scores, 0.2)
     log_index = np.log(scores.index)
     rule = Rule.of(limits, 0.01, True, True, 20)
-    _, verdict = decide(Watch.begin(limits), 1e3, limits, rule, True)
+    _, verdict = decide(Watch.begin(limits, 1), 1e3, None, limits, rule, True)
     top = log_index.mean() + CLIP * log_index.std()
     assert verdict.level == pytest.approx(log_index.mean() + 0.2 * (top - log_index.mean()))
     level, path = log_index.mean(), []
@@ -32,26 +32,48 @@ def test_smoothing_clips_a_wild_row() -> None:
     assert limits.event == pytest.approx(max(max(path), np.mean(path) + 3.5 * np.std(path)))
 
 
+def test_one_wild_row_raises_the_smoothed_index_by_little() -> None:
+    """Whatever its size: six deviations of the index are all that counts."""
+    limits = Limits.of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)
+    rule = Rule.of(limits, 0.01, True, True, 20)
+    levels = [
+        decide(Watch.begin(limits, 1), x, None, limits, rule, True)[1].level for x in (9, 1e6)
+    ]
+    assert levels[0] == levels[1] < limits.index.mean + 1.5 * limits.index.deviation
+
+
+def test_a_limit_is_not_raised_by_more_than_calibration_may_be_wrong() -> None:
+    rng = np.random.default_rng(0)
+    scores = Scores(*(np.exp(rng.normal(size=999)),) * 3)
+    limits = Limits.of(scores, 0.2, rng.normal(size=(999, 2)))
+    rule = Rule.of(limits, 0.05, True, True, 20)
+    watch, most = Watch.begin(limits, 2), 0.0
+    for score in rng.normal(loc=0.6, size=3000):
+        watch, _ = decide(watch, float(score), np.zeros(2), limits, rule, True)
+        most = max(most, watch.shift[1] / limits.decisive.deviation)
+    assert most == pytest.approx(0.5)
+
+
 def test_events_and_conformal_steps() -> None:
     """The rule against its description, on a made-up sequence of scores."""
     limits = Limits.of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)
     rule = Rule.of(limits, 0.01, False, True, 20)
-    watch = Watch.begin(limits)
+    watch = Watch.begin(limits, 1)
     high, low = limits.index.limit(0.01) + 0.5, -1.0
     step = 0.05 * limits.index.deviation
     for score in (high, low, high):
-        watch, verdict = decide(watch, score, limits, rule, True)
+        watch, verdict = decide(watch, score, None, limits, rule, True)
     assert verdict.alarm and not verdict.event  # two of the last three
     assert watch.shift[0] == pytest.approx(step * (2 - 3 * 0.01))
-    watch, verdict = decide(watch, high, limits, rule, True)
+    watch, verdict = decide(watch, high, None, limits, rule, True)
     assert verdict.event == 1  # three of the last five
     assert watch.shift[0] == pytest.approx(step * (2 - 3 * 0.01))  # held
-    watch, verdict = decide(watch, low, limits, rule, True)
+    watch, verdict = decide(watch, low, None, limits, rule, True)
     assert verdict.event == 1  # still three of five
-    watch, verdict = decide(watch, low, limits, rule, True)
+    watch, verdict = decide(watch, low, None, limits, rule, True)
     assert not verdict.event
     assert watch.shift[0] == pytest.approx(step * (3 - 6 * 0.01))  # it was short: counted
-    watch, verdict = decide(watch, low, limits, rule, False)
+    watch, verdict = decide(watch, low, None, limits, rule, False)
     assert not verdict.event
     assert watch.shift[0] == pytest.approx(step * (3 - 6 * 0.01))  # does not count
 
@@ -62,9 +84,9 @@ def test_adaptive_limits_reach_the_nominal_rate() -> None:
     limits = Limits.of(Scores(*(np.exp(rng.normal(size=999)),) * 3), 0.2)
     for smoothed in (True, False):
         rule = Rule.of(limits, 0.05, smoothed, True, 20)
-        watch, alarms = Watch.begin(limits), []
+        watch, alarms = Watch.begin(limits, 1), []
         for score in rng.normal(loc=1.0, size=12000):
-            watch, verdict = decide(watch, float(score), limits, rule, True)
+            watch, verdict = decide(watch, float(score), None, limits, rule, True)
             alarms.append(verdict.alarm)
         assert 0.035 < np.mean(alarms[4000:]) < 0.065
 
@@ -107,7 +129,8 @@ def false_alarm_rate(n: int, seed: int, drift: bool, settling: int, **parameters
 def test_false_alarms_short(drift: bool) -> None:
     quick: dict[str, Any] = dict(basis=20, width=100.0, ridge=0.1, whiten=True)
     rate = false_alarm_rate(9000, 0, drift, 1000, alpha=0.05, **quick)
-    assert 0.5 * 0.05 < rate < 1.5 * 0.05
+    # A limit rises by half a deviation at most: a drift as fast as the memory shows for a while.
+    assert 0.5 * 0.05 < rate < (1.7 if drift else 1.5) * 0.05
 
 
 @pytest.mark.slow

@@ -215,3 +215,17 @@ def test_pickle_and_clone(fitted: KernelMonitor) -> None:
     X = process(50, seed=1)
     assert_same(again.update_many(X), copy.copy(fitted).update_many(X))
     assert not clone(fitted).__sklearn_is_fitted__()
+
+
+def test_limits_in_false_events_a_day() -> None:
+    """One event in 500 rows: rows come every 172.8 s."""
+    wanted: dict[str, Any] = dict(false_events_per_day=1.0, interval=86_400 / 500)
+    monitor = small(**wanted).fit(process(2000))
+    assert 1 / 500 < monitor.alpha_ < 0.03  # a false event has several alarms
+    begun = [r.event for r in copy.copy(monitor).update_many(process(6000, seed=1)) if r.event]
+    assert len(set(begun)) <= 24
+    with pytest.warns(UserWarning, match="Give at least"):
+        small(false_events_per_day=0.01, interval=1.0).fit(process(300))
+    with pytest.raises(ValueError, match="belong together"):
+        small(false_events_per_day=1.0).fit(process(100))
+    assert small(alpha=0.02).fit(process(100)).alpha_ == 0.02

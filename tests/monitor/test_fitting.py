@@ -21,11 +21,13 @@ from tests.monitor.processes import SETTING, correlated, curved, process, small
 
 def test_pseudo_faults_keep_each_variable_normal() -> None:
     R = lag_rows(np.empty((0, 5)), correlated(50), 1)[1:]
-    exchanged, small, large = pseudo_faults(R, 1, 0)
+    exchanged, between, small, large = pseudo_faults(R, 1, 0)
     np.testing.assert_array_equal(np.sort(exchanged, axis=0), np.sort(R, axis=0))
     assert np.abs(np.cov(exchanged.T) - np.cov(R.T)).max() > 0.5
     pairs = {tuple(p) for p in R[:, [1, 6]]}
     assert {tuple(p) for p in exchanged[:, [1, 6]]} == pairs  # a variable keeps its own past
+    halves = 2 * between - R
+    np.testing.assert_allclose(np.sort(halves, axis=0), np.sort(R, axis=0))
     for faults, size in ((small, 1.0), (large, 2.0)):
         moved = np.abs(faults - R)
         assert np.all((moved > 0).sum(axis=1) == 2) and np.allclose(moved[moved > 0], size)
@@ -75,11 +77,27 @@ def test_lags_that_leave_nothing_to_learn(options: dict[str, Any]) -> None:
         KernelMonitor(lags=100, basis=10, **options).fit(X)
 
 
-def test_lags_auto() -> None:
-    for n, expected in ((30, 1), (60, 3), (500, 9)):
-        X = correlated(n)
-        monitor = KernelMonitor(lags="auto", basis=30, width=100.0, ridge=1.0, whiten=True)
-        assert monitor.fit(X).lags_ == expected
+@pytest.mark.parametrize(
+    ("order", "n", "expected"), [(0, 400, 0), (1, 400, 1), (3, 4000, 3), (3, 30, 1)], ids=str
+)
+def test_lags_are_as_many_as_tell_something(order: int, n: int, expected: int) -> None:
+    """None for independent rows; never so many that there are not three rows a column."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n + 100, 5))
+    for t in range(order, len(X)):
+        X[t] += 0.9 * X[t - order] if order else 0.0
+    monitor = KernelMonitor(basis=30, width=100.0, ridge=1.0, whiten=True, random_state=0)
+    if n == 30:
+        X = X.cumsum(axis=0)
+    assert monitor.fit(X[100:]).lags_ == expected
+
+
+def test_made_up_faults_between_rows_choose_what_sees_a_hole() -> None:
+    """Two modes; rows between them are no steps of one variable, and no exchanged ones."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 5)) + np.where(np.arange(3000) // 250 % 2, 4.0, -4.0)[:, None]
+    monitor = KernelMonitor(basis=60, adapt="off", random_state=0).fit(X)
+    assert np.mean(monitor.predict(0.5 * rng.normal(size=(200, 5)))[5:] == -1) > 0.9
 
 
 def test_fit_leaves_out_rows_with_gaps() -> None:

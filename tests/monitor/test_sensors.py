@@ -107,3 +107,24 @@ def test_a_process_that_does_not_move_at_all() -> None:
     assert len(monitor.constant_features_) == 4
     assert not any(monitor.update_many(np.full((30, 4), 3.0)).column("alarm"))
     assert all(monitor.update_many(np.full((5, 4), 4.0)).column("alarm")[3:])
+
+
+def test_a_sensor_that_often_stands_still_has_three_times_as_long() -> None:
+    """A valve that rests for 30 rows in normal operation is dead after 90, not after 31."""
+    X = process(400)
+    X[100:130, 2] = X[100, 2]
+    monitor = small().fit(X)
+    Y = process(160, seed=1)
+    Y[20:, 2] = Y[20, 2]
+    dead = [bool(record.dead) for record in monitor.update_many(Y)]
+    assert dead.index(True) == 20 + 90
+
+
+def test_of_a_row_without_values_nothing_is_known() -> None:
+    monitor = small().fit(process(300))
+    monitor.update_many(process(30, seed=1))
+    record = monitor.update(np.full(4, np.nan))
+    assert np.isnan(record.p_value) and not record.alarm and not record.learned
+    fault = process(40, seed=2) + np.array([0.0, 6.0, 0.0, 0.0])
+    event = monitor.update_many(fault)[-1].event
+    assert event and monitor.update(np.full(4, np.nan)).event == event  # it goes on

@@ -188,4 +188,83 @@ def test_blocks_cost_one_pass_each(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = stream.drift_.rows // 100
     assert blocks >= 8 and stream.drift_.rows % 100 == 0
     assert calls["scaling"] == blocks
-    assert calls["score"] <= 2 * (blocks + 1) + 1020 // 256  # pieces; the frozen model for drift
+    # Pieces by the present model and by the frozen one; the latter for drift too.
+    assert calls["score"] <= 3 * (blocks + 1) + 1020 // 256
+
+
+# -- modes
+
+
+def two_modes(mode: np.ndarray, seed: int) -> np.ndarray:
+    X = np.random.default_rng(seed).normal(size=(len(mode), 5))
+    return X + np.where(mode, -4.0, 4.0)[:, None]
+
+
+@pytest.fixture(scope="module")
+def of_two_modes() -> KernelMonitor:
+    """Fitted to a plant that was in each mode many times, 200 rows at a time."""
+    X = two_modes(np.arange(4000) // 200 % 2 == 1, 0)
+    return small(basis=60, width=3.0, ridge=1e-3, lags=0, memory=400).fit(X)
+
+
+def test_what_fit_knew_is_never_forgotten(of_two_modes: KernelMonitor) -> None:
+    """However long a mode was away, here five times the memory, its return raises no alarm."""
+    monitor = copy.copy(of_two_modes)
+    away = monitor.update_many(two_modes(np.zeros(2000, dtype=bool), 1))
+    assert np.mean(away.column("alarm")) < 0.02 and monitor.drift_.rows > 1000
+    back = monitor.update_many(two_modes(np.ones(1000, dtype=bool), 2))
+    assert np.mean(back.column("alarm")) < 0.03
+    assert np.mean(back.column("learned")) > 0.7  # it is followed, not only suffered
+    again = monitor.update_many(two_modes(np.zeros(1000, dtype=bool), 3))
+    assert np.mean(again.column("alarm")) < 0.02
+    for mode in (False, True):  # and a fault in either is seen
+        fault = two_modes(np.full(60, mode), 4)
+        fault[:, 2] += 4.0
+        assert np.mean(copy.copy(monitor).update_many(fault).column("alarm")[15:]) > 0.9
+
+
+def test_a_plant_with_two_modes_alarms_no_more_than_asked(of_two_modes: KernelMonitor) -> None:
+    modes = np.random.default_rng(1).random(8000) < 1 / 400
+    records = copy.copy(of_two_modes).update_many(two_modes(modes.cumsum() % 2 == 1, 1))
+    assert np.mean(records.column("alarm")) < 0.02
+
+
+def test_moving_between_models_does_not_depend_on_cuts(of_two_modes: KernelMonitor) -> None:
+    X = two_modes(np.arange(1500) // 500 % 2 == 1, 6)
+    whole, cut = copy.copy(of_two_modes), copy.copy(of_two_modes)
+    records = whole.update_many(X)
+    assert whole._state.known  # one rests
+    again = Records(r for part in np.array_split(X, 11) for r in cut.update_many(part))
+    assert_same(records, again)
+
+
+def test_accepted_as_well_or_instead(fitted: KernelMonitor) -> None:
+    new = np.array([0.0, 6.0, 0.0, -3.0])
+    for instead in (False, True):
+        monitor = copy.copy(fitted)
+        monitor.update_many(process(100, seed=2) + new)
+        assert monitor.accept(instead=instead).accepted
+        stays = monitor.interrupt().update_many(process(400, seed=3) + new)
+        assert np.mean(stays.column("alarm")) < 0.05
+        back = monitor.interrupt().update_many(process(300, seed=4))
+        alarms = np.mean(back.column("alarm")[10:])
+        assert alarms > 0.9 if instead else alarms < 0.05
+        if not instead:  # and the other way round, again
+            there = monitor.interrupt().update_many(process(300, seed=5) + new)
+            assert np.mean(there.column("alarm")) < 0.05
+        assert len(monitor._state.known or ()) <= 4
+
+
+def test_a_lasting_fault_is_not_learned() -> None:
+    """A bias that never goes away is found as well with adaptation as without."""
+    found = {}
+    X = plant(6000, 3, False)
+    X[3000:, 4] += 1.5 * X[:, 4].std()
+    for adapt in ("event", "off"):
+        monitor = KernelMonitor(
+            basis=30, width=100.0, ridge=0.1, whiten=True, adapt=adapt, random_state=0
+        )
+        alarms = monitor.fit(X[:2000]).update_many(X[2000:]).column("alarm")
+        assert np.mean(alarms[:1000]) < 0.03
+        found[adapt] = np.mean(alarms[1000:])
+    assert found["event"] > 0.9 * found["off"] > 0.5

@@ -82,7 +82,11 @@ def test_every_page_can_be_reached_from_the_first() -> None:
 
 def public_modules() -> list[ModuleType]:
     names = {module.name for module in pkgutil.iter_modules(kernelstream.__path__)}
-    names -= {"__main__", "cli"}  # the command line has a page of its own
+    names -= {
+        "__main__",
+        "cli",
+        "files",
+    }  # the command line and model files have pages of their own
     modules = [import_module(f"kernelstream.{name}") for name in sorted(names)]
     return [module for module in (kernelstream, *modules) if hasattr(module, "__all__")]
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
 import pytest
 
-from kernelstream.sources import Position, Source, SourceError
+from kernelstream.sources import Position, Source, SourceError, columnar
 from tests.sources.conftest import joined
 
 
@@ -94,3 +97,27 @@ def test_a_damaged_archive_says_so(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with contextlib.suppress(SourceError):
             assert joined(Source(path)).shape[1] > 0
+
+
+# --- files that change while they are read
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("format", ["npy", "arrow", "mapped"])
+def test_a_file_that_is_truncated_while_it_is_read(
+    format: str, order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer begins it anew: an error, not a signal."""
+    X = np.random.default_rng(0).normal(size=(200_000, 5))
+    path = tmp_path / f"t.{format.replace('mapped', 'arrow')}"
+    if format == "npy":
+        np.save(path, np.asfortranarray(X) if order == "F" else X)
+    else:
+        monkeypatch.setattr(columnar, "LARGEST_BATCH", 1 if format == "mapped" else 2**26)
+        table = pa.table({f"c{i}": X[:, i] for i in range(5)})
+        pyarrow.feather.write_feather(table, path, compression="uncompressed")
+    blocks = iter(Source(path))
+    np.testing.assert_array_equal(next(blocks).X[:100], X[:100])
+    os.truncate(path, path.stat().st_size // 3)
+    with pytest.raises(SourceError, match=r"truncated|cannot be read to its end"):
+        list(blocks)

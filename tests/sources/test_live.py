@@ -100,3 +100,13 @@ def test_a_header_that_no_row_fits_was_none() -> None:
     """Any line of two words would do for a model without names."""
     _, *rows = LiveRows(io.BytesIO(b"hello\nstarting; now\na,b\n1,2\n3,4.5\n"), 2)
     assert [row.x.tolist() for row in rows] == [[1, 2], [3, 4.5]]  # type: ignore[union-attr]
+
+
+def test_an_absent_value_is_a_missing_one_where_those_are_taken() -> None:
+    """A key that is not there; a row that has none of them is no row of these sensors."""
+    text = '{"a": 1, "c": 5}\n{"c": 5}\n'
+    first, second = LiveRows(io.BytesIO(text.encode()), 2, "ab", takes_missing=True)
+    assert isinstance(first, LiveRow) and first.x[0] == 1 and np.isnan(first.x[1])
+    assert second == "there is no value for any of 'a', 'b'"
+    (row,) = LiveRows(io.BytesIO(b"a\n3\n"), 2, "ab", takes_missing=True, format="csv")
+    assert isinstance(row, LiveRow) and row.x[0] == 3 and np.isnan(row.x[1])

@@ -188,3 +188,19 @@ def test_the_limit_ends_reading_between_bad_rows(n: int, tmp_path: Path) -> None
     rest = list(Source(tmp_path / "a.csv", on_bad_rows="skip").blocks(end))
     assert [x for block in rest for x in block.X[:, 0]] == [1, 2, 3, 4][n:]
     assert [bad.row for block in rest for bad in block.bad] == [2, 4, 6, 8][n - 1 :]
+
+
+def test_a_length_that_asks_for_all_memory(tmp_path: Path, X: np.ndarray) -> None:
+    """Of the first message of an Arrow stream, or of any other."""
+    WRITERS["x.arrows"](tmp_path / "x.arrows", X)
+    whole = (tmp_path / "x.arrows").read_bytes()
+    code = (
+        "import resource, sys; from kernelstream.sources import Source, SourceError\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
+        "try: list(Source(sys.argv[1]))\n"
+        "except SourceError as problem: print(problem)"
+    )
+    path = tmp_path / "damaged.arrows"
+    path.write_bytes(whole[:4] + (0x7FFFFFF0).to_bytes(4, "little") + whole[8:])
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    assert done.returncode == 0 and "cannot be read" in done.stdout, done.stderr

@@ -11,6 +11,7 @@ import pytest
 
 from kernelstream.sources import BadRowError, Position, Source, SourceError
 from kernelstream.sources.readers import LONGEST_LINE
+from kernelstream.sources.text import Replayed
 from tests.sources.conftest import joined
 
 BAD_CSV = "t,a,b\nmon,1,2\ntue,3\nwed,5,six\nthu,,8\nfri,9,inf\nsat,10,11,12\nsun,13,14\n"
@@ -158,6 +159,26 @@ def test_bytes_that_are_no_text_matter_only_where_they_are_wanted(
     assert (first.row, first.column) == (2, "note") and "not text in UTF-8" in first.reason
     if format == "csv":
         assert Source(path).names == ("t\\xb0", "a")  # a name that people can type
+
+
+def test_bytes_that_are_no_text_in_a_row_of_the_wrong_length(tmp_path: Path) -> None:
+    rows = b"a,b\n1,2\n3," + LATIN + b",4\n5,6\n7,8," + "°".encode() + b"\n"
+    (tmp_path / "a.csv").write_bytes(rows)
+    (block,) = Source(tmp_path / "a.csv", on_bad_rows="skip")
+    assert block.X.tolist() == [[1, 2], [5, 6]] and block.rows.tolist() == [1, 3]
+    assert [bad.row for bad in block.bad] == [2, 4] and block.bad[1].text == "7,8,°"
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_characters_across_pieces_of_a_stream(at: int) -> None:
+    """Whole characters and bytes that are none, wherever a piece ends."""
+    content = b"x" * at + "a°€😀".encode() + LATIN + b"b" + "€".encode()[:2]
+    expected = "x" * at + "a°€😀\x1ab\x1a\x1a"
+    for size in (4, 5, 7, 100):
+        stream = Replayed(content[:3], io.BytesIO(content[3:]))
+        pieces = list(iter(lambda: stream.read(size), b""))  # noqa: B023
+        assert b"".join(pieces).decode() == expected
+        assert all(len(piece) <= size for piece in pieces)
 
 
 def test_text_in_utf_16_is_named(tmp_path: Path) -> None:

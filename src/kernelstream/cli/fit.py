@@ -25,6 +25,7 @@ from kernelstream.sources import Block, Source
 MODEL = "Model"
 MONITOR = "Monitor"
 ALPHA = 0.01
+LAGS = "auto"
 MOST_BYTES = 2 << 30  # of rows that --monitor takes into memory
 
 
@@ -148,8 +149,11 @@ def fit(
         typer.Option(help="Share of normal rows that may raise an alarm.", rich_help_panel=MONITOR),
     ] = ALPHA,
     lags: Annotated[
-        int, typer.Option(min=0, help="Earlier rows joined to each.", rich_help_panel=MONITOR)
-    ] = 0,
+        str,
+        typer.Option(
+            help="Earlier rows joined to each: a number, or 'auto'.", rich_help_panel=MONITOR
+        ),
+    ] = LAGS,
     checkpoint_every: opt.CheckpointEvery = None,
     resume: opt.Resume = False,
     rejects: opt.RejectsFile = None,
@@ -187,7 +191,7 @@ def fit(
                 checkpoint_every=every is not None,
                 resume=resume,
             )
-        elif alpha != ALPHA or lags:
+        elif alpha != ALPHA or lags != LAGS:
             raise CommandError(USAGE, "--alpha and --lags are for a monitor: add --monitor.")
         with lock(output):
             source = Source(sources, **read_options, dtype=dtype.value)
@@ -238,7 +242,7 @@ def fit_monitor(
     source: Source,
     output: Path,
     alpha: float,
-    lags: int,
+    lags: str,
     parts: Parts,
     rejects: Path | None,
     screen: Screen,
@@ -248,6 +252,8 @@ def fit_monitor(
     basis, seed = parts.basis, parts.seed
     if not basis.isdigit():
         raise CommandError(USAGE, f"--monitor takes a number of points as basis; got {basis!r}.")
+    if lags != LAGS and not lags.isdigit():
+        raise CommandError(USAGE, f"--lags must be a number or 'auto'; got {lags!r}.")
     began, blocks, bad, size = time.perf_counter(), [], 0, 0
     listing = Rejects(rejects, 0)
     for block in source:
@@ -262,7 +268,9 @@ def fit_monitor(
             )
     listing.close()
     rows = np.concatenate(blocks) if blocks else np.empty((0, len(source.names)))
-    monitor = kernelstream.KernelMonitor(alpha, lags=lags, basis=int(basis), random_state=seed)
+    monitor = kernelstream.KernelMonitor(
+        alpha, lags=lags if lags == LAGS else int(lags), basis=int(basis), random_state=seed
+    )
     monitor.fit(rows)
     if source.named:
         monitor.feature_names_in_ = np.array(source.names, dtype=object)

@@ -241,7 +241,7 @@ def require_writable(path: Path) -> None:
         raise CommandError(WRITE, f"{path} is a folder: name a file in it.")
     if not is_replaceable(path):
         return  # a pipe or a device: it is written through, and opening one may wait for a reader
-    folder = target_of(path).parent
+    folder = target_of(path).parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         raise CommandError(WRITE, f"Cannot write {path}: there is no folder {folder}.")
     try:

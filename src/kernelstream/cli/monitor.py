@@ -217,7 +217,10 @@ class MonitorJudge:
         """The monitor's record as plain values."""
         record = self.monitor.update(x, time=time)
         causes = [] if record.contributions is None else record.contributions.ranking()
-        fields = ("index", "smoothed", "t2", "spe", "limit", "t2_limit", "spe_limit", "p_value")
+        fields = (
+            *("index", "smoothed", "lasting", "t2", "spe"),
+            *("index_limit", "limit", "lasting_limit", "t2_limit", "spe_limit", "p_value"),
+        )
         return {
             **{name: float(getattr(record, name)) for name in fields},
             "alarm": bool(record.alarm),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -74,7 +75,9 @@ class Writer:
         self.stream = self.replacement.file
         self.file: BinaryIO = self.stream
         if codec is not None:
-            self.stream = pa.CompressedOutputStream(pa.PythonFile(self.file, mode="w"), codec)
+            # Arrow closes what it writes to, and with that the lock on the file would be gone.
+            own = os.fdopen(os.dup(self.file.fileno()), "wb")
+            self.stream = pa.CompressedOutputStream(pa.PythonFile(own, mode="w"), codec)
 
     def __enter__(self) -> Writer:
         return self
@@ -89,6 +92,8 @@ class Writer:
                 self._finish()
                 self.replacement.keep()
         finally:
+            if self.stream is not self.file and not self.stream.closed:
+                self.stream.close()
             self.replacement.discard()
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.backends.draws import generator, highest
+from kernelstream.backends.threads import one_blas_thread
 from kernelstream.bases import Basis, Centroids, Fourier, Landmarks
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.estimators.inputs import plain_next_rows
@@ -78,13 +79,14 @@ def align(value: Any) -> Any:
 
 
 def on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A task: its arguments may have travelled."""
+    """A task: its arguments may have travelled, and workers may have other numbers of threads."""
 
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
-        return function(
-            *map(align, arguments), **{name: align(value) for name, value in options.items()}
-        )
+        with one_blas_thread():
+            return function(
+                *map(align, arguments), **{name: align(value) for name, value in options.items()}
+            )
 
     return run
 

@@ -538,6 +538,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             regress_inputs=(
                 preimages.learns_from_rows(method) and isinstance(tracker, trackers.Covariance)
             ),
+            early_signs=True,
         )
         return Stream(
             learned=Learned(chain),

@@ -7,30 +7,17 @@ state is named by its class. Loading looks these names up among the classes that
 declares. ``docs/model-files.md`` has the specification.
 """
 
-from kernelstream.files.declarations import STORED, described, stored, stored_name
-from kernelstream.files.format import (
-    FORMAT,
-    ModelFile,
-    from_bytes,
-    naming,
-    read,
-    save,
-    to_bytes,
-)
-from kernelstream.files.migrations import MIGRATIONS, VERSION
-
-__all__ = [
-    "FORMAT",
-    "MIGRATIONS",
-    "STORED",
-    "VERSION",
-    "ModelFile",
-    "described",
-    "from_bytes",
-    "naming",
-    "read",
-    "save",
-    "stored",
-    "stored_name",
-    "to_bytes",
-]
+# A room of the house, not of the public interface: names are handed on as they are, in no list.
+from kernelstream.files.declarations import STORED as STORED
+from kernelstream.files.declarations import described as described
+from kernelstream.files.declarations import stored as stored
+from kernelstream.files.declarations import stored_name as stored_name
+from kernelstream.files.format import FORMAT as FORMAT
+from kernelstream.files.format import ModelFile as ModelFile
+from kernelstream.files.format import from_bytes as from_bytes
+from kernelstream.files.format import naming as naming
+from kernelstream.files.format import read as read
+from kernelstream.files.format import save as save
+from kernelstream.files.format import to_bytes as to_bytes
+from kernelstream.files.migrations import MIGRATIONS as MIGRATIONS
+from kernelstream.files.migrations import VERSION as VERSION

@@ -52,6 +52,8 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
             {"state": "Rows", "fields": {"X": X, "weights": w, "targets": y}} for X, w, y in pieces
         ]
         return {"state": "Buffer", "fields": {"blocks": {"tuple": rows}}}
+    if name == "Parts":
+        fields["early_signs"] = False  # signs of models that wait were those of their points
     if name == "Model":
         standard = {"part": "stream.Standard", "params": {}}
         standardises, reduction = fields.pop("standardise"), fields.pop("reduction")

@@ -116,10 +116,9 @@ class Replacement:
         if not is_replaceable(path):
             self.file = open(path, "wb")  # noqa: SIM115 (closed when it is kept or discarded)
             return
-        if not self.target.parent.is_dir():
-            raise FileNotFoundError(
-                f"Cannot save to {path}: there is no folder {self.target.parent}."
-            )
+        folder = self.target.parent if path.is_symlink() else path.parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"Cannot save to {path}: there is no folder {folder}.")
         try:
             self._begin()
         except OSError as problem:  # in the words of the caller, who knows nothing of our names

@@ -93,6 +93,7 @@ class ImageModel(StreamEstimator):
             seed=checked_seed(self.random_state),
             certify=False,
             regress_inputs=regress_inputs,
+            early_signs=True,
         )
         return Stream(
             learned=Learned(chain),
@@ -159,7 +160,7 @@ class PatchModel(ImageModel):
         self
         """
         with all_or_nothing(self) as draft:
-            if draft._stream is None:
+            if not draft.__sklearn_is_fitted__():
                 draft._hold(draft._learn_image(draft._new_stream(X), X, 0), 1)
             else:
                 draft._require_same_parameters()

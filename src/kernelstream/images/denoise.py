@@ -153,7 +153,7 @@ class Denoiser(TransformerMixin, ImageModel):
         self
         """
         with all_or_nothing(self) as draft:
-            first = draft._stream is None
+            first = not draft.__sklearn_is_fitted__()
             if first:
                 draft._check()
             else:

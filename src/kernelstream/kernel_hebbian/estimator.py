@@ -11,7 +11,7 @@ from kernelstream import bases, schedules, trackers
 from kernelstream.backends.arrays import as_dense, is_sparse, namespace_of
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.certificate.ledger import Ledger
-from kernelstream.estimators.base import all_or_nothing, report_progress, set_stream
+from kernelstream.estimators.base import all_or_nothing, new_stream, report_progress, set_stream
 from kernelstream.estimators.inputs import NO_WEIGHT, first_rows
 from kernelstream.estimators.paper import PaperMethod
 from kernelstream.kernel_hebbian import epochs
@@ -160,7 +160,7 @@ class KernelHebbianPCA(PaperMethod):
             rows = first_rows(draft, X, sample_weight)
             if len(rows) == 0:
                 raise ValueError(NO_WEIGHT)
-            X, weights, stream = rows.X, rows.weights, draft._new_stream(rows.X)
+            X, weights, stream = rows.X, rows.weights, new_stream(draft, rows.X)
             chain, r = stream.chain, stream.chain.n_components
             assert isinstance(r, int)  # checked with the tracker, which learns row by row
             kernel = chain.kernel.fix(X, weights)

@@ -5,17 +5,25 @@ or the smoothed index is over the event limit. Learning is gated by events and n
 gate at every alarm lets only small scores in, so limits shrink and alarms breed alarms. Outside
 events each limit moves by adaptive conformal steps, up by 0.05 sd (1 − α) at an alarm and down by
 0.05 sd α else, so that the long-run share of alarms is α whatever the law of the scores
-(Gibbs and Candès 2021). During an event it is held.
+(Gibbs and Candès 2021). During an event it is held, and no step raises it by more than half a
+deviation above where calibration put it: a fault that raises alarms now and then, for ever, would
+else become what alarms are measured by.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
 
 from kernelstream.files import stored
+from kernelstream.monitor.lasting import advance, log_size
 from kernelstream.monitor.limits import Limits, smooth
 
 STEP = 0.05  # of an adaptive conformal step, in deviations of the score
+MOST_SHIFT = 0.5  # deviations by which steps may raise a limit: calibration is not wrong by more
 ALARMS, WINDOW = 3, 5  # alarms among the last rows that make an event
 
 
@@ -37,6 +45,8 @@ class Watch:
     event: int  # id of the present event; 0: none
     n_events: int
     event_rows: int  # rows of the present event so far
+    # of the residuals, where lasting faults are looked for
+    average: Annotated[np.ndarray | None, "float64 (columns)"] = None
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless the present event is one of those that were counted."""
@@ -46,14 +56,21 @@ class Watch:
             raise ValueError(f"the alarms of {len(self.recent)} rows")
 
     @classmethod
-    def begin(cls, limits: Limits) -> Watch:
+    def begin(cls, limits: Limits, n_features: int) -> Watch:
         """Before the first row: nothing suspicious."""
-        return cls(limits.index.mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0)
+        average = None if limits.lasting is None else np.zeros(n_features)
+        return cls(limits.index.mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0, average)
 
     def end_event(self, limits: Limits) -> Watch:
         """The same limits, with no event and no memory of alarms."""
         return replace(
-            self, level=limits.index.mean, recent=(), owed=(0.0, 0.0), event=0, event_rows=0
+            self,
+            level=limits.index.mean,
+            recent=(),
+            owed=(0.0, 0.0),
+            event=0,
+            event_rows=0,
+            average=None if self.average is None else np.zeros_like(self.average),
         )
 
 
@@ -65,13 +82,16 @@ class Rule:
     smoothed: bool  # whether the smoothed index raises the alarm
     adapts: bool
     patience: int  # rows: a shorter event was a false alarm
-    base: tuple[float, float]  # limits of the index and of the smoothed index, before their shift
+    base: tuple[float, float]  # limits of the index and of the decisive score, before their shift
+    most_shift: tuple[float, float]  # up to which steps may raise them
 
     @classmethod
     def of(cls, limits: Limits, alpha: float, smoothed: bool, adapts: bool, patience: int) -> Rule:
         """The rule for given limits."""
-        base = (limits.index.limit(alpha), limits.smoothed.limit(alpha))
-        return cls(alpha, smoothed, adapts, patience, base)
+        base = (limits.index.limit(alpha), limits.decisive.limit(alpha))
+        most = math.inf if limits.lasting is None else MOST_SHIFT
+        most_shift = (most * limits.index.deviation, most * limits.decisive.deviation)
+        return cls(alpha, smoothed, adapts, patience, base, most_shift)
 
 
 @dataclass(frozen=True)
@@ -79,6 +99,7 @@ class Verdict:
     """What was decided about one row, with the limits it was decided by (as logarithms)."""
 
     level: float
+    lasting: float
     limits: tuple[float, float]
     event_limit: float
     alarm: bool
@@ -86,20 +107,37 @@ class Verdict:
 
 
 def decide(
-    watch: Watch, log_index: float, limits: Limits, rule: Rule, counts: bool, trusted: bool = False
+    watch: Watch,
+    log_index: float,
+    residual: np.ndarray | None,
+    limits: Limits,
+    rule: Rule,
+    counts: bool,
+    trusted: bool = False,
+    silent: bool = False,
 ) -> tuple[Watch, Verdict]:
     """Judge one row by limits of before it, then let the limits learn from it.
 
     A row that does not count (values are missing) moves no limit; a row that the caller trusts is
-    in no event.
+    in no event; a silent row, without any value, changes nothing: what was so before goes on.
     """
+    if silent:
+        limit = (rule.base[0] + watch.shift[0], rule.base[1] + watch.shift[1])
+        lasting = -math.inf if watch.average is None else log_size(watch.average, limits.smoothing)
+        event_limit = limits.event + max(watch.shift[1], 0.0)
+        return watch, Verdict(watch.level, lasting, limit, event_limit, False, watch.event)
     level = smooth(watch.level, log_index, limits.index, limits.smoothing)
+    average, lasting = watch.average, -math.inf
+    if average is not None and residual is not None:
+        average = advance(average, residual, limits.smoothing)
+        lasting = log_size(average, limits.smoothing)
+    joint = float(limits.join(level, lasting))
     limit = (rule.base[0] + watch.shift[0], rule.base[1] + watch.shift[1])
     event_limit = limits.event + max(watch.shift[1], 0.0)
-    over = (log_index > limit[0], level > limit[1])
+    over = (log_index > limit[0], joint > limit[1])
     alarm = over[1] if rule.smoothed else over[0]
     recent = (*watch.recent, alarm)[-WINDOW:]
-    in_event = not trusted and (sum(recent) >= ALARMS or level > event_limit)
+    in_event = not trusted and (sum(recent) >= ALARMS or joint > event_limit)
 
     n_events, event = watch.n_events, 0
     if in_event:
@@ -109,7 +147,7 @@ def decide(
     if rule.adapts and counts:
         steps = (
             STEP * limits.index.deviation * (over[0] - rule.alpha),
-            STEP * limits.smoothed.deviation * (over[1] - rule.alpha),
+            STEP * limits.decisive.deviation * (over[1] - rule.alpha),
         )
     shift, owed = watch.shift, watch.owed
     if in_event:
@@ -117,8 +155,16 @@ def decide(
     else:
         if watch.event and watch.event_rows < rule.patience:
             steps = (steps[0] + owed[0], steps[1] + owed[1])
-        shift, owed = (shift[0] + steps[0], shift[1] + steps[1]), (0.0, 0.0)
-    after = Watch(
-        level, recent, shift, owed, event, n_events, watch.event_rows + 1 if in_event else 0
-    )
-    return after, Verdict(level, limit, event_limit, bool(alarm), event)
+        shift = (
+            raised(shift[0], steps[0], rule.most_shift[0]),
+            raised(shift[1], steps[1], rule.most_shift[1]),
+        )
+        owed = (0.0, 0.0)
+    event_rows = watch.event_rows + 1 if in_event else 0
+    after = Watch(level, recent, shift, owed, event, n_events, event_rows, average)
+    return after, Verdict(level, lasting, limit, event_limit, bool(alarm), event)
+
+
+def raised(shift: float, step: float, most: float) -> float:
+    """A shift after a step, which does not raise it above ``most``."""
+    return min(shift + step, max(shift, most))

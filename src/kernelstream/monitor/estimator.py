@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -36,7 +38,9 @@ from kernelstream.monitor.state import MonitorState, Plan
 from kernelstream.part import check_choice, check_count, check_number, checked_seed
 
 LEAST_MEMORY = 10
-SMOOTHING = 0.2  # of the event rule where the alarm itself is not smoothed
+MOST_ALPHA = 0.5
+SECONDS_A_DAY = 86_400.0
+SMOOTHING = 0.1  # of the event rule where the alarm itself is not smoothed
 
 
 class KernelMonitor(OutlierMixin, StoredEstimator):
@@ -50,9 +54,15 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     ----------
     alpha : float
         Share of normal rows that may raise an alarm.
+    false_events_per_day : float or None
+        In the place of ``alpha``: how many events a day may be false, with ``interval`` the seconds
+        between rows. ``alpha_`` is then the share that leads to it.
+    interval : float or None
+        Seconds from row to row, for ``false_events_per_day``.
     lags : int or "auto"
-        Earlier rows that are joined to each row; ``"auto"`` is the largest number up to 9 for which
-        there are three rows a column.
+        Earlier rows that are joined to each row; ``"auto"`` takes the fewest that tell as much
+        about the next row as more would, up to 9 and as long as there are three rows a column.
+        Rows that are independent get none.
     width : float or "auto"
         c of the kernel ``exp(−|u − v|²/(c·D))`` on whitened rows of D columns. ``"auto"`` chooses
         it by how many made-up faults are found.
@@ -65,13 +75,15 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     floor : float
         Eigenvalues of the correlations below this share of their mean are raised to it.
     smooth : float or None
-        Weight of the newest row in the moving average of the log index. The smoothed index then
-        raises the alarm; with None the index itself does.
+        Weight of the newest row in two moving averages: that of the log index, and that of what was
+        unexpected in the rows, with its sign, which sees small faults that last. Either then
+        raises the alarm, with limits that are set together; with None the index itself does.
     adapt : "event" or "off"
         ``"event"`` learns from the stream, except during events and from single rows that are
         farther out than any normal row; ``"off"`` never learns.
     memory : int
-        Rows that normal operation is an average of, once it adapts.
+        Rows that normal operation is an average of, once it adapts. What ``fit`` knew is not
+        forgotten: a row that the fitted model finds normal is normal.
     folds : int or "auto"
         Contiguous folds from which limits come when there is no calibration run: 5, or 20 where
         there are fewer than ten rows a column.
@@ -82,6 +94,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
 
     Attributes
     ----------
+    alpha_ : float
+        Share of normal rows that may raise an alarm: ``alpha``, or what follows from
+        ``false_events_per_day``.
     offset_ : float
         ``decision_function(X) = score_samples(X) - offset_``.
     lags_, width_, ridge_, whiten_ : int, float, float, bool
@@ -115,7 +130,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     ...     t = rng.uniform(0, 2, size=n)
     ...     rows = np.stack([t, t**2 - 3 * t, 3 * t**2 - t**3], axis=1)
     ...     return rows + 0.05 * rng.normal(size=(n, 3))
-    >>> monitor = KernelMonitor(basis=50, width=1.0, random_state=0).fit(process(400))
+    >>> monitor = KernelMonitor(basis=50, width=3.0, random_state=0).fit(process(400))
     >>> records = monitor.update_many(process(50))
     >>> sum(record.alarm for record in records) <= 3
     True
@@ -129,13 +144,15 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         self,
         alpha: float = 0.01,
         *,
-        lags: int | str = 0,
+        false_events_per_day: float | None = None,
+        interval: float | None = None,
+        lags: int | str = "auto",
         width: float | str = "auto",
         basis: Any = 200,
         ridge: float | str = "auto",
         whiten: bool | str = "auto",
         floor: float = 1e-3,
-        smooth: float | None = 0.2,
+        smooth: float | None = 0.1,
         adapt: str = "event",
         memory: int = 1000,
         folds: int | str = "auto",
@@ -143,6 +160,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         random_state: Any = None,
     ):
         self.alpha = alpha
+        self.false_events_per_day = false_events_per_day
+        self.interval = interval
         self.lags = lags
         self.width = width
         self.basis = basis
@@ -189,6 +208,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                     smoothing=SMOOTHING if self.smooth is None else float(self.smooth),
                     alpha=float(self.alpha),
                 )
+            self._warn_of_few_rows()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -285,16 +305,23 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
             draft._state = replace(draft._state, present=event)
         return event
 
-    def accept(self) -> Event:
-        """Declare the present event the new normal: learn its rows and end it.
+    def accept(self, instead: bool = False) -> Event:
+        """Declare the present event normal: learn its rows and end it.
 
         The centre of normal operation moves to the latest rows of the event at once; ``drift_``
         goes on to show the distance from the model that was fitted.
+
+        Parameters
+        ----------
+        instead : bool
+            Whether the event takes the place of all that was normal before, also of what ``fit``
+            knew: a machine that was rebuilt. Else it is normal *as well*, and a return to what was
+            normal before raises no alarm: another product, another load.
         """
         with all_or_nothing(self) as draft:
             event = draft._present_event()
             with np.errstate(over="ignore", under="ignore"):
-                draft._state = draft._state.accept(draft._plan())
+                draft._state = draft._state.accept(draft._plan(), instead)
         return replace(event, accepted=True)
 
     # -- queries: they change nothing
@@ -314,7 +341,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         """
         R = self._lagged_query(X)
         with np.errstate(over="ignore", under="ignore"):
-            return -self._fitted_state().normal.score(R, np.matmul).log_index
+            return -self._fitted_state().assess(R, np.matmul).scores.log_index
 
     @at_one_moment
     def decision_function(self, X: Any) -> np.ndarray:
@@ -404,10 +431,23 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     # -- fitted attributes
 
     @property
+    def alpha_(self) -> float:
+        """Share of normal rows that may raise an alarm.
+
+        False alarms come in bursts, as long as the averages remember: one event in so many rows is
+        as many times that share as a burst has rows.
+        """
+        limits = self._fitted_state().limits
+        if self.false_events_per_day is None or self.interval is None:
+            return float(self.alpha)
+        rows_a_day = SECONDS_A_DAY / self.interval
+        return min(self.false_events_per_day / rows_a_day * limits.burst, MOST_ALPHA)
+
+    @property
     def offset_(self) -> float:
         """The limit of ``score_samples``: ``decision_function(X) = score_samples(X) - offset_``."""
         state = self._fitted_state()
-        return -(state.limits.index.limit(self.alpha) + state.watch.shift[0] + state.excess)
+        return -(state.limits.index.limit(self.alpha_) + state.watch.shift[0] + state.excess)
 
     @property
     def lags_(self) -> int:
@@ -450,7 +490,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
             reference: Reference = getattr(state.limits, name)
             limits[name] = {
                 a: float(np.exp(reference.limit(a) + shifts.get(name, 0.0)))
-                for a in sorted({self.alpha, 0.05, 0.01})
+                for a in sorted({self.alpha_, 0.05, 0.01})
             }
         limits["event"] = float(np.exp(state.limits.event + max(smoothed, 0.0) + state.excess))
         return limits
@@ -547,7 +587,15 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     def _check_following(self) -> None:
         """Raise in words when a parameter that may change along the stream makes no sense."""
         name = type(self).__name__
-        check_number(name, "alpha", self.alpha, 0, 0.5)
+        check_number(name, "alpha", self.alpha, 0, MOST_ALPHA)
+        if (self.false_events_per_day is None) != (self.interval is None):
+            raise ValueError(
+                f"{name}: false_events_per_day and interval, the seconds between rows, belong "
+                f"together, got {self.false_events_per_day!r} and {self.interval!r}."
+            )
+        for parameter in ("false_events_per_day", "interval"):
+            if getattr(self, parameter) is not None:
+                check_number(name, parameter, getattr(self, parameter))
         check_count(name, "memory", self.memory, none_allowed=False)
         if self.memory < LEAST_MEMORY:
             raise ValueError(
@@ -556,11 +604,24 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         check_count(name, "quarantine", self.quarantine, none_allowed=False)
         check_choice("adapt", self.adapt, ("event", "off"))
 
+    def _warn_of_few_rows(self) -> None:
+        """Say when the rows are too few to know a limit that is exceeded so rarely."""
+        if self.false_events_per_day is None:
+            return
+        n, alpha = len(self._state.limits.index.ordered), self.alpha_
+        if n < 1.0 / alpha:
+            warnings.warn(
+                f"{self.false_events_per_day:g} false events a day are {alpha:.2g} of rows, and "
+                f"the limits come from {n} rows: a limit so rare is guessed from a log-normal law. "
+                f"Give at least {math.ceil(1.0 / alpha)} rows of normal operation.",
+                stacklevel=3,
+            )
+
     def _plan(self) -> Plan:
         self._check_following()
         rule = Rule.of(
             self._state.limits,
-            alpha=float(self.alpha),
+            alpha=self.alpha_,
             smoothed=self.smooth is not None,
             adapts=self.adapt == "event",
             patience=int(self.quarantine),

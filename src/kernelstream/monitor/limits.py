@@ -10,17 +10,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from kernelstream.files import stored
+from kernelstream.monitor.lasting import log_sizes
 from kernelstream.monitor.normal import TINIEST, Normal, Scores, Setting, learn_normal
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
 EVENT_DEVIATIONS = 3.5  # the smoothed index at which an event begins, at least
+AWAY_DEVIATIONS = 2.0  # the smoothed index at which another model that fits better takes over
 WILD_DEVIATIONS = 3.5  # the index from which a single row is not learned, at least …
 SATURATED = 0.5  # … and at most this share of the index far away, where all sizes look alike
 ENOUGH = 4.0  # a quantile needs this many over alpha scores, else a log-normal law is assumed
@@ -74,6 +76,10 @@ class Reference:
             return conformal
         return max(self.mean + self.deviation * float(ndtri(1.0 - alpha)), conformal)
 
+    def is_high(self, scores: np.ndarray) -> np.ndarray:
+        """Which scores are a deviation or more above their mean."""
+        return scores > self.mean + self.deviation
+
     def p_value(self, score: float, alpha: float) -> float:
         """Share of normal rows at least as far out, by the rule that ``limit`` uses."""
         conformal = conformal_p_value(self.ordered, score)
@@ -87,7 +93,12 @@ class Reference:
 @stored
 @dataclass(frozen=True)
 class Limits:
-    """References of the index, its smoothed version, T² and SPE, and where an event begins."""
+    """References of the index, its smoothed version, T² and SPE, and where an event begins.
+
+    ``lasting`` is the reference of small faults that last (None in monitors of earlier releases,
+    which had no eye for them), and ``joint`` that of the larger of both: an alarm is raised by
+    either, and their limits are set together so that a share α of normal rows raises one.
+    """
 
     index: Reference
     smoothed: Reference
@@ -97,11 +108,29 @@ class Limits:
     smoothing: float
     burden: Annotated[float, "not negative"] = 0.0
     learned: Annotated[float, "positive"] = 1.0  # rows that the model had learned at ``fit``
+    lasting: Reference | None = None
+    joint: Reference | None = None
+    burst: Annotated[float, "positive"] = 1.0  # mean rows that the decisive score stays high
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless the logarithms in ``excess`` are of positive numbers."""
         if self.burden >= self.learned or not 0.0 <= self.smoothing <= 1.0:
             raise ValueError(f"a burden of {self.burden} for {self.learned} rows")
+
+    @property
+    def decisive(self) -> Reference:
+        """Of the score that raises alarms where the index is smoothed."""
+        return self.smoothed if self.joint is None else self.joint
+
+    def join(self, level: Any, lasting: Any) -> Any:
+        """The larger of the smoothed index and of ``lasting``, on the scale of the former."""
+        if self.lasting is None:
+            return level
+        return np.maximum(level, rescale(lasting, self.lasting, self.smoothed))
+
+    def lasting_limit(self, limit: float) -> float:
+        """What a limit of the joint score is for ``lasting``."""
+        return math.inf if self.lasting is None else rescale(limit, self.smoothed, self.lasting)
 
     def excess(self, n_effective: float) -> float:
         """How much higher, or lower, the log index is under a model of another number of rows.
@@ -113,6 +142,14 @@ class Limits:
         """
         worth = max(n_effective, self.burden / MOST_BURDEN)
         return math.log1p(-self.burden / self.learned) - math.log1p(-self.burden / worth)
+
+    def elsewhere(self, away: float, level: float) -> bool:
+        """Whether one model is not the one for the latest rows: all models together do better.
+
+        ``away`` is the index by that model alone, smoothed, and ``level`` that by all of them.
+        """
+        deviation = self.smoothed.deviation
+        return away > self.smoothed.mean + AWAY_DEVIATIONS * deviation and level < away - deviation
 
     def wild(self, limit: float, shift: float, far_away: float) -> float:
         """The log index over which a row is not learned, though it be alone and thus no event.
@@ -127,15 +164,39 @@ class Limits:
         return max(min(highest + max(shift, 0.0), far_away + math.log(SATURATED)), limit)
 
     @classmethod
-    def of(cls, scores: Scores, smoothing: float) -> Limits:
-        """From scores of normal rows in time order."""
+    def of(cls, scores: Scores, smoothing: float, residuals: np.ndarray | None = None) -> Limits:
+        """From scores and residuals of normal rows in time order."""
         log_index = scores.log_index
         index = Reference.of(log_index)
         path = smooth_all(index.mean, log_index, index, smoothing)
         smoothed = Reference.of(path)
-        event = max(float(path.max()), smoothed.mean + EVENT_DEVIATIONS * smoothed.deviation)
         t2, spe = (Reference.of(np.log(np.maximum(s, TINIEST))) for s in (scores.t2, scores.spe))
-        return cls(index, smoothed, t2, spe, event, smoothing)
+        limits = cls(index, smoothed, t2, spe, 0.0, smoothing)
+        if residuals is not None:
+            drift = log_sizes(residuals, smoothing)
+            limits = replace(limits, lasting=Reference.of(drift))
+            path = limits.join(path, drift)
+            limits = replace(limits, joint=Reference.of(path))
+        decisive = limits.decisive
+        event = max(float(path.max()), decisive.mean + EVENT_DEVIATIONS * decisive.deviation)
+        return replace(limits, event=event, burst=burst(decisive.is_high(path)))
+
+
+def burst(high: np.ndarray) -> float:
+    """The mean length of a run of rows that are high.
+
+    Examples
+    --------
+    >>> burst(np.array([True, False, True, True, True]))
+    2.0
+    """
+    begins = int(high[:1].sum()) + int(np.sum(high[1:] & ~high[:-1]))
+    return float(high.sum()) / begins if begins else 1.0
+
+
+def rescale(score: Any, of: Reference, to: Reference) -> Any:
+    """A score as many deviations above the mean of another reference as above that of its own."""
+    return to.mean + (score - of.mean) * (to.deviation / of.deviation)
 
 
 def smooth(level: float, log_index: float, reference: Reference, smoothing: float) -> float:
@@ -179,15 +240,20 @@ def folds_of(n_rows: int, lags: int, folds: int) -> list[tuple[np.ndarray, np.nd
     return pairs
 
 
-def held_out_scores(R: np.ndarray, lags: int, setting: Setting, folds: int) -> Scores:
-    """Scores of every row by a model of the other folds, in time order."""
-    parts = [
-        learn_normal(R[others], setting).score(R[held_out], np.matmul)
-        for others, held_out in folds_of(len(R), lags, folds)
-    ]
-    return Scores(
+def held_out_scores(
+    R: np.ndarray, lags: int, setting: Setting, folds: int
+) -> tuple[Scores, np.ndarray]:
+    """Scores and residuals of every row by a model of the other folds, in time order."""
+    d = R.shape[1] // (lags + 1)
+    parts, residuals = [], []
+    for others, held_out in folds_of(len(R), lags, folds):
+        normal = learn_normal(R[others], setting)
+        parts.append(normal.score(R[held_out], np.matmul))
+        residuals.append(normal.residuals(R[held_out], d, np.matmul))
+    scores = Scores(
         *(np.concatenate([getattr(p, name) for p in parts]) for name in ("index", "t2", "spe"))
     )
+    return scores, np.concatenate(residuals)
 
 
 def calibrate(
@@ -197,11 +263,12 @@ def calibrate(
     setting, n = normal.setting, len(R)
     thirds = folds_of(n, lags, THIRDS)
     if run is None:
-        scores = held_out_scores(R, lags, setting, folds)
+        scores, residuals = held_out_scores(R, lags, setting, folds)
         larger = n * (1.0 - 1.0 / folds)
-        smaller = held_out_scores(R, lags, setting, THIRDS).log_index
+        smaller = held_out_scores(R, lags, setting, THIRDS)[0].log_index
     else:
         scores = normal.score(run, np.matmul)
+        residuals = normal.residuals(run, R.shape[1] // (lags + 1), np.matmul)
         larger = float(n)
         smaller = np.concatenate(
             [
@@ -211,7 +278,7 @@ def calibrate(
         )
     fewer = float(np.mean([len(others) for others, _ in thirds]))
     rise = float(np.mean(smaller) - np.mean(scores.log_index))
-    limits = Limits.of(scores, smoothing)
+    limits = Limits.of(scores, smoothing, residuals)
     # Limits of folds, whose models have learned a little less, are taken as they are.
     return replace(limits, burden=burden(rise, fewer, larger), learned=float(n))
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from kernelstream.backends.jit import compiled
 from kernelstream.bases import Basis, Span
 from kernelstream.files import stored
 from kernelstream.kernels import RBF
+from kernelstream.monitor.lasting import cut, residual_weights
 from kernelstream.stream.chain import Chain, forget
 from kernelstream.stream.components import Learned
 from kernelstream.stream.passes import learn_all
@@ -349,6 +351,21 @@ class Normal:
         return (
             self.scaling.mean + np.linalg.solve(self.scaling.whitener.T, self.index.span.points.T).T
         )
+
+    @cached_property
+    def _residual_weights(self) -> dict[int, np.ndarray]:
+        return {}
+
+    def residuals(
+        self, R: np.ndarray, n_features: int, product: Product = rows_times
+    ) -> np.ndarray:
+        """What is unexpected in rows given those before them, in deviations (see ``lasting``)."""
+        weights = self._residual_weights
+        if n_features not in weights:
+            weights[n_features] = residual_weights(
+                self.rows.covariance, n_features, self.setting.floor
+            )
+        return cut(product(R - self.scaling.mean, weights[n_features]))
 
     def adapt(self, R: np.ndarray, forgetting: float) -> Normal:
         """Normal operation after more rows.

@@ -34,10 +34,14 @@ class Record:
         nothing is smoothed.
     index_limit, t2_limit, spe_limit, event_limit : float
         The other limits; of the smoothed index for an event.
+    lasting, lasting_limit : float
+        The squared length of the moving average of what was unexpected in the rows, which sees
+        small faults that last, and its limit.
     p_value : float
-        Share of normal rows that are at least as far out as this one.
+        Share of normal rows that are at least as far out as this one; NaN where all is missing.
     alarm : bool
-        Whether the row is over ``limit``.
+        Whether ``smoothed`` is over ``limit`` or ``lasting`` over ``lasting_limit``, which are set
+        together; where nothing is smoothed, whether ``index`` is over ``index_limit``.
     event : int or None
         Number of the event that the row belongs to.
     acknowledged : bool
@@ -65,6 +69,8 @@ class Record:
     t2_limit: float
     spe_limit: float
     event_limit: float
+    lasting: float
+    lasting_limit: float
     p_value: float
     alarm: bool
     event: int | None
@@ -91,6 +97,8 @@ def _same(a: Any, b: Any) -> bool:
         return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
     if isinstance(a, np.ndarray):
         return bool(np.array_equal(a, b))
+    if isinstance(a, float) and a != a:  # not a number: nothing is known
+        return bool(b != b)
     return bool(a == b)
 
 

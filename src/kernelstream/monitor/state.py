@@ -22,13 +22,14 @@ from kernelstream.monitor.contributions import Contributions, contributions, slo
 from kernelstream.monitor.decisions import Rule, Verdict, Watch, decide
 from kernelstream.monitor.drift import Drift, measure_drift, no_drift
 from kernelstream.monitor.limits import Limits, smooth_all
-from kernelstream.monitor.normal import TINIEST, Normal, Scores, lag_rows
+from kernelstream.monitor.normal import TINIEST, Normal, Product, Scores, lag_rows, rows_times
 from kernelstream.monitor.records import Event, Record, Records, extend_event
 from kernelstream.monitor.sensors import Sensors, fill_gaps, without_glitches
 from kernelstream.stream.scaling import Standardisation
 
 MOST_AT_ONCE = 256  # rows that are scored together
 KEPT_EVENTS = 100
+MOST_KNOWN = 4  # models of normal operation that rest, besides the reference and the present one
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,22 @@ class Plan:
     def forgetting(self) -> float:
         """Share of the weight of old rows that is left after each new row."""
         return 1.0 - 1.0 / self.memory
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Rows as the model of normal operation sees them that finds each the most normal.
+
+    ``log_index`` is comparable with the limits, ``own`` is that of the present model, ``home`` the
+    number of the model: 0 is the present one, 1 the reference, the others rest.
+    """
+
+    scores: Scores
+    log_index: np.ndarray
+    away: np.ndarray  # the index by the present model alone, smoothed
+    own: np.ndarray
+    home: np.ndarray
+    residuals: np.ndarray | None
 
 
 @stored
@@ -72,12 +89,16 @@ class MonitorState:
     events: tuple[Event, ...]  # the last ones that are over
     n_rows: int = 0
     n_learned: int = 0
+    # Models that rest: normal operation has been there and may return. None: nothing but the
+    # present model counts, not even the reference.
+    known: tuple[Annotated[Normal, "apart"], ...] | None = None
+    away: float = 0.0  # the smoothed log index by the present model alone
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless lagged rows are as wide as the models, and the present event is watched."""
         lagged = self.n_features * (self.lags + 1)
         widths = {lagged, sizes["lagged"]}
-        for model in (self.reference, self.normal):
+        for model in (self.reference, self.normal, *(self.known or ())):
             widths |= {len(model.scaling.mean), int(model.index.span.points.shape[1])}
         if widths != {lagged} or not self.n_features or len(self.history) > self.lags:
             raise ValueError(f"models of rows of {sorted(widths)} values")
@@ -103,7 +124,7 @@ class MonitorState:
             normal=normal,
             curvature=curvature,
             limits=limits,
-            watch=Watch.begin(limits),
+            watch=Watch.begin(limits, d),
             sensors=sensors,
             history=np.empty((0, d)),
             quarantine=nothing,
@@ -112,6 +133,8 @@ class MonitorState:
             drift=no_drift(d),
             present=None,
             events=(),
+            known=(),
+            away=limits.index.mean,
         )
 
     @property
@@ -123,6 +146,16 @@ class MonitorState:
     def excess(self) -> float:
         """What the number of rows learned adds to the log index, compared with calibration."""
         return self.limits.excess(self.normal.rows.n_effective)
+
+    @property
+    def models(self) -> tuple[Normal, ...]:
+        """All that is known of normal operation: the present model, the reference, those at rest.
+
+        Until something was learned the present model is the reference.
+        """
+        if self.known is None or not self.n_learned:
+            return (self.normal,)
+        return (self.normal, self.reference, *self.known)
 
     # -- following
 
@@ -146,8 +179,37 @@ class MonitorState:
             state, made = state._judge(plan, X[piece], Z[piece], times[piece], trusted)
             state = state._learn(plan)
             records += made
-            start = piece.stop
+            start += len(made)
         return state, records
+
+    def assess(self, R: np.ndarray, product: Product = rows_times) -> Assessment:
+        """Judge lagged rows by every model; the one that finds a row most normal counts.
+
+        Others than the present one are asked only about rows that it does not find ordinary, or
+        when it finds the last rows, taken together, less ordinary than it should.
+        """
+        scores = self.normal.score(R, product)
+        own = scores.log_index - self.excess
+        looks = self.limits.lasting is not None
+        residuals = self.normal.residuals(R, self.n_features, product) if looks else None
+        best, home = own.copy(), np.zeros(len(R), dtype=np.int64)
+        limits = self.limits
+        away = smooth_all(self.away, own, limits.index, limits.smoothing)
+        odd = np.flatnonzero(limits.index.is_high(own) | limits.smoothed.is_high(away))
+        for number, model in enumerate(self.models[1:], 1):
+            if not len(odd):
+                break
+            others = model.score(R[odd], product)
+            log_index = others.log_index - self.limits.excess(model.rows.n_effective)
+            better = log_index < best[odd]
+            chosen = odd[better]
+            best[chosen], home[chosen] = log_index[better], number
+            scores.t2[chosen], scores.spe[chosen] = others.t2[better], others.spe[better]
+            if residuals is not None and len(chosen):
+                residuals[chosen] = model.residuals(R[chosen], self.n_features, product)
+        known = Scores(np.exp(best + self.excess), scores.t2, scores.spe)
+        scores = replace(known, index=np.where(home == 0, scores.index, known.index))
+        return Assessment(scores, best, away, own, home, residuals)
 
     def complete(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lagged rows with missing values filled, and the history after them."""
@@ -160,31 +222,43 @@ class MonitorState:
         self, plan: Plan, X: np.ndarray, Z: np.ndarray, times: Sequence[Any], trusted: bool
     ) -> tuple[MonitorState, Records]:
         """Rows that one model judges."""
-        R, history = self.complete(Z)
-        scores = self.normal.score(R)
-        log_index = scores.log_index - self.excess
+        R = self.complete(Z)[0]
+        found = self.assess(R)
         missing = np.isnan(X)
         gaps = missing.any(axis=1)
+        silent = missing.all(axis=1) if self.limits.lasting is not None else np.zeros_like(gaps)
         far_away = math.log(self.normal.index.far_away) - self.excess
 
         watch, sensors, rule = self.watch, self.sensors, plan.rule
         quarantine, suspects = deque(self.quarantine), deque(self.suspects, maxlen=plan.block)
-        pending = list(self.pending)
+        pending, moves_to = list(self.pending), 0
         verdicts: list[Verdict] = []
         taken, dead = np.zeros(len(X), dtype=bool), np.zeros(X.shape, dtype=bool)
         for t in range(len(X)):
             sensors, dead[t] = sensors.see(X[t])
             # A row with a gap or a dead sensor would teach too little variance, or too low a limit.
             whole = not (gaps[t] or dead[t].any())
-            watch, verdict = decide(watch, float(log_index[t]), self.limits, rule, whole, trusted)
+            residual = None if found.residuals is None else found.residuals[t]
+            watch, verdict = decide(
+                watch,
+                float(found.log_index[t]),
+                residual,
+                self.limits,
+                rule,
+                counts=whole,
+                trusted=trusted,
+                silent=bool(silent[t]),
+            )
             verdicts.append(verdict)
+            if silent[t]:
+                continue
             if verdict.event:
                 quarantine.clear()
                 suspects.append(R[t])
                 continue
             suspects.clear()
             limit = verdict.limits[0]
-            wild = log_index[t] > self.limits.wild(limit, limit - rule.base[0], far_away)
+            wild = found.own[t] > self.limits.wild(limit, limit - rule.base[0], far_away)
             taken[t] = whole and (trusted or (rule.adapts and not wild))
             if taken[t] and trusted:
                 pending.append(R[t])
@@ -192,29 +266,51 @@ class MonitorState:
                 quarantine.append(R[t])
                 if len(quarantine) > rule.patience:
                     pending.append(quarantine.popleft())
+            elsewhere = self.limits.elsewhere(float(found.away[t]), verdict.level)
+            if found.home[t] and not verdict.alarm and elsewhere:
+                moves_to = int(found.home[t])
+                break
 
+        n = len(verdicts)
         present, events, records = self._record(
-            plan, R, scores, verdicts, times, taken, missing, dead
+            plan, R[:n], found, verdicts, times, taken, missing, dead
         )
         judged = replace(
             self,
             watch=watch,
             sensors=sensors,
-            history=history,
+            history=self.complete(Z[:n])[1],
             quarantine=_stack(quarantine, R),
             pending=_stack(pending, R),
             suspects=_stack(suspects, R),
             present=present,
             events=events,
-            n_rows=self.n_rows + len(X),
+            n_rows=self.n_rows + n,
+            away=float(found.away[n - 1]) if self.known is not None else self.away,
         )
-        return judged, records
+        return judged._move(moves_to) if moves_to else judged, records
+
+    def _move(self, number: int) -> MonitorState:
+        """Normal operation is where another model is: that one goes on, the present one rests."""
+        assert self.known is not None
+        models = self.models
+        resting = [model for model in models[2:] if model is not models[number]]
+        if not np.array_equal(self.normal.scaling.mean, self.reference.scaling.mean):
+            resting.append(self.normal)
+        return replace(
+            self,
+            normal=models[number],
+            known=tuple(resting[-MOST_KNOWN:]),
+            away=self.limits.index.mean,
+            quarantine=self.quarantine[:0],
+            pending=self.pending[:0],
+        )
 
     def _record(
         self,
         plan: Plan,
         R: np.ndarray,
-        scores: Scores,
+        found: Assessment,
         verdicts: list[Verdict],
         times: Sequence[Any],
         taken: np.ndarray,
@@ -225,21 +321,24 @@ class MonitorState:
         rule, limits, excess = plan.rule, self.limits, self.excess
         t2_limit = float(np.exp(limits.t2.limit(rule.alpha)))
         spe_limit = float(max(np.exp(limits.spe.limit(rule.alpha)), TINIEST))
-        reference = limits.smoothed if rule.smoothed else limits.index
+        reference = limits.decisive if rule.smoothed else limits.index
         decides = 1 if rule.smoothed else 0  # which of the two limits raises the alarm
-        flagged = np.flatnonzero([v.alarm or v.event > 0 for v in verdicts])
+        flagged = np.array([v.alarm or v.event > 0 for v in verdicts], dtype=bool)
         slope_of: dict[int, np.ndarray] = {}
-        h = np.ones(self.n_features)
-        if len(flagged):
-            of_flagged = slopes(self.normal, self.curvature, R[flagged], self.n_features)
-            slope_of = dict(zip(flagged.tolist(), of_flagged, strict=True))
-            h = stiffness(self.normal, self.curvature, self.n_features)
+        h_of: dict[int, np.ndarray] = {}
+        for number, model in enumerate(self.models):
+            theirs = np.flatnonzero(flagged & (found.home[: len(R)] == number))
+            if len(theirs):
+                of_theirs = slopes(model, self.curvature, R[theirs], self.n_features)
+                slope_of.update(zip(theirs.tolist(), of_theirs, strict=True))
+                h = stiffness(model, self.curvature, self.n_features)
+                h_of.update(dict.fromkeys(theirs.tolist(), h))
         present, events = self.present, list(self.events)
-        log_indices, unit = scores.log_index - excess, self.standard.deviation
+        scores, unit = found.scores, self.standard.deviation
         records = Records()
         for t, verdict in enumerate(verdicts):
             row, time = self.n_rows + t, times[t]
-            index, log_index = float(scores.index[t]), float(log_indices[t])
+            index, log_index = float(scores.index[t]), float(found.log_index[t])
             if present is not None and verdict.event != present.id:
                 events.append(self._conclude(present))
                 present = None
@@ -248,7 +347,8 @@ class MonitorState:
                 present = extend_event(present, verdict.event, row, time, index, slope)
                 slope = present.mean_slope
             limit = verdict.limits[decides]
-            score = verdict.level if rule.smoothed else log_index
+            joint = float(limits.join(verdict.level, verdict.lasting))
+            score = joint if rule.smoothed else log_index
             records.append(
                 Record(
                     row=row,
@@ -262,8 +362,12 @@ class MonitorState:
                     index_limit=float(np.exp(verdict.limits[0] + excess)),
                     t2_limit=t2_limit,
                     spe_limit=spe_limit,
+                    lasting=float(np.exp(verdict.lasting)),
+                    lasting_limit=float(np.exp(limits.lasting_limit(verdict.limits[1]))),
                     event_limit=float(np.exp(verdict.event_limit + excess)),
-                    p_value=reference.p_value(score - (limit - rule.base[decides]), rule.alpha),
+                    p_value=math.nan
+                    if missing[t].all()
+                    else reference.p_value(score - (limit - rule.base[decides]), rule.alpha),
                     alarm=verdict.alarm,
                     event=verdict.event or None,
                     acknowledged=bool(verdict.event and present and present.acknowledged),
@@ -273,7 +377,7 @@ class MonitorState:
                     dead=_pick_names(plan.names, dead[t]),
                     contributions=None
                     if slope is None
-                    else contributions(slope, h, unit, plan.names),
+                    else contributions(slope, h_of[t], unit, plan.names),
                 )
             )
         return present, tuple(events[-KEPT_EVENTS:]), records
@@ -287,9 +391,10 @@ class MonitorState:
         normal = self.normal.adapt(self.pending, plan.forgetting)
         return replace(self._with_normal(normal, self.pending), pending=self.pending[:0])
 
-    def accept(self, plan: Plan) -> MonitorState:
+    def accept(self, plan: Plan, instead: bool) -> MonitorState:
         """Normal operation moves to the rows of the present event, and the event is over.
 
+        What was normal before stays so, unless the event takes its place ``instead``.
         Glitches among them stay out. The centre moves at once; spread and correlations by as much
         as the rows weigh. The limits rise as far as these rows need, and come down again by their
         own steps.
@@ -308,8 +413,15 @@ class MonitorState:
             )
         )
         over = self._conclude(replace(self.present, accepted=True))
+        known = self.known
+        if instead:
+            known = None
+        elif known is not None and self.n_learned:
+            known = (*known, self.normal)[-MOST_KNOWN:]
         return replace(
             self._with_normal(normal, R),
+            known=known,
+            away=limits.index.mean,
             watch=replace(
                 self.watch.end_event(limits),
                 shift=(index_shift, smoothed_shift),

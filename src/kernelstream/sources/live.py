@@ -169,8 +169,9 @@ class LiveRows:
         return self._row(dict(zip(columns, cells, strict=True)))
 
     def _names_enough(self, names: list[str]) -> bool:
-        if self.names is not None:
-            return set(self.names) <= set(names)
+        if self.names is not None:  # columns that are not there are missing values
+            known = set(self.names) & set(names)
+            return bool(known) if self.takes_missing else len(known) == len(set(self.names))
         others = {self.time_column, *self.keep} - {None}
         return others <= set(names) and len(names) - len(others) == self.n_features
 
@@ -190,9 +191,14 @@ class LiveRows:
                     "the others with --time-column or --keep"
                 )
         x = np.empty(len(names))
+        if self.takes_missing and not any(name in cells for name in names):
+            return f"there is no value for any of {', '.join(map(repr, names))}"
         for i, name in enumerate(names):
             if name not in cells:
-                return f"there is no value for {name!r}"
+                if not self.takes_missing:
+                    return f"there is no value for {name!r}"
+                x[i] = math.nan
+                continue
             value = as_number(cells[name])
             if value is None:
                 return f"column {name!r}: {cells[name]!r} is not a number"

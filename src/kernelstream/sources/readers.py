@@ -19,6 +19,7 @@ from kernelstream.sources.files import ByteStream, File, SourceError
 UNREADABLE = (
     pa.ArrowException,
     OSError,
+    MemoryError,  # a damaged length asks for more than there is
     EOFError,
     UnicodeDecodeError,
     csv.Error,

@@ -29,6 +29,7 @@ from kernelstream.sources.readers import (
 )
 
 LOOKED_AT = 1000  # rows at the start that decide which columns hold numbers
+SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
@@ -91,9 +92,8 @@ class CsvReader(Reader):
                     invalid_row_handler=self._note,
                     newlines_in_values=True,
                 ),
-                # Bytes: a column that nobody wants may hold any.
                 convert_options=pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(self.names, pa.binary()), strings_can_be_null=True
+                    column_types=dict.fromkeys(self.names, pa.string()), strings_can_be_null=True
                 ),
             )
         except pa.ArrowInvalid as problem:
@@ -113,7 +113,7 @@ class CsvReader(Reader):
         if self.head is None:
             return True
         cells = self.head.column(place).slice(0, LOOKED_AT).drop_null().to_pylist()
-        return 2 * sum(map(looks_like_number, map(readable, cells))) >= len(cells)
+        return 2 * sum(map(looks_like_number, cells)) >= len(cells)
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
         """Text columns with the numbers of their rows.
@@ -132,7 +132,7 @@ class CsvReader(Reader):
             broken = []
             while self.broken and self.broken[0].row <= end:
                 broken.append(self.broken.popleft())
-            chosen, numbers, unreadable = self._as_text(batch.select(places), numbers)
+            chosen, numbers, unreadable = self._readable(batch.select(places), numbers)
             broken += unreadable
             if not reading.carried_as_text:
                 chosen = self._typed(chosen, carried, types, numbers)
@@ -169,26 +169,22 @@ class CsvReader(Reader):
             at += 1
         return numbers, at
 
-    def _as_text(
+    def _readable(
         self, batch: pa.RecordBatch, numbers: np.ndarray
     ) -> tuple[pa.RecordBatch, np.ndarray, list[BadRow]]:
-        """Columns of bytes as text, without the rows where that is not possible."""
-        schema = pa.schema([(name, pa.string()) for name in batch.schema.names])
-        try:
-            return batch.cast(schema), numbers, []
-        except pa.ArrowInvalid:
-            pass
+        """The rows whose wanted columns are text, and the others as bad ones."""
         broken: dict[int, BadRow] = {}
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            for place, cell in enumerate(column.to_pylist()):
-                if cell is not None and place not in broken and not is_utf8(cell):
-                    reason = f"{readable(cell)!r} is not text in UTF-8"
-                    row = int(numbers[place])
-                    broken[place] = BadRow(self.file.name, row, name, reason, readable(cell))
+            found = pc.fill_null(pc.match_substring(column, SUBSTITUTE), False)
+            for place in np.flatnonzero(found.to_numpy(zero_copy_only=False)).tolist():
+                cell, row = column[place].as_py(), int(numbers[place])
+                reason = f"{cell!r} is not text in UTF-8"
+                broken.setdefault(place, BadRow(self.file.name, row, name, reason, cell))
+        if not broken:
+            return batch, numbers, []
         good = np.ones(len(numbers), dtype=bool)
         good[list(broken)] = False
-        left = batch.filter(pa.array(good)).cast(schema)
-        return left, numbers[good], list(broken.values())
+        return batch.filter(pa.array(good)), numbers[good], list(broken.values())
 
     def _typed(
         self, batch: pa.RecordBatch, carried: list[str], types: dict[str, Any], numbers: np.ndarray
@@ -214,20 +210,35 @@ class CsvReader(Reader):
         return batch
 
 
+def _substitute(problem: UnicodeError) -> tuple[str, int]:
+    assert isinstance(problem, UnicodeDecodeError)
+    return SUBSTITUTE * (problem.end - problem.start), problem.end
+
+
+codecs.register_error("kernelstream.substitute", _substitute)
+
+
 class Replayed:
-    """A stream whose first bytes were read already and come once more."""
+    """A stream of text whose first bytes were read already and come once more.
+
+    Bytes that are no UTF-8 become substitutes: Arrow would give up, also where they stand in a
+    column that nobody wants or in a row that is passed over.
+    """
 
     closed = False
 
     def __init__(self, start: bytes, stream: BinaryIO):
         self.start, self.stream = start, stream
+        self.decoder = codecs.getincrementaldecoder("utf-8")("kernelstream.substitute")
 
     def read(self, size: int) -> bytes:
         """The first bytes, then the stream's."""
-        if not self.start:
-            return self.stream.read(size)
-        data, self.start = self.start[:size], self.start[size:]
-        return data + self.stream.read(size - len(data))
+        while True:  # the decoder may keep up to three bytes of a character that goes on
+            data, self.start = self.start[: size - 3], self.start[size - 3 :]
+            data = data or self.stream.read(size - 3)
+            text = self.decoder.decode(data, final=not data)
+            if text or not data:
+                return text.encode()
 
     def close(self) -> None:
         """The stream is closed by its owner."""
@@ -424,15 +435,6 @@ def readable(text: bytes | str) -> str:
     if isinstance(text, bytes):
         return text.decode(errors="backslashreplace")
     return text.encode(errors="backslashreplace").decode()
-
-
-def is_utf8(cell: bytes) -> bool:
-    """Whether bytes are text in UTF-8."""
-    try:
-        cell.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def can_be_written(value: Any) -> bool:

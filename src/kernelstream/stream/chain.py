@@ -20,10 +20,12 @@ import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
+    as_dense,
     like,
     namespace_of,
     padded,
     to_float64,
+    to_host,
     weighted_sum,
 )
 from kernelstream.backends.jit import compiled
@@ -32,13 +34,15 @@ from kernelstream.bases.base import Measured, finite
 from kernelstream.certificate.entries import Accumulated, blank_ledger
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
-from kernelstream.stream.components import Learned
+from kernelstream.stream.components import Learned, n_followed
+from kernelstream.stream.signs import MOST_ROWS, first_components, sign_of_nearest
 from kernelstream.stream.state import State
 from kernelstream.trackers import Moments, Tracker
 from kernelstream.trackers.moments import CrossMoments
 
 # Components that a file may ask for: what was not learned is shown as zeros, and takes memory.
 MOST_COMPONENTS = 2**16
+MOST_REFERENCES = 4  # for signs, within one block: more would take longer than its rows
 
 
 @stored
@@ -57,6 +61,7 @@ class Chain:
     seed: int
     certify: str | bool = "auto"
     regress_inputs: bool = False  # whether the rows themselves are targets of a regression
+    early_signs: bool = False  # whether signs come from the first rows (not in files of 0.1)
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise where numbers make no sense; the parts have looked at their own."""
@@ -102,20 +107,28 @@ class Chain:
         targets: Array | None = None,
     ) -> State:
         """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
-        start, n = 0, int(X.shape[0])
+        begins, start, n = state.n_rows == 0, 0, int(X.shape[0])
         while start < n:  # once, unless a growing basis must be revised on the way
             w = None if weights is None else weights[start:]
             y = None if targets is None else targets[start:, :]
             state, n_read = self.fold_rows(state, X[start:, :], w, frozen, y)
             start += n_read
+        if begins and state.signs is None and self.wants_early_signs(state):
+            state = replace(state, signs=self.early_reference(state, X, weights))
         return self.keep_signs(state)
 
-    def adds_up(self, state: State, frozen: bool, targets: bool) -> bool:
-        """Whether a block changes nothing but sums, so that blocks can be measured ahead."""
+    def adds_up(self, state: State, n: int, frozen: bool, targets: bool) -> bool:
+        """Whether a block of n rows changes nothing but sums, so that it can be measured ahead.
+
+        Signs are looked at within the first block, and within those longer than the memory.
+        """
+        beta = self.tracker.forgetting
+        signs = state.n_rows == 0 or n * (1.0 - beta) > 1.0
         return (
             self.tracker.adds_up
             and not targets
             and self.certify != "tight"
+            and not (signs and self.early_signs)
             and (frozen or self.basis.measures(state.basis))
         )
 
@@ -231,6 +244,7 @@ class Chain:
         else:
             w = None if faded is None else like(faded, block.Z)
             learned = tracker.update(tracker.pad(state.tracker, rank), block.Z, w, block.admitted)
+            state = self.signs_within(state, X, block.Z, weights, faded)
         # what was missed is entered last: only now does the host wait for the numbers of a device
         ledger = self.accumulated(state).enter(
             X, block, faded, lambda x: self.basis.coordinates(self.kernel, state.basis, x)
@@ -242,11 +256,7 @@ class Chain:
             n_rows=state.n_rows + X.shape[0],
             tracker=learned,
             ledger=ledger,
-            moments=Moments(
-                state.moments.weight + (float(X.shape[0]) if faded is None else float(faded.sum())),
-                padded(state.moments.total, (rank,))
-                + weighted_sum(block.Z, None if faded is None else like(faded, block.Z)),
-            ),
+            moments=joined(state.moments, block.Z, faded),
             targets=regress(state, block.Z, targets, faded),
         )
         # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
@@ -312,6 +322,58 @@ class Chain:
             next_signs=state.n_rows + int(min(state.n_rows, memory)),
         )
 
+    def wants_early_signs(self, state: State) -> bool:
+        """Whether signs come from the first rows; ``fit`` takes them from all rows at its end."""
+        deferred = state.next_signs > max(state.n_rows, 1)
+        return self.early_signs and not (deferred or self.tracker.sequential)
+
+    def early_reference(self, state: State, X: Array, weights: np.ndarray | None) -> Array:
+        """Components after the first rows X, with the signs that the very first gave them."""
+        first = as_dense(X[:MOST_ROWS, :])
+        n, given = int(first.shape[0]), None if weights is None else weights[:MOST_ROWS]
+        faded = forget(self.tracker.forgetting, n, given, self.seed, 0)[1]
+        _, vectors, _ = self.tracker.components(state.tracker, state.moments, self.center)
+        if isinstance(self.n_components, int):
+            vectors = vectors[:, : n_followed(self.n_components)]
+        K = to_host(to_float64(self.kernel.gram(first)))
+        coefficients = first_components(K, faded, self.center, int(vectors.shape[1]))
+        Z = to_float64(self.basis.coordinates(self.kernel, state.basis, first))
+        cosines = coefficients.T @ to_host(Z @ vectors)
+        return vectors * like(sign_of_nearest(cosines), vectors)[None, :]
+
+    def signs_within(
+        self,
+        state: State,
+        X: Array,
+        Z: Array,
+        weights: np.ndarray | None,
+        faded: np.ndarray | None,
+    ) -> State:
+        """Take references for signs on the way through a block that is longer than the memory.
+
+        Signs that were only looked at where it ends would flip in between. What was learned up to
+        there is computed on the side, and leaves nothing but the reference.
+        """
+        n, beta = int(Z.shape[0]), self.tracker.forgetting
+        memory = n if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
+        first = state.n_rows == 0 and state.signs is None and self.wants_early_signs(state)
+        due = first or (state.signs is not None and state.next_signs <= state.n_rows + n)
+        if memory >= n or faded is None or not due:
+            return state
+        piece, now = max(memory, n // MOST_REFERENCES), state
+        for start in range(0, n - piece, piece):
+            rows, w = Z[start : start + piece, :], faded[start : start + piece]
+            tracked = self.tracker.pad(now.tracker, int(Z.shape[1]))
+            tracked = self.tracker.update(tracked, rows, like(w, Z), ())
+            now = replace(now, tracker=tracked, moments=joined(now.moments, rows, w))
+            if now.signs is None:
+                given = None if weights is None else weights[:piece]
+                signs = self.early_reference(now, X[:piece, :], given)
+            else:
+                signs = Learned(self, now).sign_reference()
+            now = replace(now, signs=signs)
+        return replace(state, signs=now.signs)
+
     def accumulated(self, state: State) -> Accumulated:
         """What the certificate reads of a state."""
         return Accumulated(
@@ -332,6 +394,15 @@ def overflowing(kernel: Kernel) -> str:
     return (
         f"The sum of the kernel {kernel} over the rows, with their weights, overflows: scale the "
         "data (for example with scale='standard') or the weights."
+    )
+
+
+def joined(before: Moments, Z: Array, weights: np.ndarray | None) -> Moments:
+    """Weight and sum of the rows so far and of those of a block."""
+    return Moments(
+        before.weight + (float(Z.shape[0]) if weights is None else float(weights.sum())),
+        padded(before.total, (int(Z.shape[1]),))
+        + weighted_sum(Z, None if weights is None else like(weights, Z)),
     )
 
 

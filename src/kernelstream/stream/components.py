@@ -242,7 +242,7 @@ class Learned(Value):
         """
         chain, state = self.chain, self._state()
         r = chain.n_components if isinstance(chain.n_components, int) else None
-        kept = None if r is None else r + r // 4 + 8
+        kept = None if r is None else n_followed(r)
         rank = chain.basis.rank(state.basis)
         if state.signs is None or kept is None or 2 * kept > rank:
             _, vectors, mean = chain.tracker.components(state.tracker, state.moments, chain.center)
@@ -281,6 +281,11 @@ class Learned(Value):
         if span is None:
             return vectors
         return span.gram(chain.kernel) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
+
+
+def n_followed(r: int) -> int:
+    """Components whose signs are kept: those next to the last may come to be among the first r."""
+    return r + r // 4 + 8
 
 
 def n_shown(n_components: int | float | None, values: np.ndarray, total: float) -> int:

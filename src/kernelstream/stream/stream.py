@@ -340,7 +340,9 @@ class Stream(Value):
         with explain_memory(size):
             together: list[tuple[Array, np.ndarray | None]] = []
             for X, weights, targets in self.blocks(rows, size):
-                if not chain.adds_up(state, frozen, targets is not None):
+                if not chain.adds_up(state, int(X.shape[0]), frozen, targets is not None):
+                    state = chain.fold_blocks(state, together, frozen)
+                    together = []
                     state = chain.fold(state, X, weights, frozen, targets)
                     continue
                 together.append((X, weights))

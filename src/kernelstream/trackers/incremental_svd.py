@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
+    all_finite,
     like,
     namespace_of,
     padded,
@@ -35,6 +36,11 @@ class IncrementalSVDState:
     mean: Annotated[Array, "float64 (rank)"]
     n_components: int  # columns kept after each block; 0 keeps all
     truncated: bool = False  # whether anything was cut off so far
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless the columns of U can be unit vectors."""
+        if bool(np.any(np.abs(self.U) > 1.0 + 1e-6)):
+            raise ValueError("singular vectors that are too long")
 
     @property
     def scatter(self) -> Array:
@@ -175,9 +181,10 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
 def _factor(state: IncrementalSVDState, more: list[Array]) -> IncrementalSVDState:
     """Left singular vectors and values of U Σ beside more columns, as many as are kept."""
     xp = namespace_of(state.U)
-    U, sigma, _ = xp.linalg.svd(
-        xp.concat([state.U * state.sigma[None, :], *more], axis=1), full_matrices=False
-    )
+    columns = xp.concat([state.U * state.sigma[None, :], *more], axis=1)
+    if not all_finite(columns):  # LAPACK would look for their singular values for ever
+        raise ValueError("IncrementalSVD: the rows are so large that sums overflow; scale them.")
+    U, sigma, _ = xp.linalg.svd(columns, full_matrices=False)
     host = to_host(sigma)
     real = int(np.sum(host > _ROUNDING * host.max(initial=0.0)))
     kept = real if state.n_components == 0 else min(real, state.n_components)
