@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,26 +30,34 @@ from mutants.named import named
 
 # Tried after those of the room, in this order.
 EVERYWHERE = ("laws", "stream", "certificate", "estimators", "contracts", "golden")
+OF_THEIR_OWN = ("project", "numerics", "dask")  # tests that are slow, or not of results
 SECONDS = 240.0  # that the tests of one change may take
 UNCHANGED_SHARE = 0.4  # of that, at most, for the tests of one change on the unchanged code
 UNFINISHED = "the end of the time"
 
 
-def nearest(path: str) -> list[str]:
-    """The test files for a file of the package, the nearest first."""
+def nearest(path: str) -> list[list[str]]:
+    """Test files for a file of the package: its own, those of its room and users, all others."""
     tests = ROOT / "tests"
     room, name = path.split("/")[0], Path(path).stem
     module = "kernelstream." + path.removesuffix(".py").replace("/", ".")
-    own = tests / room / f"test_{name}.py"
-    rest = sorted((tests / room).glob("test_*.py"))
-    beside = sorted(tests.glob("*/test_*.py"))
-    uses = [test for test in beside if module in test.read_text(encoding="utf-8")]
-    uses = [test for test in uses if test.parent.name not in ("project", "numerics", "dask")]
-    further = [test for room in EVERYWHERE for test in sorted((tests / room).glob("test_*.py"))]
-    ordered = dict.fromkeys(
-        [own, *(t for t in uses if t.parent == own.parent), *rest, *uses, *further]
-    )
-    return [test.relative_to(ROOT).as_posix() for test in ordered if test.exists()]
+    uses = [
+        test
+        for test in sorted(tests.glob("*/test_*.py"))
+        if test.parent.name not in OF_THEIR_OWN and module in test.read_text(encoding="utf-8")
+    ]
+    groups = [
+        [tests / room / f"test_{name}.py"],
+        [*sorted((tests / room).glob("test_*.py")), *uses],
+        [test for other in EVERYWHERE for test in sorted((tests / other).glob("test_*.py"))],
+    ]
+    seen: set[Path] = set()
+    found = []
+    for group in groups:
+        new = [test for test in dict.fromkeys(group) if test.exists() and test not in seen]
+        seen |= set(new)
+        found.append([test.relative_to(ROOT).as_posix() for test in new])
+    return found
 
 
 @dataclass
@@ -58,13 +67,15 @@ class Unchanged:
     seconds: dict[str, float] = field(default_factory=dict)  # of files that can be run
     failing: list[str] = field(default_factory=list)  # single tests
 
-    def fitting(self, tests: Iterable[str], seconds: float) -> list[str]:
-        """Of the test files, in their order, those that fit into the time together."""
+    def fitting(self, groups: Iterable[Iterable[str]], seconds: float) -> list[str]:
+        """Of each group, the quickest first, the test files that fit into the time together."""
         taken: list[str] = []
-        for test in tests:
-            if test in self.seconds and self.seconds[test] <= seconds:
-                taken.append(test)
-                seconds -= self.seconds[test]
+        for group in groups:
+            runnable = [test for test in group if test in self.seconds]
+            for test in sorted(runnable, key=self.seconds.__getitem__):
+                if self.seconds[test] <= seconds:
+                    taken.append(test)
+                    seconds -= self.seconds[test]
         return taken
 
 
@@ -237,7 +248,7 @@ class Report:
 def try_all(mutants: list[Mutant], pool: Pool, limit: float, report: Report) -> None:
     """Run the tests, make the changes, and say what became of them."""
     near = {path: nearest(path) for path in dict.fromkeys(mutant.path for mutant in mutants)}
-    tests = list(dict.fromkeys(test for of_path in near.values() for test in of_path))
+    tests = list(dict.fromkeys(test for groups in near.values() for test in chain(*groups)))
     most = UNCHANGED_SHARE * limit
     unchanged = run_unchanged(tests, pool, most, report)
     (pool.folder / "left_out.json").write_text(json.dumps(unchanged.failing), encoding="utf-8")
@@ -267,6 +278,8 @@ def main() -> int:
     parser.add_argument("--named", action="store_true", help="the list in named.py instead")
     parser.add_argument("--list", action="store_true", help="print the changes, run nothing")
     given = parser.parse_args()
+    # In the background of a shell it is ignored, by the tests that send it as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     rooms = tuple(given.only or ROOMS)
     mutants = named() if given.named else chosen(all_mutants(rooms), given.count, given.seed)
     if given.named and given.only:
