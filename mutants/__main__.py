@@ -245,9 +245,12 @@ class Report:
         self.say(f"{killed} of {finished} killed, {share:.1f} %; {count - finished} not finished")
 
 
-def try_all(mutants: list[Mutant], pool: Pool, limit: float, report: Report) -> None:
+def try_all(
+    mutants: list[Mutant], pool: Pool, limit: float, near_only: bool, report: Report
+) -> None:
     """Run the tests, make the changes, and say what became of them."""
-    near = {path: nearest(path) for path in dict.fromkeys(mutant.path for mutant in mutants)}
+    paths = dict.fromkeys(mutant.path for mutant in mutants)
+    near = {path: nearest(path)[: 2 if near_only else 3] for path in paths}
     tests = list(dict.fromkeys(test for groups in near.values() for test in chain(*groups)))
     most = UNCHANGED_SHARE * limit
     unchanged = run_unchanged(tests, pool, most, report)
@@ -275,6 +278,7 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=SECONDS, help="seconds for one change")
     parser.add_argument("--out", type=Path, help="a file for what is printed")
     parser.add_argument("--only", action="append", help="a path below the package; repeatable")
+    parser.add_argument("--near", action="store_true", help="no tests beyond those of the room")
     parser.add_argument("--named", action="store_true", help="the list in named.py instead")
     parser.add_argument("--list", action="store_true", help="print the changes, run nothing")
     given = parser.parse_args()
@@ -293,7 +297,7 @@ def main() -> int:
         open(given.out or os.devnull, "w", encoding="utf-8") as out,
     ):
         pool = Pool(Path(folder), given.workers, given.seconds)
-        try_all(mutants, pool, given.limit, Report(out))
+        try_all(mutants, pool, given.limit, given.near, Report(out))
     return 0
 
 
