@@ -47,7 +47,7 @@ def nearest(path: str) -> list[list[str]]:
         if test.parent.name not in OF_THEIR_OWN and module in test.read_text(encoding="utf-8")
     ]
     groups = [
-        [tests / room / f"test_{name}.py"],
+        [tests / room / f"test_{name}.py", PACKAGE / path],  # the second for its examples
         [*sorted((tests / room).glob("test_*.py")), *uses],
         [test for other in EVERYWHERE for test in sorted((tests / other).glob("test_*.py"))],
     ]
@@ -104,7 +104,10 @@ class Worker:
         if left_out.exists():
             environment["MUTANTS_LEFT_OUT"] = str(left_out)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no"]
-        command += ["-p", "mutants.outcomes", "-m", "not slow and not cuda", *words, *tests]
+        command += ["-p", "mutants.outcomes", "-m", "not slow and not cuda", *words]
+        command += ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
+        # Examples are those of the copy.
+        command += [str(self.folder / test) if test.startswith("src/") else test for test in tests]
         with (self.folder / "output.txt").open("w") as output:
             process = subprocess.Popen(
                 command,
@@ -164,7 +167,8 @@ def run_unchanged(tests: list[str], pool: Pool, limit: float, report: Report) ->
 
     # The last in the list are those of all rooms, and take longest: they begin.
     for test, outcome, _ in pool.each(one, reversed(tests)):
-        if outcome is None or outcome["broken"] or not outcome["seconds"]:
+        wrong_example = outcome is not None and test.startswith("src/") and outcome["failed"]
+        if outcome is None or outcome["broken"] or not outcome["seconds"] or wrong_example:
             why = "it takes too long" if outcome is None else "it cannot be run here"
             report.say(f"left out {test}: {why}")
             continue

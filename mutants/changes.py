@@ -43,6 +43,9 @@ UNSEEN = {
     "LARGEST_EMPTY": "what a crafted file may make a reader reserve: any small number",
     "LARGEST_COUNT": "what a crafted file may count up to: any number below 2**63",
     "_WRITERS": "simultaneous writers whose leftovers are looked for",
+    "_SMALL": "matters to arrays on a device only, and these tests have none",
+    "kernels/distances.py: self.cut_off =": "the same",
+    "kernels/distances.py: step = max(1, 2**22": "rows that are compared at a time: memory",
     "FAR_AWAY": "any number whose kernel value is zero",
     "VANISHED": "any exponent whose exponential is zero",
 }

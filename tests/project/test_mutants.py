@@ -70,7 +70,8 @@ def test_what_is_left_out_is_there_and_has_its_reason():
 
 def test_the_nearest_tests_come_first():
     own, room, others = nearest("bases/centroids/tolerance.py")
-    assert own == ["tests/bases/test_tolerance.py"]
+    examples = "src/kernelstream/bases/centroids/tolerance.py"
+    assert own == ["tests/bases/test_tolerance.py", examples]
     assert "tests/bases/test_base.py" in room and "tests/laws/test_stream.py" in others
     tests = [*own, *room, *others]
     assert all((ROOT / test).exists() for test in tests) and len(tests) == len(set(tests))
