@@ -95,7 +95,9 @@ class Worker:
         self.outcomes.unlink(missing_ok=True)
         left_out = self.folder.parent / "left_out.json"
         environment = os.environ | {
-            "PYTHONPATH": str(self.package.parent),
+            "PYTHONPATH": os.pathsep.join(
+                [str(self.package.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+            ),
             "NUMBA_CACHE_DIR": str(self.folder / cache),
             "MUTANTS_OUTCOMES": str(self.outcomes),
             "TMPDIR": str(self.folder),
