@@ -236,9 +236,12 @@ class Stream(Value):
         """
         if not (self.chain.kernel.psd and self.knows_units):
             return self.chain.kernel.psd  # the first rows are what units are taken from
-        return not self.chain.basis.has_points or (
-            largest_entry(row_norms_squared(self.scaled(rows.X))) <= self.reach
-        )
+        if not self.chain.basis.has_points:
+            return True
+        norms = row_norms_squared(self.scaled(rows.X))
+        # the very first rows are compared with the first half of them
+        reach = self.reach or 4.0 * largest_entry(norms[: (len(rows) + 1) // 2])
+        return largest_entry(norms) <= reach
 
     @property
     def reach(self) -> float:
