@@ -214,7 +214,9 @@ def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
     values = np.full((len(names), len(records)), np.nan)
     for t, parts in known:
         values[:, t] = np.sign(parts.sizes) * np.sqrt(parts.values)
-    order = np.argsort(-np.nanmax(np.abs(values), axis=1))[:most]
+    # every record counts alike: a large event does not hide the variable of a small one
+    share = np.abs(values) / np.maximum(np.nanmax(np.abs(values), axis=0), np.finfo(float).tiny)
+    order = np.argsort(-np.nanmean(share, axis=1))[:most]
     top = np.nanmax(np.abs(values))
     signed = LinearSegmentedColormap.from_list("signed", [BLUE, "#FFFFFF", ORANGE])
     times = _times(records)
