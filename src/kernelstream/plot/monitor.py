@@ -188,7 +188,7 @@ def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
     records : Records
     ax : Axes, optional
     most : int
-        Variables shown, those with the largest contributions.
+        Variables shown, those with the largest shares of the records.
 
     Returns
     -------
@@ -215,8 +215,9 @@ def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
     for t, parts in known:
         values[:, t] = np.sign(parts.sizes) * np.sqrt(parts.values)
     # every record counts alike: a large event does not hide the variable of a small one
-    share = np.abs(values) / np.maximum(np.nanmax(np.abs(values), axis=0), np.finfo(float).tiny)
-    order = np.argsort(-np.nanmean(share, axis=1))[:most]
+    explained = np.abs(values[:, [t for t, _ in known]])
+    share = explained / np.maximum(explained.max(axis=0), np.finfo(float).tiny)
+    order = np.argsort(-share.mean(axis=1))[:most]
     top = np.nanmax(np.abs(values))
     signed = LinearSegmentedColormap.from_list("signed", [BLUE, "#FFFFFF", ORANGE])
     times = _times(records)
