@@ -82,6 +82,7 @@ def test_test_files_are_taken_while_they_fit():
     assert unchanged.fitting([["a"], ["missing", "b", "d", "c"]], 10.0) == ["a", "c", "d"]
 
 
+@pytest.mark.slow
 def test_a_change_is_noticed_by_a_test_that_fails_and_by_no_other(tmp_path: Path):
     """In a copy: the package itself is never touched."""
     path = "schedules.py"
