@@ -38,6 +38,7 @@ from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
 from kernelstream.certificate.certificate import Certificate, certify
 from kernelstream.files import stored
+from kernelstream.kernels import Euclidean
 from kernelstream.part import Value, state_class
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.chain import Chain, overflowing
@@ -49,6 +50,7 @@ from kernelstream.stream.state import Rows, State
 # 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
 HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
+CLEAR = 1e4  # squared norms, in squared widths of a kernel, that cost at most 1e-11 of its values
 MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
 
 
@@ -238,10 +240,17 @@ class Stream(Value):
             return self.chain.kernel.psd  # the first rows are what units are taken from
         if not self.chain.basis.has_points:
             return True
-        norms = row_norms_squared(self.scaled(rows.X))
-        # the very first rows are compared with the first half of them
-        reach = self.reach or 4.0 * largest_entry(norms[: (len(rows) + 1) // 2])
-        return largest_entry(norms) <= reach
+        farthest = largest_entry(row_norms_squared(self.scaled(rows.X)))
+        return farthest <= max(self.reach, self.clear_reach)
+
+    @property
+    def clear_reach(self) -> float:
+        """A squared norm up to which rounding hardly moves a kernel value; 0: none is known.
+
+        Distances of stationary kernels are rounded by shares of the squared norms.
+        """
+        kernel = self.chain.kernel
+        return CLEAR / kernel.resolution if isinstance(kernel, Euclidean) and kernel.fixed else 0.0
 
     @property
     def reach(self) -> float:
