@@ -8,6 +8,7 @@ DATA    ?=
 OUT     ?=
 MACHINE ?=
 MINUTES ?= 10
+COUNT   ?= 200
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
@@ -25,10 +26,10 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit 1' HUP INT TERM && \
 	$(ONE_THREAD) NUMBA_CACHE_DIR="$$cache"
 
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch test-oldest coverage fuzz bench \
+.PHONY: help setup demo lint test test-all test-torch test-oldest coverage fuzz mutants bench \
 	bench-over-time reproduce docs dist clean
 
 help: ## list the targets
@@ -88,6 +89,9 @@ test-oldest: ## test with the oldest versions that pyproject.toml allows, on Pyt
 
 fuzz: $(STAMP) ## attacks with random seeds, MINUTES=10 of them; a failure prints how to see it again
 	$(BIN)/python -m fuzz --minutes $(MINUTES)
+
+mutants: $(STAMP) ## COUNT=200 single changes in the core, each against the tests nearest to it
+	$(BIN)/python -m mutants --count $(COUNT) --workers $(WORKERS) $(if $(OUT),--out $(OUT))
 
 bench: $(STAMP) ## beside what people use today, in one run; DATA=PATH with mnist.npz, OUT=PATH for pictures
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(OUT),--out $(OUT) --json $(OUT)/benchmark.json --markdown $(OUT)/benchmark.md)

@@ -24,7 +24,7 @@ from kernelstream import StreamingKernelPCA, bases, schedules, trackers
 _COMMON: dict[str, Any] = dict(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-settings.register_profile("default", max_examples=8, derandomize=True, **_COMMON)
+settings.register_profile("default", max_examples=5, derandomize=True, **_COMMON)
 settings.register_profile("no-jit", max_examples=2, derandomize=True, **_COMMON)
 settings.register_profile("thorough", max_examples=150, print_blob=True, **_COMMON)
 _PLAIN = "no-jit" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "default"

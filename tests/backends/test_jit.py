@@ -78,7 +78,11 @@ def expected(cache: Path) -> np.ndarray:
     return values
 
 
-@pytest.mark.parametrize("place", [_NO_PLACE, _NO_ROOM], ids=["no place", "no room"])
+@pytest.mark.parametrize(
+    "place",
+    [_NO_PLACE, pytest.param(_NO_ROOM, marks=pytest.mark.slow)],
+    ids=["no place", "no room"],
+)
 def test_passes_run_where_no_cache_can_be_written(
     place: str, expected: np.ndarray, tmp_path: Path
 ) -> None:
@@ -87,6 +91,7 @@ def test_passes_run_where_no_cache_can_be_written(
     assert not list(tmp_path.rglob("*.nbc"))
 
 
+@pytest.mark.slow
 def test_passes_run_where_the_cache_is_damaged(
     cache: Path, expected: np.ndarray, tmp_path: Path
 ) -> None:

@@ -100,3 +100,24 @@ def test_files_do_not_take_the_place_of_closed_streams(folder: Path) -> None:
     assert load(folder / "n.st").n_samples_seen_ == 300
     command = f"{sys.executable} -m kernelstream fit nothing.csv -o n.st 2>&-"
     assert subprocess.run(command, shell=True, cwd=folder).returncode == DATA
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there are no names of descriptors")
+@pytest.mark.parametrize("words", [(), ("--json",)], ids=str)
+def test_a_model_on_the_standard_output_has_it_for_itself(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The table, or the JSON, goes to the standard error: it once was the end of the file."""
+    rows = np.random.default_rng(0).normal(size=(600, 3))
+    np.savetxt(tmp_path / "p.csv", rows, delimiter=",", header="a,b,c", comments="")
+    command = [sys.executable, "-m", "kernelstream", "fit", "p.csv", "--basis", "10", *words]
+    with (tmp_path / "m.st").open("wb") as file:
+        done = subprocess.run(
+            [*command, "-o", "/proc/self/fd/1"],
+            stdout=file,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            check=True,
+        )
+    assert load(tmp_path / "m.st").n_samples_seen_ == 600
+    assert b"600" in done.stderr

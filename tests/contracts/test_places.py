@@ -60,6 +60,7 @@ print(ks.KernelMonitor(basis=10, random_state=0).fit(X).update(X[0]).index)
 """
 
 
+@pytest.mark.slow
 def test_python_without_assertions_gives_the_same(tmp_path: Path) -> None:
     plain, optimised = (python(ALL, *options, cwd=tmp_path) for options in ((), ("-O",)))
     assert plain.returncode == 0, plain.stderr

@@ -818,6 +818,7 @@ def test_spilled_memory() -> None:
     assert identical(model, quiet)
 
 
+@pytest.mark.slow
 def test_the_model_does_not_know_how_many_threads_blas_had() -> None:
     """Workers of a cluster have one, the schedulers of one machine all: other bits, once."""
     program = """

@@ -382,21 +382,21 @@ def test_in_a_pipeline(river: Any) -> None:
 def test_the_components_help_a_linear_model(river: Any) -> None:
     from river import evaluate, linear_model, metrics, preprocessing
 
-    X = ring(1500)
-    y = [bool(x[0] * x[1] > 0) for x in X]  # opposite quarters of the ring: no line parts them
-
-    def accuracy(model: Any) -> float:
+    def accuracy(model: Any, seed: int) -> float:
+        X = ring(1500, seed)
+        y = [bool(x[0] * x[1] > 0) for x in X]  # opposite quarters of the ring: no line parts them
         rows = zip(dictionaries(X), y, strict=True)
         return evaluate.progressive_val_score(rows, model, metrics.Accuracy()).get()
 
-    plain = preprocessing.StandardScaler() | linear_model.LogisticRegression()
-    kernel = (
-        preprocessing.StandardScaler()
-        | KernelComponents(pattern(8))
-        | preprocessing.StandardScaler()
-        | linear_model.LogisticRegression()
-    )
-    assert accuracy(kernel) > 0.85 > 0.7 > accuracy(plain)
+    def plain() -> Any:
+        return preprocessing.StandardScaler() | linear_model.LogisticRegression()
+
+    # Components of nearly equal variance exchange while a stream is young: one ring is luck.
+    found = [
+        accuracy(preprocessing.StandardScaler() | KernelComponents(pattern(8)) | plain(), seed)
+        for seed in range(4)
+    ]
+    assert np.mean(found) > 0.85 > 0.7 > accuracy(plain(), 0)
 
 
 def test_unions_and_selections(river: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, bases, trackers
-from kernelstream.stream.signs import first_components
+from kernelstream.stream.signs import components_of, first_components
 
 
 def flips(X: np.ndarray, every: int = 20, **options: Any) -> list[tuple[int, int]]:
@@ -58,3 +58,9 @@ def test_the_first_components_are_those_of_kernel_pca(center: bool) -> None:
     C = (X - mean).T @ ((X - mean) * (w / w.sum())[:, None])
     np.testing.assert_allclose(V.T @ V, np.eye(3), atol=1e-9)
     np.testing.assert_allclose(V.T @ C @ V, np.diag(np.linalg.eigvalsh(C)[::-1]), atol=1e-9)
+
+
+def test_a_component_of_a_billionth_of_the_variance_has_a_sign() -> None:
+    """What is shown has one: 1e-9 of the first is, 1e-14 is rounding."""
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 3e-5, 1e-7]
+    assert components_of(X @ X.T, np.ones(50), True, None).shape == (50, 2)

@@ -250,3 +250,19 @@ def test_rows_of_the_usual_size_are_not_folded_twice(
         model.learn_one(row)
     model.partial_fit(GOOD[90:100])
     assert not folds
+
+
+@pytest.mark.parametrize("basis", ["everything", "distance", "coherence"])
+@pytest.mark.parametrize("far", [slice(0, 20), slice(0, 1), slice(None)])
+def test_the_very_first_rows_are_looked_at_too(basis: str, far: slice) -> None:
+    """They cannot be compared with rows before them: only a fold shows what it would refuse."""
+    model = StreamingKernelPCA(2, gamma=0.5, basis=basis, batch_size=64, random_state=0)
+    first = GOOD[:40].copy()
+    first[far] *= 1e8
+    with contextlib.suppress(ValueError):
+        model.partial_fit(first)
+    for rows in (GOOD[:300], GOOD[300:]):
+        with contextlib.suppress(ValueError):
+            model.partial_fit(rows)
+        if model.__sklearn_is_fitted__():
+            assert np.isfinite(model.transform(GOOD[:3])).all()

@@ -96,7 +96,7 @@ class Run:
         screen, output = self.screen, self.output
         if resume and self._prepare_resume():
             screen.say(f"Already complete: {output}.")
-            screen.result({"model": str(output), "complete": True})
+            screen.result({"model": str(output), "complete": True}, output=output)
             return
         began = time.perf_counter()
         with terminable():
@@ -139,7 +139,7 @@ class Run:
         if place.bad:
             listed = f", listed in {self.rejects_path}" if self.rejects_path else ""
             shown.insert(1, ("bad rows", f"{place.bad:,} passed over{listed}"))
-        screen.result(facts, facts_table(shown))
+        screen.result(facts, facts_table(shown), output=self.output)
 
     def _prepare_resume(self) -> bool:
         """Go on from the checkpoint, or start afresh and say so; True where all is done already."""

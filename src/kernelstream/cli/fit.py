@@ -283,7 +283,7 @@ def fit_monitor(
         ("share of alarms in normal rows", f"{alpha:g}"),
         ("monitor", str(output)),
     ]
-    screen.result(facts, facts_table(shown))
+    screen.result(facts, facts_table(shown), output=output)
 
 
 def parse_part(text: str, names: dict[str, type], what: str) -> Any:

@@ -41,4 +41,5 @@ def merge(
             Stored(both, stored[0].names, {"history": entries}).save(output)
             rows = both.n_samples_seen_
         facts = {"model": str(output), "rows_seen": rows, "merged": [str(path) for path in models]}
-        screen.result(facts, f"{len(models)} models, {rows:,} rows → {output}")
+        words = f"{len(models)} models, {rows:,} rows → {output}"
+        screen.result(facts, words, output=output)

@@ -73,7 +73,8 @@ def report(
         write_atomically(output, page.encode())
         size = output.stat().st_size
         result = {"report": str(output), "bytes": size}
-        screen.result(result, f"{output}, {size / 1e6:.1f} MB: open it in a browser.")
+        words = f"{output}, {size / 1e6:.1f} MB: open it in a browser."
+        screen.result(result, words, output=output)
 
 
 def labelled_rows(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from kernelstream.cli.failures import leave_closed_pipe
 from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.files.writing import open_descriptor
 from kernelstream.sources import Source
 
 LOOK_EVERY = 2.0  # seconds between two looks at the explained variance, which cost a little
@@ -41,14 +43,19 @@ class Screen:
         if not self.quiet:
             self.error.print(text, markup=False)
 
-    def result(self, facts: dict[str, Any], *shown: Any) -> None:
-        """The outcome: JSON for machines, tables or sentences for people."""
+    def result(self, facts: dict[str, Any], *shown: Any, output: Path | None = None) -> None:
+        """The outcome: JSON for machines, tables or sentences for people.
+
+        On the standard error where the standard output is the file ``output`` that was written.
+        """
+        taken = output is not None and open_descriptor(output) == 1
         if self.as_json:
-            sys.stdout.write(json.dumps(facts, default=plain) + "\n")
-            sys.stdout.flush()  # here, where a failure is reported
+            stream = sys.stderr if taken else sys.stdout
+            stream.write(json.dumps(facts, default=plain) + "\n")
+            stream.flush()  # here, where a failure is reported
         elif not self.quiet:
             for item in shown:
-                self.out.print(item)
+                (self.error if taken else self.out).print(item)
 
 
 class Watch:

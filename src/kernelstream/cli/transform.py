@@ -144,7 +144,8 @@ def apply(query: Query, compute: Callable[[Stored, np.ndarray], Columns]) -> Non
         facts = {"rows": writer.rows, "bad_rows": bad, "output": str(output) if output else None}
         if output is not None:
             skipped = f", {bad:,} bad rows passed over" if bad else ""
-            screen.result(facts, f"{writer.rows:,} rows{skipped} → {output}")
+            words = f"{writer.rows:,} rows{skipped} → {output}"
+            screen.result(facts, words, output=output)
         elif bad:
             screen.say(f"{bad:,} bad rows passed over.")
 

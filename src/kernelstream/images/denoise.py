@@ -236,6 +236,8 @@ class Denoiser(TransformerMixin, ImageModel):
         rows, shape = as_rows(X, self.n_features_in_, self.clipped)
         found = self._project(rows) if self.method == "project" else self._regress(rows)
         if self.clipped:
+            if not hasattr(self, "noise_variance_"):
+                raise ValueError(NOT_MEASURED)
             found = undo_clipping(found, self.noise_variance_)
         return found.reshape(shape)
 

@@ -208,7 +208,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                     smoothing=SMOOTHING if self.smooth is None else float(self.smooth),
                     alpha=float(self.alpha),
                 )
-            self._warn_of_few_rows()
+            draft._warn_of_few_rows()
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:

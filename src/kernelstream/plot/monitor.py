@@ -188,7 +188,7 @@ def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
     records : Records
     ax : Axes, optional
     most : int
-        Variables shown, those with the largest contributions.
+        Variables shown, those with the largest shares of the records.
 
     Returns
     -------
@@ -214,7 +214,10 @@ def contribution_map(records: Records, ax: Any = None, most: int = 15) -> Any:
     values = np.full((len(names), len(records)), np.nan)
     for t, parts in known:
         values[:, t] = np.sign(parts.sizes) * np.sqrt(parts.values)
-    order = np.argsort(-np.nanmax(np.abs(values), axis=1))[:most]
+    # every record counts alike: a large event does not hide the variable of a small one
+    explained = np.abs(values[:, [t for t, _ in known]])
+    share = explained / np.maximum(explained.max(axis=0), np.finfo(float).tiny)
+    order = np.argsort(-share.mean(axis=1))[:most]
     top = np.nanmax(np.abs(values))
     signed = LinearSegmentedColormap.from_list("signed", [BLUE, "#FFFFFF", ORANGE])
     times = _times(records)

@@ -329,12 +329,13 @@ class Chain:
 
     def early_reference(self, state: State, X: Array, weights: np.ndarray | None) -> Array:
         """Components after the first rows X, with the signs that the very first gave them."""
-        first = as_dense(X[:MOST_ROWS, :])
-        n, given = int(first.shape[0]), None if weights is None else weights[:MOST_ROWS]
+        n = min(MOST_ROWS, int(X.shape[0]))
+        first, given = as_dense(X[:n, :]), None if weights is None else weights[:n]
         faded = forget(self.tracker.forgetting, n, given, self.seed, 0)[1]
         _, vectors, _ = self.tracker.components(state.tracker, state.moments, self.center)
         if isinstance(self.n_components, int):
-            vectors = vectors[:, : n_followed(self.n_components)]
+            kept = min(n_followed(self.n_components), int(vectors.shape[1]))
+            vectors = vectors[:, :kept]
         K = to_host(to_float64(self.kernel.gram(first)))
         coefficients = first_components(K, faded, self.center, int(vectors.shape[1]))
         Z = to_float64(self.basis.coordinates(self.kernel, state.basis, first))

@@ -39,6 +39,7 @@ from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
 from kernelstream.certificate.certificate import Certificate, certify
 from kernelstream.files import stored
+from kernelstream.kernels import Euclidean
 from kernelstream.part import Value, state_class
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.chain import Chain, overflowing
@@ -51,6 +52,7 @@ from kernelstream.stream.state import Rows, State
 HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
 MEASURED_NUMBERS = 2**21  # coordinates of blocks that are measured together
+CLEAR = 1e4  # squared norms, in squared widths of a kernel, that cost at most 1e-11 of its values
 MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
 
 
@@ -238,9 +240,19 @@ class Stream(Value):
         """
         if not (self.chain.kernel.psd and self.knows_units):
             return self.chain.kernel.psd  # the first rows are what units are taken from
-        return not self.chain.basis.has_points or (
-            largest_entry(row_norms_squared(self.scaled(rows.X))) <= self.reach
-        )
+        if not self.chain.basis.has_points:
+            return True
+        farthest = largest_entry(row_norms_squared(self.scaled(rows.X)))
+        return farthest <= max(self.reach, self.clear_reach)
+
+    @property
+    def clear_reach(self) -> float:
+        """A squared norm up to which rounding hardly moves a kernel value; 0: none is known.
+
+        Distances of stationary kernels are rounded by shares of the squared norms.
+        """
+        kernel = self.chain.kernel
+        return CLEAR / kernel.resolution if isinstance(kernel, Euclidean) and kernel.fixed else 0.0
 
     @property
     def reach(self) -> float:

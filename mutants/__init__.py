@@ -1,0 +1,1 @@
+"""Single changes in the core, each tried against the tests nearest to it: who guards the guards."""

@@ -1,0 +1,365 @@
+"""The single changes that can be made in a source file, found in its syntax tree.
+
+Left alone are docstrings, annotations, decorators, error messages, ``__repr__``, and what
+``UNSEEN`` lists: changes that no result shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import unified_diff
+from itertools import pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "kernelstream"
+
+# The core, as paths below the package.
+ROOMS = (
+    "kernels",
+    "bases",
+    "trackers",
+    "certificate",
+    "stream",
+    "estimators",
+    "files",
+    "monitor/decisions.py",
+    "monitor/limits.py",
+)
+
+# Constants and lines that no result depends on, with the reason. A key is a name, or a path and a
+# piece of the line.
+UNSEEN = {
+    "_PASS_ROWS": "rows of a compiled pass at a time: speed",
+    "QUERY_ROWS": "rows of a query at a time: memory",
+    "MOST_SINGLE_ROWS": "rows written beside a stream at a time: speed",
+    "MOST_COMPARED": "rows compared to find that all are alike: speed",
+    "MOST_REFERENCES": "references for signs within a block: speed",
+    "SUBSPACE_STEPS": "only signs are read off",
+    "LARGEST_EMPTY": "what a crafted file may make a reader reserve: any small number",
+    "LARGEST_COUNT": "what a crafted file may count up to: any number below 2**63",
+    "_WRITERS": "simultaneous writers whose leftovers are looked for",
+    "_SMALL": "matters to arrays on a device only, and these tests have none",
+    "kernels/distances.py: self.cut_off =": "the same",
+    "kernels/distances.py: step = max(1, 2**22": "rows that are compared at a time: memory",
+    "FAR_AWAY": "any number whose kernel value is zero",
+    "VANISHED": "any exponent whose exponential is zero",
+}
+
+COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+}
+ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+}
+EXTREMES = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum"}
+_CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: a piece of a source file, and what stands there instead."""
+
+    kind: str
+    path: str  # below the package
+    start: int  # characters from the beginning of the file
+    end: int
+    new: str
+
+    def source(self) -> str:
+        """The file as it is."""
+        return (PACKAGE / self.path).read_text(encoding="utf-8")
+
+    def changed(self) -> str:
+        """The file with the change."""
+        source = self.source()
+        return source[: self.start] + self.new + source[self.end :]
+
+    @property
+    def line(self) -> int:
+        """Of the change, counted from one."""
+        return self.source().count("\n", 0, self.start) + 1
+
+    @property
+    def at_top(self) -> bool:
+        """Whether it changes a line of the module itself, which other files may import."""
+        return not self.changed().splitlines()[self.line - 1].startswith(" ")
+
+    @property
+    def name(self) -> str:
+        """Place and kind, to be read."""
+        return f"{self.path}:{self.line} ({self.kind})"
+
+    def diff(self) -> str:
+        """The lines that change, before and after."""
+        before, after = self.source().splitlines(), self.changed().splitlines()
+        return "\n".join(list(unified_diff(before, after, lineterm="", n=0))[3:])
+
+
+def all_mutants(rooms: tuple[str, ...] = ROOMS) -> list[Mutant]:
+    """Every change in the rooms, in the order of the files."""
+    defaults = _names_with_defaults()
+    found: list[Mutant] = []
+    for room in rooms:
+        place = PACKAGE / room
+        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
+            if path.name != "__init__.py":
+                found += _Finder(path, defaults).mutants()
+    return found
+
+
+def chosen(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
+    """So many of them, every kind in turn and every line once, in random order."""
+    rng = random.Random(seed)
+    kinds = sorted({mutant.kind for mutant in mutants})
+    by_kind = {kind: [m for m in mutants if m.kind == kind] for kind in kinds}
+    for of_kind in by_kind.values():
+        rng.shuffle(of_kind)
+    taken: list[Mutant] = []
+    lines: set[tuple[str, int]] = set()
+    while len(taken) < count and any(by_kind.values()):
+        for of_kind in by_kind.values():
+            while of_kind:
+                mutant = of_kind.pop()
+                if (mutant.path, mutant.line) not in lines:
+                    lines.add((mutant.path, mutant.line))
+                    taken.append(mutant)
+                    break
+    taken = taken[:count]
+    rng.shuffle(taken)
+    return taken
+
+
+def _names_with_defaults() -> dict[str, set[str]]:
+    """Arguments that may be left out, for each function and class that is defined in one way."""
+    found: dict[str, list[set[str]]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                found.setdefault(node.name, []).append(_optional(node.args))
+            elif isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(_optional_fields(node))
+    return {name: set.intersection(*of_name) for name, of_name in found.items()}
+
+
+def _optional(arguments: ast.arguments) -> set[str]:
+    plain = arguments.posonlyargs + arguments.args
+    names = {argument.arg for argument in plain[len(plain) - len(arguments.defaults) :]}
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return names | {argument.arg for argument, default in pairs if default is not None}
+
+
+def _optional_fields(node: ast.ClassDef) -> set[str]:
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            return _optional(item.args)
+    fields = [item for item in node.body if isinstance(item, ast.AnnAssign) and item.value]
+    return {item.target.id for item in fields if isinstance(item.target, ast.Name)}
+
+
+class _Finder:
+    """The changes in one file."""
+
+    def __init__(self, path: Path, defaults: dict[str, set[str]]):
+        self.path = path.relative_to(PACKAGE).as_posix()
+        self.source = path.read_text(encoding="utf-8")
+        self.tree = ast.parse(self.source)
+        self.defaults = defaults
+        self.bytes = [line.encode() for line in self.source.splitlines(keepends=True)]
+        self.starts = [0]
+        for line in self.bytes:
+            self.starts.append(self.starts[-1] + len(line.decode()))
+        self.floats = {
+            target.id
+            for node in self.tree.body
+            if isinstance(node, ast.Assign) and _is_float(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+
+    def mutants(self) -> list[Mutant]:
+        found: list[Mutant] = []
+        for node in self.tree.body:
+            found += self._constants(node)
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found += self._inside(node)
+        return [mutant for mutant in found if not self._unseen(mutant)]
+
+    def _unseen(self, mutant: Mutant) -> bool:
+        line = self.source.splitlines()[mutant.line - 1]
+        if mutant.kind == "constant" and line.split("=")[0].split(":")[0].strip() in UNSEEN:
+            return True
+        return any(f"{mutant.path}: " in key and key.split(": ", 1)[1] in line for key in UNSEEN)
+
+    # --- places ---
+
+    def _at(self, line: int, column: int) -> int:
+        """Characters from the beginning; the tree counts bytes of a line."""
+        return self.starts[line - 1] + len(self.bytes[line - 1][:column].decode())
+
+    def _start(self, node: ast.expr | ast.keyword | ast.stmt) -> int:
+        return self._at(node.lineno, node.col_offset)
+
+    def _end(self, node: ast.expr | ast.keyword | ast.stmt) -> int:
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return self._at(node.end_lineno, node.end_col_offset)
+
+    def _mutant(self, kind: str, start: int, end: int, new: str) -> Mutant:
+        return Mutant(kind, self.path, start, end, new)
+
+    def _replaced(self, kind: str, node: ast.expr, new: str) -> Mutant:
+        return self._mutant(kind, self._start(node), self._end(node), new)
+
+    def _text(self, node: ast.expr) -> str:
+        return self.source[self._start(node) : self._end(node)]
+
+    # --- kinds ---
+
+    def _constants(self, node: ast.stmt) -> Iterator[Mutant]:
+        """Numbers at the top of a module, a hundred times larger and smaller."""
+        if not isinstance(node, ast.Assign):
+            return
+        names = [name.id for name in ast.walk(node.targets[0]) if isinstance(name, ast.Name)]
+        if not all(_CONSTANT.fullmatch(name) for name in names):
+            return
+        value = node.value
+        if isinstance(value, ast.Tuple):
+            parts = value.elts
+        elif isinstance(value, ast.Dict):
+            parts = value.values
+        else:
+            parts = [value]
+        for part in parts:
+            text = self._text(part)
+            if isinstance(part, ast.Constant) and type(part.value) is int:
+                yield self._replaced("constant", part, str(part.value * 100))
+                yield self._replaced("constant", part, str(max(part.value // 100, 1)))
+            elif _is_number(part):
+                yield self._replaced("constant", part, f"100 * ({text})")
+                yield self._replaced("constant", part, f"({text}) / 100")
+
+    def _inside(self, node: ast.AST) -> Iterator[Mutant]:
+        """All changes below a node."""
+        if isinstance(node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom):
+            return
+        if isinstance(node, ast.FunctionDef) and node.name == "__repr__":
+            return
+        if isinstance(node, ast.Call) and _name_of(node.func) in ("warn", "cast", "TypeVar"):
+            return
+        if isinstance(node, ast.expr | ast.stmt):
+            yield from self._here(node)
+        for field, value in ast.iter_fields(node):
+            if field in ("annotation", "returns", "decorator_list", "bases", "type_params"):
+                continue
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from self._inside(child)
+
+    def _here(self, node: ast.expr | ast.stmt) -> Iterator[Mutant]:
+        match node:
+            case ast.Compare():
+                yield from self._comparisons(node)
+            case ast.BinOp() if type(node.op) in ARITHMETIC and not _is_text(node):
+                yield from self._operator(
+                    "arithmetic", node.left, node.right, *ARITHMETIC[type(node.op)]
+                )
+            case ast.AugAssign() if type(node.op) in ARITHMETIC and not _is_text(node.value):
+                old, new = ARITHMETIC[type(node.op)]
+                yield from self._operator("arithmetic", node.target, node.value, old, new)
+            case ast.UnaryOp(op=ast.Not()):
+                yield self._replaced("not removed", node, self._text(node.operand))
+            case ast.Constant() if type(node.value) is int:
+                yield self._replaced("literal", node, str(node.value + 1))
+            case ast.Constant() if type(node.value) is float:
+                yield self._replaced("literal", node, str(2 * node.value or 1.0))
+            case ast.Call():
+                yield from self._calls(node)
+            case ast.If() | ast.IfExp() if not isinstance(node.test, ast.Constant):
+                yield self._replaced("condition", node.test, "False")
+            case _:
+                return
+
+    def _comparisons(self, node: ast.Compare) -> Iterator[Mutant]:
+        sides = [node.left, *node.comparators]
+        for op, (left, right) in zip(node.ops, pairwise(sides), strict=True):
+            if type(op) not in COMPARISONS:
+                continue
+            # Real numbers are never exactly at a threshold that somebody wrote down.
+            real = any(self._is_real(part) for side in (left, right) for part in ast.walk(side))
+            if real and not isinstance(op, ast.Eq | ast.NotEq):
+                continue
+            yield from self._operator("comparison", left, right, *COMPARISONS[type(op)])
+
+    def _is_real(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.expr) and (_is_float(node) or _name_of(node) in self.floats)
+
+    def _operator(
+        self, kind: str, left: ast.expr, right: ast.expr, old: str, new: str
+    ) -> Iterator[Mutant]:
+        """An operator, which stands between its sides."""
+        begin = self._end(left)
+        between = self.source[begin : self._start(right)]
+        if between.count(old) == 1:
+            at = begin + between.index(old)
+            yield self._mutant(kind, at, at + len(old), new)
+
+    def _calls(self, node: ast.Call) -> Iterator[Mutant]:
+        name = _name_of(node.func)
+        if name in EXTREMES:
+            end = self._end(node.func)
+            yield self._mutant("extreme", end - len(name), end, EXTREMES[name])
+        for keyword in node.keywords:
+            optional = keyword.arg in self.defaults.get(name, set()) or name == "replace"
+            if keyword.arg is None or not optional:
+                continue
+            kind = "field not replaced" if name == "replace" else "argument left out"
+            start, end = self._start(keyword), self._end(keyword)
+            before = self.source[:start].rstrip()
+            if before.endswith(","):
+                yield self._mutant(kind, len(before) - 1, end, "")
+            else:
+                behind = re.match(r"\s*,\s*", self.source[end:])
+                yield self._mutant(kind, start, end + (behind.end() if behind else 0), "")
+
+
+def _name_of(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _is_float(node: ast.expr) -> bool:
+    """Whether a number was written down that is no integer, nor a zero that stands for one."""
+    if isinstance(node, ast.UnaryOp):
+        return _is_float(node.operand)
+    return isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value != 0
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether an expression is made of numbers."""
+    if isinstance(node, ast.BinOp):
+        return _is_number(node.left) and _is_number(node.right)
+    if isinstance(node, ast.Call):
+        return _name_of(node.func) == "float"
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Whether strings or sequences are joined, not numbers added."""
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) or _is_text(node.right)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str | bytes)
+    return isinstance(node, ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp)

@@ -1,0 +1,106 @@
+"""The changes of ``make mutants`` are single, of code only, and noticed where a test fails."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mutants.__main__ import Unchanged, Worker, nearest
+from mutants.changes import PACKAGE, ROOT, UNSEEN, Mutant, all_mutants, chosen
+from mutants.named import named
+
+MUTANTS = all_mutants()
+KINDS = {
+    "argument left out",
+    "arithmetic",
+    "comparison",
+    "condition",
+    "constant",
+    "extreme",
+    "field not replaced",
+    "literal",
+    "not removed",
+}
+
+
+def _words(source: str) -> Iterator[str]:
+    """What no change may touch: docstrings, annotations, messages and ``__repr__``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Raise | ast.JoinedStr) or (
+            isinstance(node, ast.FunctionDef) and node.name == "__repr__"
+        ):
+            yield ast.unparse(node)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+            yield ast.get_docstring(node) or ""
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            yield ast.unparse(node.annotation)
+
+
+def test_there_are_changes_of_every_kind():
+    assert {mutant.kind for mutant in MUTANTS} == KINDS
+    assert {mutant.kind for mutant in chosen(MUTANTS, 20, 0)} == KINDS
+
+
+def test_a_choice_is_that_of_its_seed_and_takes_a_line_once():
+    taken = chosen(MUTANTS, 200, 3)
+    assert taken == chosen(MUTANTS, 200, 3) != chosen(MUTANTS, 200, 4)
+    assert len({(mutant.path, mutant.line) for mutant in taken}) == 200
+
+
+@pytest.mark.parametrize("mutant", chosen(MUTANTS, 60, 5), ids=lambda mutant: mutant.name)
+def test_a_change_is_one_of_code(mutant: Mutant):
+    before, after = mutant.source(), mutant.changed()
+    assert ast.dump(ast.parse(before)) != ast.dump(ast.parse(after))
+    assert list(_words(before)) == list(_words(after))
+    assert len([line for line in mutant.diff().splitlines() if line.startswith("+")]) <= 1
+
+
+def test_those_that_once_survived_are_still_there():
+    assert all(mutant.source() != mutant.changed() for mutant in named())
+
+
+def test_what_is_left_out_is_there_and_has_its_reason():
+    code = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    assert all(key.split(": ", 1)[-1] in code and reason for key, reason in UNSEEN.items())
+
+
+def test_the_nearest_tests_come_first():
+    own, room, others = nearest("bases/centroids/tolerance.py")
+    examples = "src/kernelstream/bases/centroids/tolerance.py"
+    assert own == ["tests/bases/test_tolerance.py", examples]
+    assert "tests/bases/test_base.py" in room and "tests/laws/test_stream.py" in others
+    tests = [*own, *room, *others]
+    assert all((ROOT / test).exists() for test in tests) and len(tests) == len(set(tests))
+
+
+def test_test_files_are_taken_while_they_fit():
+    unchanged = Unchanged({"a": 3.0, "b": 9.0, "c": 1.0, "d": 2.0})
+    assert unchanged.fitting([["a"], ["missing", "b", "d", "c"]], 10.0) == ["a", "c", "d"]
+
+
+@pytest.mark.slow
+def test_a_change_is_noticed_by_a_test_that_fails_and_by_no_other(tmp_path: Path):
+    """In a copy: the package itself is never touched."""
+    path = "schedules.py"
+    source = (PACKAGE / path).read_text(encoding="utf-8")
+    at = len(source)
+    changed = Mutant("literal", path, at, at, "\nCHANGED = 1\n")
+    test = tmp_path / "test_it.py"
+    test.write_text(
+        "from kernelstream import schedules\n"
+        "def test_always_wrong(): assert False\n"
+        "def test_it(): assert not hasattr(schedules, 'CHANGED')\n"
+    )
+    worker = Worker(tmp_path / "worker")
+    outcome = worker.unchanged(str(test), 60.0)
+    assert outcome is not None and len(outcome["failed"]) == 1 and not outcome["broken"]
+    (tmp_path / "left_out.json").write_text(json.dumps(outcome["failed"]))
+    noticed = worker.tried(0, changed, [str(test)], 60.0, 1e9)
+    assert noticed is not None and noticed.endswith("::test_it")
+    nothing = Mutant("literal", path, at, at, "\n")
+    assert worker.tried(1, nothing, [str(test)], 60.0, 1e9) is None
+    assert (PACKAGE / path).read_text(encoding="utf-8") == source
