@@ -26,10 +26,7 @@ def filled(size, n, seed, weights=None, cuts=(), beta=1.0):
     for a, b in itertools.pairwise(edges):
         clock = Clock(seed, a, beta ** (b - a), np.log(beta))
         w = None if weights is None else weights[a:b]
-        if beta < 1.0:
-            faded = beta ** np.arange(b - a - 1.0, -1.0, -1.0)
-            w = faded if w is None else w * faded
-        held = held.offer(X[a:b], X[a:b], w, clock)
+        held = held.offer([(X[a:b], X[a:b], w)], clock)
     return np.sort(held.sample()[0][:, 0]).astype(int)
 
 
@@ -57,7 +54,7 @@ def weighted_sample(size, n, seed, weights):
     held = Reservoir(size)
     X = np.arange(n, dtype=float)[:, None]
     for a, b in itertools.pairwise([0, n // 3, n]):
-        held = held.offer(X[a:b], X[a:b], weights[a:b], Clock(seed, a))
+        held = held.offer([(X[a:b], X[a:b], weights[a:b])], Clock(seed, a))
     stands_for = held.stands_for()
     assert stands_for is not None
     assert stands_for.mean() == pytest.approx(1.0)
@@ -87,7 +84,7 @@ def test_merged_reservoirs_stand_for_all_rows():
     totals = np.zeros(600)
     for seed in range(400):
         ours, theirs = (
-            Reservoir(30).offer(X[part], X[part], weights[part], Clock(seed + offset, 0))
+            Reservoir(30).offer([(X[part], X[part], weights[part])], Clock(seed + offset, 0))
             for part, offset in ((slice(0, 200), 0), (slice(200, 600), 10_000))
         )
         both = ours.merge(theirs)
@@ -122,9 +119,9 @@ def test_forgetting_is_in_what_sampled_rows_stand_for(beta: float, weighted: boo
         reservoir = Reservoir(800)
         X = np.arange(first, last, dtype=float)[:, None]
         for a, b in itertools.pairwise([0, 70, 200, last - first]):
-            faded = w[first + a : first + b] * beta ** np.arange(b - a - 1.0, -1.0, -1.0)
             clock = Clock(seed, a, beta ** (b - a), np.log(beta))
-            reservoir = reservoir.offer(X[a:b], X[a:b], faded, clock)
+            given = w[first + a : first + b] if weighted else None
+            reservoir = reservoir.offer([(X[a:b], X[a:b], given)], clock)
         return reservoir
 
     def check(reservoir, expected):
@@ -144,7 +141,7 @@ def test_forgetting_is_in_what_sampled_rows_stand_for(beta: float, weighted: boo
     # and it goes on from there: 50 more rows, of which the first 50 play the part
     X = np.arange(50.0)[:, None]
     faded = beta ** np.arange(49.0, -1.0, -1.0)
-    more = both.offer(X, X, faded, Clock(2, 900, beta**50, np.log(beta)))
+    more = both.offer([(X, X, None)], Clock(2, 900, beta**50, np.log(beta)))
     expected = expected * beta**50
     expected[:50] += faded
     rows, stands_for = more.sample()[0][:, 0].astype(int), more.stands_for()

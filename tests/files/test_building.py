@@ -125,7 +125,7 @@ def test_the_state_of_another_tracker(path: Path) -> None:
 
 def test_a_sample_that_points_outside_of_its_log(path: Path) -> None:
     model = pca(basis=bases.Centroids(8)).partial_fit(rows(3000))
-    name = "model.learned.state.basis.reservoir.position"
+    name = "model.learned.state.basis.sample.position"
 
     def change(tree: Any, arrays: Any) -> None:
         arrays[name] = np.array(arrays[name])

@@ -38,6 +38,20 @@ ROUNDING_OF_FLOAT32 = 1e-4
 SEARCHED = 1e-5  # pre-images: a search ends where it is near enough
 BOUNDED = 1e-6  # bounds on what is next to nothing are made of rounding; of one, where one is large
 
+# Centroids of version 0.1 were means of cells; those of later releases are placed by a sample. A
+# model that places its points anew while it learns on has other points then, which capture as much.
+PLACED_ANEW = {
+    "certified_tight",
+    "single_precision",
+    "sparse",
+    "weighted",
+    "named_features",
+    "ridge_forgetting",
+    "command_killed_at_the_start",
+    "command_killed_in_the_first_pass",
+}
+CAPTURED = 0.05  # share of the captured variance that may be lost by that
+
 # What attributes were called when the files were written, and are called now.
 RENAMED = {"n_tamed_steps_": "n_shortened_steps_"}
 
@@ -123,6 +137,13 @@ def test_goes_on(golden: tuple[Any, Path, Path, Path], tmp_path: Path) -> None:
     case, model, _, after = golden
     found = tmp_path / "after.safetensors"
     case.go_on(model, found)
+    if model.stem in PLACED_ANEW and model.parent.name == "version_1":
+        now, then = case.ask(found), case.ask(after)
+        assert now["n_samples_seen_"] == then["n_samples_seen_"]
+        captured = [answers["explained_variance_"].sum() for answers in (now, then)]
+        assert captured[0] > (1.0 - CAPTURED) * captured[1]
+        assert now["explained_variance_ratio_"].sum() <= 1.0
+        return
     if EXACT:
         assert saved(found, tmp_path / "found") == saved(after, tmp_path / "due")
     assert_answers(case, case.ask(found), case.ask(after))

@@ -24,7 +24,7 @@ from safetensors.numpy import save as save_tensors
 from kernelstream.backends.arrays import is_foreign, is_sparse, to_host
 from kernelstream.files.building import Building, require_shallow
 from kernelstream.files.declarations import STORED, stored_name
-from kernelstream.files.migrations import MIGRATIONS, VERSION
+from kernelstream.files.migrations import MIGRATIONS, VERSION, tensors_named
 from kernelstream.files.writing import write_atomically
 from kernelstream.part import Part
 
@@ -138,7 +138,9 @@ def from_bytes(data: bytes) -> ModelFile:
         if not isinstance(tree, dict) or not isinstance(release, str):
             raise TypeError(f"a tree that is a {type(tree).__name__}")
         while version < VERSION:
-            tree, version = MIGRATIONS[version](tree), version + 1
+            before, tree, version = tree, MIGRATIONS[version](tree), version + 1
+            behind = tensors_named(before) - tensors_named(tree)
+            tensors = {name: tensor for name, tensor in tensors.items() if name not in behind}
     return ModelFile(tree, tensors, found, release)
 
 

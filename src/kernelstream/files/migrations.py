@@ -25,6 +25,18 @@ def _rebuilt(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> A
     return node
 
 
+def tensors_named(node: Any) -> set[str]:
+    """The tensors that a tree names: a migration may leave some of them behind."""
+    if isinstance(node, list):
+        return set().union(*map(tensors_named, node))
+    if not isinstance(node, dict):
+        return set()
+    here = {str(node["tensor"])} if "tensor" in node else set()
+    if "csr" in node:
+        here |= {f"{node['csr']}.{part}" for part in ("data", "indices", "indptr")}
+    return here.union(*map(tensors_named, node.values()))
+
+
 def _from_version_1(tree: dict[str, Any]) -> dict[str, Any]:
     """Version 0.1 called the stream a model, and had three fields for what scales its rows."""
     return {name: _rebuilt(value, _of_version_2) for name, value in tree.items()}
@@ -54,7 +66,21 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
         return {"state": "Buffer", "fields": {"blocks": {"tuple": rows}}}
     if name == "Parts":
         fields["early_signs"] = False  # signs of models that wait were those of their points
+    if name == "CentroidsState":
+        kept = ("span", "n", "residual", "variance", "reference", "unit", "growth")
+        cells = {"mass": fields["mass"], "sums": fields["sums"]}
+        fields = {field: fields[field] for field in kept} | {
+            "sample": fields["reservoir"],
+            "wanted": 0,
+            "looked_at": fields["refreshed_at"],
+            "next_look": fields["next_refresh"],
+            "spent": 0.0,
+            "missed": 0.0,
+            "weight": 0.0,
+            "cells": {"state": "Cells", "fields": cells},
+        }
     if name == "Model":
+        _tell_components(fields["parts"]["fields"], fields["state"])
         standard = {"part": "stream.Standard", "params": {}}
         standardises, reduction = fields.pop("standardise"), fields.pop("reduction")
         fields["scaling"] = reduction or (standard if standardises else None)
@@ -65,6 +91,14 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
         }
         return {"state": "Stream", "fields": fields}
     return {"state": states.get(name, name), "fields": fields}
+
+
+def _tell_components(chain: dict[str, Any], state: dict[str, Any] | None) -> None:
+    """Centroids know how many components they are placed for."""
+    basis = None if state is None else state["fields"]["basis"]
+    if basis is not None and basis["state"] == "CentroidsState":
+        r = chain["n_components"]
+        basis["fields"]["wanted"] = r if isinstance(r, int) else chain["basis"]["params"]["n_points"]
 
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_version_1}

@@ -185,7 +185,6 @@ class Centroids(Basis[CentroidsState]):
     ) -> CentroidsState:
         """k-means on the first rows, and polish where it is known that n_rows come."""
         first, rng = self._first_points, generator(seed, "start")
-        wanted = max(wanted, self.n_points // 4)
         chosen = distinct_rows(X, first)
         if chosen is None:
             work = Work(first, int(X.shape[1]), wanted, int(X.shape[0]))
@@ -279,7 +278,7 @@ class Centroids(Basis[CentroidsState]):
     ) -> tuple[CentroidsState, int]:
         """Watch the residual until points have to be looked for; rows compete for the sample."""
         residual, missed, weight = state.residual, state.missed, state.weight
-        growth, n, count = state.growth, state.n, 0
+        growth, cells, n, count = state.growth, state.cells, state.n, 0
         for block in blocks:
             if not math.isfinite(block.missed):
                 finite(block.block.residual, kernel)
@@ -291,13 +290,15 @@ class Centroids(Basis[CentroidsState]):
                 residual += pace * (share / block.weight - residual)
             if growth is not None:
                 growth = growth.enter(block)
+            if cells is not None:
+                cells = cells.enter(block, state.span.points)
             watched = replace(state, n=n, residual=residual, growth=growth)
             if self._wants_look(watched) or self._lacking(watched, more_rows_come=True):
                 break
         sample = state.sample.offer(
             [(block.X, block.block.Z, block.weights) for block in blocks[:count]], blocks[0].clock
         )
-        watched = replace(state, n=n, residual=residual, growth=growth)
+        watched = replace(state, n=n, residual=residual, growth=growth, cells=cells)
         return replace(watched, sample=sample, missed=missed, weight=weight), count
 
     def _wants_look(self, state: CentroidsState) -> bool:
@@ -331,9 +332,12 @@ class Centroids(Basis[CentroidsState]):
         """
         T: Array | None = None
         came = state.n - state.looked_at
-        risen = state.missed > QUERY_RISE * state.reference * state.weight and state.can_gain
-        if self.follows and risen and came > QUERY_SHARE * state.n:
-            state, T = self._relook(kernel, state, clock, FEWEST)
+        risen = state.missed > QUERY_RISE * state.reference * state.weight
+        if self.follows and state.can_gain and came > QUERY_SHARE * state.n:
+            if state.cells is not None:
+                state, T = self._changed(kernel, state, state.cells.means(state.span.points))
+            elif risen:
+                state, T = self._relook(kernel, state, clock, FEWEST)
         while (lacking := self._lacking(state, more_rows_come=False)) > 0:
             grown = self._grow(kernel, state, clock, lacking)
             if grown is None:
@@ -381,7 +385,7 @@ class Centroids(Basis[CentroidsState]):
                 rows,
                 joint.stands_for(),
                 most,
-                a.wanted,
+                max(a.wanted, b.wanted),
                 evaluations,
                 generator(seed, "merge", n),
                 [a.span.points, cast(b.span.points, a.span.points.dtype)],
@@ -408,6 +412,7 @@ class Centroids(Basis[CentroidsState]):
             variance=variance,
             reference=residual,
             growth=growth,
+            cells=None,
         )
         return joined, to_a, to_b
 
@@ -507,7 +512,7 @@ class Centroids(Basis[CentroidsState]):
         present: Sequence[Array] = (),
     ) -> Array:
         """The best m points for some rows; those that are there unless others are better."""
-        n = int(rows.shape[0])
+        n, wanted = int(rows.shape[0]), max(wanted, m // 4)
         judging = np.arange(HELD_BACK - 1, n, HELD_BACK) if present else np.arange(0)
         learning = np.setdiff1d(np.arange(n), judging)
         sampled = Sampled.of(kernel, rows, weights, rng).take(learning)
@@ -551,5 +556,6 @@ class Centroids(Basis[CentroidsState]):
             reference=residual,
             variance=variance,
             growth=growth,
+            cells=None,
         )
         return state, T

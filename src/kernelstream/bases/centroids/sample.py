@@ -83,10 +83,11 @@ class Reservoir:
         n = int(edges[-1])
         noise = -np.log(-np.log(uniforms(clock.seed, "reservoir", clock.row, n)))
         own = -np.arange(clock.row, clock.row + n) * clock.log_forgetting
-        weighted = any(weights is not None for _, _, weights in blocks)
-        if weighted:
-            given = [np.ones(int(X.shape[0])) if w is None else w for X, _, w in blocks]
-            own = own + np.log(np.concatenate(given))
+        given = any(weights is not None for _, _, weights in blocks)
+        weighted = given or clock.log_forgetting != 0.0
+        if given:
+            ones = [np.ones(int(X.shape[0])) if w is None else w for X, _, w in blocks]
+            own = own + np.log(np.concatenate(ones))
         entry = noise + own
         now = -(clock.row + n) * clock.log_forgetting
         old = np.zeros(0) if self.priority is None else self.priority

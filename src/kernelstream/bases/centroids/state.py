@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from kernelstream.bases.base import Span
+from kernelstream.bases.centroids.cells import Cells
 from kernelstream.bases.centroids.polish import n_directions
 from kernelstream.bases.centroids.sample import Reservoir
 from kernelstream.bases.centroids.tolerance import Growth
@@ -76,6 +77,7 @@ class CentroidsState:
     reference: Annotated[float, "not negative"]  # the residual that is normal for these points
     unit: Annotated[float, "not negative"]  # mean energy k(x,x) of the start
     growth: Growth | None = None  # with a tolerance: what is missed so far
+    cells: Cells | None = None  # of a file of version 0.1, until points are looked for
 
     def has_moved(self, window: int) -> bool:
         """Whether the stream has left the points behind; ``window`` rows are averaged."""
