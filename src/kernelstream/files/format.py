@@ -185,6 +185,8 @@ def _encode(value: Any, where: str, tensors: dict[str, np.ndarray]) -> Any:
     if isinstance(value, Part):
         return _encode_part(value, where, tensors)
     if dataclasses.is_dataclass(value) and STORED.get(type(value).__name__) is type(value):
+        if hasattr(value, "as_stored"):  # of several forms of the same value always the same one
+            value = value.as_stored()
         fields = {
             f.name: _encode(getattr(value, f.name), f"{where}.{f.name}", tensors)
             for f in dataclasses.fields(value)

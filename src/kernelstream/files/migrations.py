@@ -77,6 +77,7 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
             "spent": 0.0,
             "missed": 0.0,
             "weight": 0.0,
+            "carried": True,
             "cells": {"state": "Cells", "fields": cells},
         }
     if name == "Model":
@@ -98,7 +99,9 @@ def _tell_components(chain: dict[str, Any], state: dict[str, Any] | None) -> Non
     basis = None if state is None else state["fields"]["basis"]
     if basis is not None and basis["state"] == "CentroidsState":
         r = chain["n_components"]
-        basis["fields"]["wanted"] = r if isinstance(r, int) else chain["basis"]["params"]["n_points"]
+        basis["fields"]["wanted"] = (
+            r if isinstance(r, int) else chain["basis"]["params"]["n_points"]
+        )
 
 
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_version_1}

@@ -175,15 +175,24 @@ class Centroids(Basis[CentroidsState]):
     # -- verbs
 
     def begin(
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
+    ) -> CentroidsState:
+        """k-means on the first rows."""
+        return self._begun(kernel, X, weights, seed, wanted, 0)[0]
+
+    def _begun(
         self,
         kernel: Kernel,
         X: Array,
         weights: np.ndarray | None,
         seed: int,
-        wanted: int = 0,
-        n_rows: int = 0,
-    ) -> CentroidsState:
-        """k-means on the first rows, and polish where it is known that n_rows come."""
+        wanted: int,
+        n_rows: int,
+    ) -> tuple[CentroidsState, Array]:
+        """The state before the first row, with points for the rows X, and the coordinates of X.
+
+        Points are polished as much as ``n_rows`` repay.
+        """
         first, rng = self._first_points, generator(seed, "start")
         chosen = distinct_rows(X, first)
         if chosen is None:
@@ -191,7 +200,29 @@ class Centroids(Basis[CentroidsState]):
             points = self._look(kernel, X, weights, first, wanted, work.evaluations(n_rows), rng)
         else:
             points = as_dense(take_rows(X, chosen))
-        return self._state(kernel, points, X, weights, wanted)
+        span = factorise(kernel, points)
+        Z, energy = span.coordinates(kernel, X), kernel.diag(span.rows(X))
+        unit = float(np.average(to_host(energy).astype(float), weights=weights)) or 1.0
+        missed = to_host(residual_energy(energy, Z)).astype(float) / unit
+        residual = float(np.average(missed, weights=weights))
+        reference = 1.15 * residual  # in-sample residuals are too small
+        state = CentroidsState(
+            span=span,
+            sample=Reservoir(self._sample_rows),
+            wanted=wanted,
+            n=0,
+            looked_at=0,
+            next_look=2 * int(X.shape[0]),
+            spent=0.0,
+            missed=0.0,
+            weight=0.0,
+            residual=reference,
+            variance=float(np.average((missed - residual) ** 2, weights=weights)),
+            reference=reference,
+            unit=unit,
+            growth=None if self.tolerance is None else Growth.of(like(np.zeros(span.rank), points)),
+        )
+        return state, Z
 
     def draw(self, X: Array, weights: np.ndarray | None, clock: Clock) -> Reservoir | None:
         """A uniform sample; points that do not follow the rows come from it as well.
@@ -210,47 +241,16 @@ class Centroids(Basis[CentroidsState]):
     ) -> CentroidsState:
         """k-means and polish on the sample, as much as n rows repay."""
         rows, weights = sample.sample()[0], sample.stands_for()
-        state = self.begin(kernel, rows, weights, clock.seed, wanted, n)
-        sample = sample.folded_anew(kernel, state.span)
-        state = replace(state, sample=sample, n=n, next_look=2 * n)
+        state, Z = self._begun(kernel, rows, weights, clock.seed, wanted, n)
+        state = replace(state, sample=sample.folded_as(Z), n=n, next_look=2 * n)
         if state.growth is not None:
             block = self.express(kernel, state, rows)
             seen = Measured.of(rows, None, weights, clock, block, scatter=False)
             state = replace(state, growth=state.growth.enter(seen))
         for look in range(self.refinements):
             state, _ = self._relook(kernel, state, replace(clock, row=n + look), MOST)
-        state, T = self.settle(kernel, state, clock) or (state, None)
-        if T is not None or self.refinements:
-            state = replace(state, sample=state.sample.folded_anew(kernel, state.span))
-        return state
-
-    def _state(
-        self, kernel: Kernel, points: Array, X: Array, weights: np.ndarray | None, wanted: int
-    ) -> CentroidsState:
-        """The state before the first row, with points that were chosen for the rows X."""
-        span = factorise(kernel, points)
-        energy = kernel.diag(span.rows(X))
-        unit = float(np.average(to_host(energy).astype(float), weights=weights)) or 1.0
-        missed = residual_energy(energy, span.coordinates(kernel, X))
-        missed = to_host(missed).astype(float) / unit
-        residual = float(np.average(missed, weights=weights))
-        reference = 1.15 * residual  # in-sample residuals are too small
-        return CentroidsState(
-            span=span,
-            sample=Reservoir(self._sample_rows),
-            wanted=wanted,
-            n=0,
-            looked_at=0,
-            next_look=2 * int(X.shape[0]),
-            spent=0.0,
-            missed=0.0,
-            weight=0.0,
-            residual=reference,
-            variance=float(np.average((missed - residual) ** 2, weights=weights)),
-            reference=reference,
-            unit=unit,
-            growth=None if self.tolerance is None else Growth.of(like(np.zeros(span.rank), points)),
-        )
+        state, _ = self.settle(kernel, state, clock) or (state, None)
+        return self._folded_anew(kernel, state) if state.carried else state
 
     def measures(self, state: CentroidsState) -> bool:
         """Unless there is room for more points, which rows may become while they are read."""
@@ -360,11 +360,16 @@ class Centroids(Basis[CentroidsState]):
                 at = replace(clock, row=clock.row + look)
                 state, _ = self._relook(kernel, state, at, evaluations)
         state, _ = self.settle(kernel, state, clock) or (state, None)
-        return replace(state, sample=state.sample.folded_anew(kernel, state.span))
+        return self._folded_anew(kernel, state)
+
+    def _folded_anew(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
+        """The state for rows that will all be folded in its basis, as the sample is now."""
+        Z = state.span.coordinates(kernel, state.sample.sample()[0])
+        return replace(state, sample=state.sample.folded_as(Z), carried=False)
 
     def correction(self, kernel: Kernel, state: CentroidsState) -> Correction | None:
         """The sampled rows, in the present basis and as they were folded."""
-        return state.sample.correction(kernel, state.span)
+        return state.sample.correction(kernel, state.span) if state.carried else None
 
     def merge(
         self, kernel: Kernel, a: CentroidsState, b: CentroidsState, seed: int
@@ -412,6 +417,7 @@ class Centroids(Basis[CentroidsState]):
             variance=variance,
             reference=residual,
             growth=growth,
+            carried=a.carried or b.carried or to_a is not None or to_b is not None,
             cells=None,
         )
         return joined, to_a, to_b
@@ -447,6 +453,7 @@ class Centroids(Basis[CentroidsState]):
             span=span,
             sample=state.sample.rebase(padding),
             growth=None if growth is None else replace(growth, total=padding @ growth.total),
+            carried=True,
         )
         return joined, replace(
             wide,
@@ -520,8 +527,10 @@ class Centroids(Basis[CentroidsState]):
         anew = lloyd(sampled.seen, w, seed_points(sampled.seen, w, m, rng), STEPS, rng)
         if evaluations and is_smooth(kernel):
             starts = [anew, *(sampled.inside(points) for points in present)]
-            value = [captured(kernel, points, sampled, wanted, sampled) for points in starts]
-            anew = polish(kernel, starts[int(np.argmax(value))], sampled, wanted, evaluations)
+            if present:
+                value = [captured(kernel, points, sampled, wanted, sampled) for points in starts]
+                anew = starts[int(np.argmax(value))]
+            anew = polish(kernel, anew, sampled, wanted, evaluations)
         found = cast(sampled.lift(anew), rows.dtype)
         if not present:
             return found
@@ -556,6 +565,7 @@ class Centroids(Basis[CentroidsState]):
             reference=residual,
             variance=variance,
             growth=growth,
+            carried=state.carried or T is not None,
             cells=None,
         )
         return state, T

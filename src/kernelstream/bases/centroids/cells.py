@@ -1,4 +1,4 @@
-"""Cells of files that version 0.1 wrote: there the points were the means of the rows nearest to them.
+"""Cells of files that version 0.1 wrote: its points were the means of the rows nearest to them.
 
 Such a model answers as it did then, with its points moved to the present means. It has cells until
 points are looked for once in the way of this release.

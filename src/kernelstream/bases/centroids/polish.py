@@ -142,29 +142,32 @@ def captured(
 ) -> float:
     """Variance of rows that were held back along the components that the others show."""
     span = refactorise(kernel, sample.beside(points))
-    _, _, U, _ = principal(kernel, span, sample, wanted)
+    shown = principal(kernel, span, sample, wanted)
     Z = to_float64(span.coordinates(kernel, held_back.rows))
-    C, _ = covariance(Z, held_back.weights)
-    return float(namespace_of(C).sum((C @ U) * U))
-
-
-def covariance(Z: Array, weights: np.ndarray | None) -> tuple[Array, Array]:
-    """Covariance and mean of coordinates, float64."""
-    n, w = int(Z.shape[0]), None if weights is None else like(weights, Z)
+    n, w = int(Z.shape[0]), None if held_back.weights is None else like(held_back.weights, Z)
     mean = weighted_sum(Z, w) / n
-    return weighted_gram(Z, w) / n - mean[:, None] * mean[None, :], mean
+    C = weighted_gram(Z, w) / n - mean[:, None] * mean[None, :]
+    return float(namespace_of(C).sum((C @ shown.U) * shown.U))
 
 
-def principal(
-    kernel: Kernel, span: Span, sample: Sampled, wanted: int
-) -> tuple[Array, Array, Array, Array]:
-    """Kernel block, largest variances, their vectors and the scores of rows in a span."""
+@dataclass(frozen=True)
+class Principal:
+    """The components of sampled rows in a span: kernel block, its mean, variances and vectors."""
+
+    K: Array  # (n, m), in the type of the rows
+    mean: Array  # (m,)
+    values: Array  # (r,)
+    U: Array  # (rank, r)
+
+
+def principal(kernel: Kernel, span: Span, sample: Sampled, wanted: int) -> Principal:
+    """Components from KᵀK: rounding of its small directions is no matter where steps go uphill."""
     K = kernel.block(sample.rows, span.points)
-    Z = K @ cast(span.projector, K.dtype)  # rounding is no matter where steps go uphill
-    C, mean = covariance(Z, sample.weights)
-    values, vectors = symmetric_eigen(C)
-    U = vectors[:, :wanted]
-    return K, values[:wanted], U, Z @ cast(U, Z.dtype) - cast(mean @ U, Z.dtype)[None, :]
+    n, w = int(K.shape[0]), None if sample.weights is None else like(sample.weights, K)
+    mean, F = weighted_sum(K, w) / n, span.factor
+    about = weighted_gram(K, w) / n - mean[:, None] * mean[None, :]
+    values, vectors = symmetric_eigen(namespace_of(F).matrix_transpose(F) @ about @ F)
+    return Principal(K, mean, values[:wanted], vectors[:, :wanted])
 
 
 def slope(
@@ -172,39 +175,41 @@ def slope(
 ) -> tuple[float, Array, Array]:
     """Captured variance, its gradient in the points, and how much it hangs on each of them."""
     span = refactorise(kernel, sample.beside(points))
-    K, values, U, S = principal(kernel, span, sample, wanted)
-    xp = namespace_of(K)
-    A = span.factor @ U
-    pull = (A * values[None, :]) @ xp.matrix_transpose(A)
+    shown = principal(kernel, span, sample, wanted)
+    K, xp = shown.K, namespace_of(shown.K)
+    A = span.factor @ shown.U
+    pull = (A * shown.values[None, :]) @ xp.matrix_transpose(A)
+    A32 = cast(A, K.dtype)
+    S = K @ A32 - cast(shown.mean @ A, K.dtype)[None, :]
     S *= 2.0 / int(K.shape[0])
     if sample.weights is not None:
         S *= like(sample.weights, K, K.dtype)[:, None]
-    W = cast(A, K.dtype) @ xp.matrix_transpose(S)
+    W = xp.matrix_transpose(S @ xp.matrix_transpose(A32))
     gradient = gradient_of_sum(kernel, span.points, sample.rows, W, xp.matrix_transpose(K))
     wide = to_float64(span.points)
     gradient = to_float64(gradient) - gradient_of_sum(
         kernel, wide, wide, 2.0 * pull, span.gram(kernel)
     )
     p = int(points.shape[1])
-    return float(xp.sum(values)), gradient[:, :p], xp.linalg.diagonal(pull)
+    return float(xp.sum(shown.values)), gradient[:, :p], xp.linalg.diagonal(pull)
 
 
 def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluations: int) -> Array:
     """Points that capture more of the sample, after at most so many looks at it (L-BFGS)."""
     if evaluations < 1 or not is_smooth(kernel):
         return points
-    first, _, use = slope(kernel, points, sample, wanted)
-    if not first > 0.0:
+    first = slope(kernel, points, sample, wanted)
+    if not first[0] > 0.0:
         return points
     # Points on which much hangs have a steep gradient: in these units all are alike.
-    use = to_host(use)
+    use = to_host(first[2])
     unit = 1.0 / np.sqrt(np.maximum(use, 1e-12 * use.max()) / use.mean())[:, None]
-    shape = tuple(points.shape)
+    shape, known = tuple(points.shape), [first]
 
     def uphill(flat: np.ndarray) -> tuple[float, np.ndarray]:
         moved = like(flat.reshape(shape) * unit, points, points.dtype)
-        value, gradient, _ = slope(kernel, moved, sample, wanted)
-        return -value / first, -(to_host(gradient) * unit).ravel() / first
+        value, gradient, _ = known.pop() if known else slope(kernel, moved, sample, wanted)
+        return -value / first[0], -(to_host(gradient) * unit).ravel() / first[0]
 
     result = scipy.optimize.minimize(
         uphill,

@@ -147,6 +147,10 @@ class Reservoir:
             self, rows=(rows,), coordinates=(coordinates,), position=np.arange(len(self))
         )
 
+    def as_stored(self) -> Reservoir:
+        """Without dead rows: their number hangs on how many blocks were offered together."""
+        return self.compact() if len(self) else self
+
     def sample(self) -> tuple[Array, Array]:
         """The rows and the coordinates they had."""
         if len(self.rows) == 1 and int(self.rows[0].shape[0]) == len(self):  # no dead row
@@ -219,10 +223,9 @@ class Reservoir:
         nothing = like(np.zeros((len(self), 0)), rows, rows.dtype)
         return replace(self, rows=(rows,), coordinates=(nothing,), position=np.arange(len(self)))
 
-    def folded_anew(self, kernel: Kernel, span: Span) -> Reservoir:
-        """The same sample, as if it had been folded in this basis."""
-        rows, _ = self.sample()
-        return replace(self.compact(), coordinates=(span.coordinates(kernel, rows),))
+    def folded_as(self, Z: Array) -> Reservoir:
+        """The same sample, as if it had been folded with these coordinates."""
+        return replace(self.compact(), coordinates=(Z,))
 
     def correction(self, kernel: Kernel, span: Span) -> Correction | None:
         """The sample in this basis, beside the coordinates with which it was folded."""

@@ -76,6 +76,7 @@ class CentroidsState:
     variance: Annotated[float, "not negative"]  # of ε/energy of single rows
     reference: Annotated[float, "not negative"]  # the residual that is normal for these points
     unit: Annotated[float, "not negative"]  # mean energy k(x,x) of the start
+    carried: bool = False  # whether rows were folded in another basis and carried here
     growth: Growth | None = None  # with a tolerance: what is missed so far
     cells: Cells | None = None  # of a file of version 0.1, until points are looked for
 
