@@ -17,6 +17,9 @@ import scipy.sparse
 
 _SHORT_SUM = 256  # rows that a device adds up in their own type
 
+# NumPy takes some microseconds to put a name together.
+_NAMES = {np.dtype(name): name for name in ("float64", "float32")}
+
 Array = Any  # an array of any supported namespace; CSR where rows of data are meant
 
 
@@ -80,7 +83,7 @@ def cast(x: Array, dtype: Any) -> Array:
 def dtype_name(x: Array) -> str:
     """``"float64"``, whatever the namespace calls it (``torch.float64``)."""
     if type(x) is np.ndarray:
-        return x.dtype.name
+        return _NAMES.get(x.dtype) or x.dtype.name
     return str(x.dtype).rsplit(".", 1)[-1]
 
 
@@ -212,7 +215,7 @@ def in_units(weights: Array, dtype: Any) -> tuple[Array, Array]:
 
 
 def weighted_sum(z: Array, weights: Array | None) -> Array:
-    """``Σ w z`` over the rows, accumulated in float64."""
+    """``Σ w z`` over the rows, in float64."""
     xp = namespace_of(z)
     if is_sparse(z):
         w = np.ones(z.shape[0]) if weights is None else weights
@@ -226,6 +229,8 @@ def weighted_sum(z: Array, weights: Array | None) -> Array:
         short = xp.reshape(z[:whole, :], (-1, _SHORT_SUM, int(z.shape[1])))
         sums = xp.sum(to_float64(xp.sum(short, axis=1)), axis=0)
         return sums + xp.sum(to_float64(z[whole:, :]), axis=0)
+    if isinstance(z, np.ndarray):
+        return to_float64(np.ones(z.shape[0], z.dtype) @ z)  # as the Gram matrix, in its own type
     return xp.sum(z, axis=0, dtype=xp.float64)
 
 

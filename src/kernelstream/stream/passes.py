@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,6 +18,8 @@ from kernelstream.stream.chain import forget
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
+PASS_NUMBERS = 2**18  # coordinates in a block of a pass: they stay in the cache of a core
+
 Reader = Callable[[], Iterator[tuple[Array, np.ndarray | None]]]  # of blocks and their weights
 
 
@@ -31,7 +34,7 @@ def learn_all(stream: Stream, rows: Rows) -> Stream:
         clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
         sample = chain.basis.draw(rows.X, faded, clock)
         if sample is not None:
-            return take_signs(surveyed(stream, rows, sample).fold(rows, frozen=True))
+            return take_signs(fold_in_one_pass(surveyed(stream, rows, sample), rows))
     order = np.arange(n)
     if chain.basis.order_free:
         order = generator(chain.seed, "order").permutation(n)
@@ -51,7 +54,13 @@ def learn_all(stream: Stream, rows: Rows) -> Stream:
         return ((X, weights) for X, weights, _ in blocks)
 
     whole = first.with_chain(regress_inputs=stream.chain.regress_inputs)
-    return take_signs(begin_second_pass(whole, read).fold(rows, frozen=True))
+    return take_signs(fold_in_one_pass(begin_second_pass(whole, read), rows))
+
+
+def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
+    """Fold rows that are all at hand in a basis that stays: in blocks as long as is fast."""
+    longer = 2 ** int(math.log2(max(1, PASS_NUMBERS // stream.chain.basis.size)))
+    return stream.fold(rows, frozen=True, size=max(stream.batch_size, longer))
 
 
 def surveyed(stream: Stream, rows: Rows, sample: Any) -> Stream:

@@ -337,11 +337,11 @@ class Stream(Value):
         chain = replace(self.chain, basis=self.chain.basis.in_units(self.scaled))
         return self.with_state(chain.begin(self.prepared(first.X), first.weights))
 
-    def fold(self, rows: Rows, frozen: bool = False) -> Stream:
-        """Fold rows block by block; the last block may be short."""
+    def fold(self, rows: Rows, frozen: bool = False, size: int = 0) -> Stream:
+        """Fold rows block by block; the last block may be short. 0: blocks of the stream's size."""
         if not len(rows):
             return self
-        chain, state, size = self.chain, self.begun, self.batch_size
+        chain, state, size = self.chain, self.begun, size or self.batch_size
         if state.n_rows == 0 and not frozen:
             hidden = hidden_variance(chain, self.scaled(rows[:size].X))
             if hidden is not None:

@@ -50,7 +50,15 @@ from kernelstream.bases.base import (
 from kernelstream.bases.centroids.kmeans import lloyd, seed_points
 from kernelstream.bases.centroids.polish import Sampled, captured, is_smooth, polish
 from kernelstream.bases.centroids.sample import HELD_BACK, Reservoir
-from kernelstream.bases.centroids.state import FEWEST, MOST, STEPS, CentroidsState, Work
+from kernelstream.bases.centroids.state import (
+    FEWEST,
+    FIT_SHARE,
+    MOST,
+    STEPS,
+    STREAM_SHARE,
+    CentroidsState,
+    Work,
+)
 from kernelstream.bases.centroids.tolerance import Growth, missed_most
 from kernelstream.bases.distance import Distance
 from kernelstream.bases.growing import GrowingState
@@ -60,7 +68,7 @@ from kernelstream.part import check_count, check_number
 
 # The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams; what each is
 # worth, beside smaller and larger values: docs/centroids.md.
-# Rows of the sample: 20 a point, from these two numbers on 10 a point.
+# Rows of the sample: 30 a point, from these two numbers on 10 a point.
 LEAST_SAMPLED, MOST_SAMPLED = 1000, 5000
 JUDGED = 2000  # sampled rows on which points are compared
 GAIN = 1e-3  # share of the captured variance below which nothing is gained
@@ -87,7 +95,7 @@ class Centroids(Basis[CentroidsState]):
         another basis, which a regression with a weak ridge would notice; a stream that moves
         leaves such points behind.
     refinements : int
-        Further looks for better points in ``fit``, each of up to 16 evaluations of the variance
+        Further looks for better points in ``fit``, each of up to 12 evaluations of the variance
         that they capture of the sample. Streams, files and clusters do without.
 
     Notes
@@ -165,7 +173,7 @@ class Centroids(Basis[CentroidsState]):
     @property
     def _sample_rows(self) -> int:
         m = self.n_points
-        return max(LEAST_SAMPLED, min(20 * m, max(MOST_SAMPLED, 10 * m)))
+        return max(LEAST_SAMPLED, min(30 * m, max(MOST_SAMPLED, 10 * m)))
 
     @property
     def _window(self) -> int:
@@ -197,7 +205,9 @@ class Centroids(Basis[CentroidsState]):
         chosen = distinct_rows(X, first)
         if chosen is None:
             work = Work(first, int(X.shape[1]), wanted, int(X.shape[0]))
-            points = self._look(kernel, X, weights, first, wanted, work.evaluations(n_rows), rng)
+            points = self._look(
+                kernel, X, weights, first, wanted, work.evaluations(n_rows, FIT_SHARE), rng
+            )
         else:
             points = as_dense(take_rows(X, chosen))
         span = factorise(kernel, points)
@@ -317,7 +327,7 @@ class Centroids(Basis[CentroidsState]):
             return self._grow(kernel, state, clock, lacking)
         if not self._wants_look(state):
             return None
-        evaluations = state.work.evaluations(state.n, state.spent)
+        evaluations = state.work.evaluations(state.n, STREAM_SHARE, state.spent)
         if evaluations < FEWEST:
             return None  # the rows to come will pay for it
         return self._relook(kernel, state, clock, evaluations)
@@ -356,7 +366,9 @@ class Centroids(Basis[CentroidsState]):
         """Look for the points of a second pass; the sample counts as folded in their basis."""
         if self.follows and state.can_gain:
             for look in range(1 + (self.refinements if read is not None else 0)):
-                evaluations = max(FEWEST, state.work.evaluations(state.n, state.spent))
+                evaluations = max(
+                    FEWEST, state.work.evaluations(state.n, STREAM_SHARE, state.spent)
+                )
                 at = replace(clock, row=clock.row + look)
                 state, _ = self._relook(kernel, state, at, evaluations)
         state, _ = self.settle(kernel, state, clock) or (state, None)
@@ -384,7 +396,7 @@ class Centroids(Basis[CentroidsState]):
             joint = a.sample.rebase(nothing[0]).merge(b.sample.rebase(nothing[1]))
             rows, m = joint.sample()[0], max(len(a.span.points), len(b.span.points))
             most = max(m, self._first_points)
-            evaluations = max(FEWEST, a.work.evaluations(n))
+            evaluations = max(FEWEST, a.work.evaluations(n, STREAM_SHARE))
             points = self._look(
                 kernel,
                 rows,

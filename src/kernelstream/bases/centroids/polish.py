@@ -47,6 +47,7 @@ from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
 FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
 DIRECTED = 2000  # rows that show them
 OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
+LEAST_GAIN = 5e-4  # share of the captured variance that a step has to add for another one
 CORRECTIONS = 8  # pairs of steps that L-BFGS remembers
 
 
@@ -216,6 +217,6 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
         (to_host(to_float64(points)) / unit).ravel(),
         jac=True,
         method="L-BFGS-B",
-        options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": CORRECTIONS},
+        options={"maxfun": evaluations, "ftol": LEAST_GAIN, "maxcor": CORRECTIONS},
     )
     return like(result.x.reshape(shape) * unit, points, points.dtype)
