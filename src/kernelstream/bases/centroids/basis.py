@@ -2,10 +2,10 @@
 
 A uniform sample of all rows says where the points belong, in whatever order the rows come: k-means
 on the sample, and then some steps uphill in the variance that the points capture of it (`polish`).
-The first rows give the first points; points are looked for again each time the rows have doubled,
-as long as the rows repay it and something is gained on sampled rows that were held back; and when
-the residual rises, for then the stream has moved. The sample also corrects the statistics that
-were gathered in older bases.
+The first rows give the first points; they are looked for again each time there are four times as
+many rows, as long as the rows repay it and something is gained on sampled rows that were held back;
+and when the residual rises, for then the stream has moved. The sample also corrects the statistics
+that were gathered in older bases.
 """
 
 # Long because a basis has many verbs: each is short, and what they work with has its own module
@@ -70,8 +70,9 @@ from kernelstream.part import check_count, check_number
 # worth, beside smaller and larger values: docs/centroids.md.
 # Rows of the sample: 30 a point, from these two numbers on 10 a point.
 LEAST_SAMPLED, MOST_SAMPLED = 1000, 5000
-JUDGED = 2000  # sampled rows on which points are compared
+JUDGED = 1500  # sampled rows on which points are compared
 GAIN = 1e-3  # share of the captured variance below which nothing is gained
+LOOK_FACTOR = 4  # a look follows when the rows are so many times those at the last
 GROWN_FROM = 32  # points at the start when there is a tolerance
 JOINS = 1e-6  # share of its energy that is missed of a row that becomes a point while there is room
 QUERY_SHARE = 0.10  # a query looks for points when this share of the rows came since …
@@ -222,7 +223,7 @@ class Centroids(Basis[CentroidsState]):
             wanted=wanted,
             n=0,
             looked_at=0,
-            next_look=2 * int(X.shape[0]),
+            next_look=LOOK_FACTOR * int(X.shape[0]),
             spent=0.0,
             missed=0.0,
             weight=0.0,
@@ -252,7 +253,7 @@ class Centroids(Basis[CentroidsState]):
         """k-means and polish on the sample, as much as n rows repay."""
         rows, weights = sample.sample()[0], sample.stands_for()
         state, Z = self._begun(kernel, rows, weights, clock.seed, wanted, n)
-        state = replace(state, sample=sample.folded_as(Z), n=n, next_look=2 * n)
+        state = replace(state, sample=sample.folded_as(Z), n=n, next_look=LOOK_FACTOR * n)
         if state.growth is not None:
             block = self.express(kernel, state, rows)
             seen = Measured.of(rows, None, weights, clock, block, scatter=False)
@@ -312,9 +313,11 @@ class Centroids(Basis[CentroidsState]):
         return replace(watched, sample=sample, missed=missed, weight=weight), count
 
     def _wants_look(self, state: CentroidsState) -> bool:
-        """Whether points are due to be looked for, or the stream has moved."""
+        """Whether points are due to be looked for, or the stream has moved, and rows repay it."""
         due = state.next_look and state.n >= state.next_look and state.can_gain
-        return self.follows and bool(due or state.has_moved(self._window))
+        if not (self.follows and (due or state.has_moved(self._window))):
+            return False
+        return state.work.evaluations(state.n, STREAM_SHARE, state.spent) >= FEWEST
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
@@ -328,8 +331,6 @@ class Centroids(Basis[CentroidsState]):
         if not self._wants_look(state):
             return None
         evaluations = state.work.evaluations(state.n, STREAM_SHARE, state.spent)
-        if evaluations < FEWEST:
-            return None  # the rows to come will pay for it
         return self._relook(kernel, state, clock, evaluations)
 
     def settle(
@@ -421,7 +422,7 @@ class Centroids(Basis[CentroidsState]):
             sample=sample,
             n=n,
             looked_at=n,
-            next_look=2 * n,
+            next_look=LOOK_FACTOR * n,
             spent=a.spent + b.spent,
             missed=0.0,
             weight=0.0,
@@ -515,7 +516,7 @@ class Centroids(Basis[CentroidsState]):
             state,
             looked_at=state.n,
             spent=state.spent + state.work.look + evaluations * state.work.evaluation,
-            next_look=2 * state.n if gained else 0,
+            next_look=LOOK_FACTOR * state.n if gained else 0,
         )
         return self._changed(kernel, state, points)
 
@@ -540,7 +541,8 @@ class Centroids(Basis[CentroidsState]):
         if evaluations and is_smooth(kernel):
             starts = [anew, *(sampled.inside(points) for points in present)]
             if present:
-                value = [captured(kernel, points, sampled, wanted, sampled) for points in starts]
+                some = sampled.take(np.arange(0, len(learning), max(1, len(learning) // JUDGED)))
+                value = [captured(kernel, points, some, wanted, some) for points in starts]
                 anew = starts[int(np.argmax(value))]
             anew = polish(kernel, anew, sampled, wanted, evaluations)
         found = cast(sampled.lift(anew), rows.dtype)
