@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from sklearn.utils.fixes import parse_version
 
 from kernelstream import StreamingKernelPCA, bases, schedules, trackers
+from kernelstream.bases.centroids.state import FEWEST
 
 # Some examples fold thousands of rows: a time limit would only measure the load of the machine.
 _COMMON: dict[str, Any] = dict(
@@ -48,8 +49,8 @@ def ctrl_c_is_heard() -> Iterator[None]:
 class Chain:
     """A basis and a tracker with small parameters, and a stream that takes them through it all.
 
-    ``n_rows`` reaches past the start buffer and, for the centroids, past several refreshes and a
-    move of the points (the stream jumps at ``jump``).
+    ``n_rows`` reaches past the start buffer and, for the centroids, past several looks for
+    better points, one of them after the stream has moved (it jumps at ``jump``).
     """
 
     name: str
@@ -66,7 +67,7 @@ class Chain:
         return self.basis().has_points
 
     @property
-    def follows_cells(self) -> bool:
+    def follows_rows(self) -> bool:
         """Decides at block ends: the one basis that depends on the batch size."""
         return isinstance(self.basis(), bases.Centroids)
 
@@ -115,10 +116,19 @@ def settled_state(model: StreamingKernelPCA) -> Any:
     return model.stream_.settled.state
 
 
+@pytest.fixture(scope="module")
+def restless_centroids() -> Iterator[None]:
+    """Centroids look for points again and again, however few rows there are to repay it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bases.Centroids, "_affordable", lambda self, state: FEWEST)
+        patch.setattr("kernelstream.bases.centroids.basis.LOOK_FACTOR", 2)
+        yield
+
+
 GIVEN = np.random.default_rng(99).normal(size=(6, 2)) * 2.0
 
-# n_rows: Landmarks(8) waits for 500 rows. Centroids do too; refreshes are then due at 1.5 times
-# the rows of the last one (768, 1152, 1728, 2624 rows) and a move needs 1,000 rows since then.
+# n_rows: Landmarks(8) waits for 500 rows. Centroids do too; where they are restless, they look for
+# points when the rows have doubled, and when the residual has risen after the jump.
 BASES: dict[str, tuple[Callable[[], bases.Basis], int, int]] = {
     "centroids": (lambda: bases.Centroids(8), 3850, 2700),
     "distance": (lambda: bases.Distance(nu=0.2), 300, 150),

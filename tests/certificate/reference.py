@@ -8,7 +8,6 @@ allowed for.
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +17,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, bases, trackers
+from kernelstream.bases.centroids.state import FEWEST
 from kernelstream.certificate import bounds
 from kernelstream.certificate.certificate import Certificate, evidence
 
@@ -26,7 +26,7 @@ Long = np.longdouble
 
 
 class QuickCentroids(bases.Centroids):
-    """Centroids that begin, refresh and move after a few rows instead of a thousand."""
+    """Centroids that begin, look for points and move after a few rows instead of thousands."""
 
     def start_rows(self) -> int:
         return 2 * self.n_points
@@ -35,12 +35,11 @@ class QuickCentroids(bases.Centroids):
     def _window(self) -> int:
         return 8
 
-    @property
-    def _pause(self) -> int:
-        return 2 * self.n_points
+    def _wants_look(self, state: Any) -> bool:
+        return state.n >= 1.5 * max(state.looked_at, 1) or super()._wants_look(state)
 
-    def _next_refresh(self, n: int) -> int:
-        return math.ceil(1.5 * n)
+    def _affordable(self, state: Any) -> int:
+        return FEWEST
 
 
 SHAPES = (

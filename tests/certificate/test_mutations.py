@@ -60,7 +60,7 @@ class Mutant:
 PLAIN: dict[str, Any] = dict(scale=1.0, weights="none", forgetting=1.0, dtype="float64")
 GROWING = {**PLAIN, "basis": "distance full", "mode": "stream", "shape": "sign flip", "n": 30}
 MOVING = {**PLAIN, "basis": "centroids", "mode": "stream", "n": 60, "m": 3, "batch": 5, "d": 2}
-ENERGIES = {**MOVING, "certify": "auto"}
+ENERGIES = {**MOVING, "certify": "auto", "shape": "clusters", "kernel": "narrow"}
 FIXED = {**PLAIN, "basis": "landmarks", "mode": "stream"}
 SPECTRAL = {**FIXED, "certify": "tight", "batch": 16, "n": 10}
 ALL_STALE = """stale=self.stale + self.fresh,

@@ -24,6 +24,8 @@ from kernelstream.stream.state import Rows
 from tests.conftest import BASES, CHAINS, GIVEN, TRACKERS, Chain, settled_state, state_of
 from tests.naive import chain as naive
 
+pytestmark = pytest.mark.usefixtures("restless_centroids")
+
 
 def to_bytes(model):
     """The model file, less the parameters as the user wrote them."""
@@ -307,30 +309,43 @@ def test_a_query_changes_nothing(chain):
     np.testing.assert_array_equal(silent.transform(X[:5]), scores)
 
 
-# -- the centroids of these tests do refresh and do move
+# -- the centroids of these tests do look for points and do move
 
 
 def test_the_stream_of_the_laws_takes_the_centroids_through_all_their_paths():
-    chain = next(c for c in CHAINS if c.follows_cells and not c.sequential)
+    chain = next(c for c in CHAINS if c.follows_rows and not c.sequential)
     X = chain.rows()
     model = chain.estimator()
-    refreshed, moved, by_queries = [], [], 0
+    looked, changed = {0}, 0
     for start in range(0, len(X), 64):
+        before = state_of(model) if start else None
         model.partial_fit(X[start : start + 64])
         state = state_of(model)
-        if state is not None and state.basis.refreshed_at not in refreshed:
-            refreshed.append(state.basis.refreshed_at)
-            if state.basis.judged_at:
-                moved.append(state.n_rows)
-        if state is not None:  # a query refreshes its own copy when many rows came since
-            asked = settled_state(model).basis
-            by_queries += asked.refreshed_at > state.basis.refreshed_at
-    assert len(refreshed) >= 4  # the start, two doublings, and a move
-    assert refreshed[0] == 500
-    assert len(moved) == 1
-    assert chain.jump < moved[0]
+        if state is None:
+            continue
+        looked.add(state.basis.looked_at)
+        changed += before is not None and state.basis.span is not before.basis.span
+    assert len(looked) >= 3 and changed >= 2
+    assert max(looked) > chain.jump
     assert model.stream_.waiting  # the last block is not complete
-    assert by_queries > 5
+
+
+def test_a_query_looks_for_points_where_the_stream_cannot_afford_it(monkeypatch):
+    """On its own copy, when many rows came that are missed more than is normal."""
+    monkeypatch.setattr(bases.Centroids, "_affordable", lambda self, state: 0)
+    chain = next(c for c in CHAINS if c.follows_rows and not c.sequential)
+    X = chain.rows()
+    model = chain.estimator().partial_fit(X[: chain.jump])
+    assert settled_state(model).basis.looked_at == 0
+    model.partial_fit(X[chain.jump :])
+    asked = settled_state(model)
+    assert asked.basis.looked_at > chain.jump and state_of(model).basis.looked_at == 0
+    assert model.reconstruction_error(X[-50:]).mean() < 0.5 * np.mean(
+        1.0
+        - (state_of(model).basis.span.coordinates(model.stream_.chain.kernel, X[-50:]) ** 2).sum(
+            axis=1
+        )
+    )
 
 
 # -- batch size
@@ -340,7 +355,7 @@ def test_the_stream_of_the_laws_takes_the_centroids_through_all_their_paths():
 @pytest.mark.parametrize("batch_size", [1, 5, 63, 1000])
 @pytest.mark.parametrize("options", [{}, dict(forgetting=0.98)], ids=["", "forgetting"])
 def test_another_batch_size_gives_the_same_model_to_rounding(chain, batch_size, options):
-    if chain.follows_cells:
+    if chain.follows_rows:
         pytest.skip("centroids decide at block ends, as documented")
     X = chain.rows()
     w = np.random.default_rng(0).uniform(0.5, 2.0, size=len(X))

@@ -30,7 +30,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.backends.draws import generator
+from kernelstream.backends.draws import generator, pick
 from kernelstream.bases.base import (
     Basis,
     Clock,
@@ -317,7 +317,11 @@ class Centroids(Basis[CentroidsState]):
         due = state.next_look and state.n >= state.next_look and state.can_gain
         if not (self.follows and (due or state.has_moved(self._window))):
             return False
-        return state.work.evaluations(state.n, STREAM_SHARE, state.spent) >= FEWEST
+        return self._affordable(state) >= FEWEST
+
+    def _affordable(self, state: CentroidsState) -> int:
+        """Evaluations that a look may take now."""
+        return state.work.evaluations(state.n, STREAM_SHARE, state.spent)
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
@@ -330,8 +334,7 @@ class Centroids(Basis[CentroidsState]):
             return self._grow(kernel, state, clock, lacking)
         if not self._wants_look(state):
             return None
-        evaluations = state.work.evaluations(state.n, STREAM_SHARE, state.spent)
-        return self._relook(kernel, state, clock, evaluations)
+        return self._relook(kernel, state, clock, self._affordable(state))
 
     def settle(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
@@ -367,9 +370,7 @@ class Centroids(Basis[CentroidsState]):
         """Look for the points of a second pass; the sample counts as folded in their basis."""
         if self.follows and state.can_gain:
             for look in range(1 + (self.refinements if read is not None else 0)):
-                evaluations = max(
-                    FEWEST, state.work.evaluations(state.n, STREAM_SHARE, state.spent)
-                )
+                evaluations = max(FEWEST, self._affordable(state))
                 at = replace(clock, row=clock.row + look)
                 state, _ = self._relook(kernel, state, at, evaluations)
         state, _ = self.settle(kernel, state, clock) or (state, None)
@@ -532,29 +533,31 @@ class Centroids(Basis[CentroidsState]):
         present: Sequence[Array] = (),
     ) -> Array:
         """The best m points for some rows; those that are there unless others are better."""
-        n, wanted = int(rows.shape[0]), max(wanted, m // 4)
-        judging = np.arange(HELD_BACK - 1, n, HELD_BACK) if present else np.arange(0)
+        n, wanted, smooth = int(rows.shape[0]), max(wanted, m // 4), is_smooth(kernel)
+        judging = np.arange(HELD_BACK - 1, n, HELD_BACK) if present or not smooth else np.arange(0)
         learning = np.setdiff1d(np.arange(n), judging)
         sampled = Sampled.of(kernel, rows, weights, rng).take(learning)
         w = np.ones(len(learning)) if sampled.weights is None else sampled.weights
         anew = lloyd(sampled.seen, w, seed_points(sampled.seen, w, m, rng), STEPS, rng)
-        if evaluations and is_smooth(kernel):
+        if evaluations and smooth:
             starts = [anew, *(sampled.inside(points) for points in present)]
             if present:
-                some = sampled.take(np.arange(0, len(learning), max(1, len(learning) // JUDGED)))
+                some = sampled.take(some_of(np.arange(len(learning))))
                 value = [captured(kernel, points, some, wanted, some) for points in starts]
                 anew = starts[int(np.argmax(value))]
             anew = polish(kernel, anew, sampled, wanted, evaluations)
-        found = cast(sampled.lift(anew), rows.dtype)
-        if not present:
-            return found
-        whole = Sampled(as_dense(rows), weights, None)
-        # rows of a sample come in the order of the stream
-        ours = whole.take(learning[:: max(1, len(learning) // JUDGED)])
-        theirs = whole.take(judging[:: max(1, len(judging) // JUDGED)])
-        new, *old = (captured(kernel, p, ours, wanted, theirs) for p in (found, *present))
-        best = int(np.argmax(old))
-        return found if new > (1.0 + GAIN) * old[best] else present[best]
+        found = [cast(sampled.lift(anew), rows.dtype)]
+        if not smooth:  # rows themselves are often better where the kernel has a kink at a point
+            found.append(as_dense(take_rows(rows, learning[np.sort(pick(rng, w, m))])))
+        if len(found) + len(present) == 1:
+            return found[0]
+        whole = Sampled(rows, weights)
+        ours, theirs = whole.take(some_of(learning)), whole.take(some_of(judging))
+        value = [captured(kernel, points, ours, wanted, theirs) for points in (*found, *present)]
+        new, old = int(np.argmax(value[: len(found)])), value[len(found) :]
+        if present and not value[new] > (1.0 + GAIN) * max(old):
+            return present[int(np.argmax(old))]
+        return found[new]
 
     def _changed(
         self, kernel: Kernel, state: CentroidsState, points: Array
@@ -583,3 +586,8 @@ class Centroids(Basis[CentroidsState]):
             cells=None,
         )
         return state, T
+
+
+def some_of(index: np.ndarray) -> np.ndarray:
+    """As many of some rows as points are judged with; they come in the order of the stream."""
+    return index[:: max(1, len(index) // JUDGED)]

@@ -20,7 +20,7 @@ rows and such points are what they were.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.optimize
@@ -29,6 +29,7 @@ from kernelstream.backends.arrays import (
     Array,
     as_dense,
     cast,
+    is_sparse,
     like,
     namespace_of,
     row_norms_squared,
@@ -42,6 +43,7 @@ from kernelstream.backends.arrays import (
 from kernelstream.bases.base import Span, refactorise
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
+from kernelstream.kernels.stationary import Stationary
 
 # Directions of the subspace in which points are looked for: half of the columns, within these.
 FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
@@ -57,36 +59,45 @@ class Sampled:
 
     rows: Array  # (n, p), with a further column where there are directions
     weights: np.ndarray | None  # (n,) with the mean 1; None: all 1
-    directions: Array | None  # (d, p) orthonormal; None: the rows are as they were
+    directions: Array | None = None  # (d, p) orthonormal; None: the rows have their own columns
+    centre: Array | None = None  # (d,) what was taken from the rows; None: nothing
 
     @classmethod
     def of(
         cls, kernel: Kernel, rows: Array, weights: np.ndarray | None, rng: np.random.Generator
     ) -> Sampled:
-        """Rows in few directions; as they are where they have few columns.
+        """Rows about their mean where the kernel does not see that, in few directions.
 
-        So they are for a kernel that is not smooth, too: those that are look the same whichever
-        way the rows are turned.
+        Where rows have few columns they keep them. So they do for a kernel that is not smooth:
+        those that are look the same whichever way the rows are turned.
         """
+        if not is_smooth(kernel):
+            return cls(rows, weights)
+        w = None if weights is None else like(weights / weights.mean(), rows)
+        mean = cast(weighted_sum(rows, w) / int(rows.shape[0]), rows.dtype)
+        centre = mean if isinstance(kernel, Stationary) and not is_sparse(rows) else None
+        if centre is not None:
+            rows = rows - mean[None, :]
         p = n_directions(int(rows.shape[1]))
-        if p is None or not is_smooth(kernel):
-            return cls(as_dense(rows), weights, None)
+        if p is None:
+            return cls(as_dense(rows), weights, None, centre)
         shown = np.arange(0, int(rows.shape[0]), max(1, int(rows.shape[0]) // DIRECTED))
         few = take_rows(rows, shown)
         directions = main_directions(few, None if weights is None else weights[shown], p, rng)
+        if centre is None:
+            directions = orthonormal(directions, mean)
         inside = rows @ directions
-        outside = namespace_of(inside).clip(
-            row_norms_squared(rows) - row_norms_squared(inside), min=0.0
-        )
         xp = namespace_of(inside)
-        return cls(xp.concat([inside, xp.sqrt(outside)[:, None]], axis=1), weights, directions)
+        outside = xp.clip(row_norms_squared(rows) - row_norms_squared(inside), min=0.0)
+        turned = xp.concat([inside, xp.sqrt(outside)[:, None]], axis=1)
+        return cls(turned, weights, directions, centre)
 
     def take(self, index: np.ndarray) -> Sampled:
         """Some of the rows."""
         weights = None if self.weights is None else self.weights[index]
         if weights is not None:
             weights = weights / weights.mean()
-        return Sampled(take_rows(self.rows, index), weights, self.directions)
+        return replace(self, rows=take_rows(self.rows, index), weights=weights)
 
     @property
     def seen(self) -> Array:
@@ -95,13 +106,14 @@ class Sampled:
 
     def inside(self, points: Array) -> Array:
         """Points as they are seen in the directions: (m, p)."""
+        points = points if self.centre is None else points - self.centre[None, :]
         return points if self.directions is None else points @ self.directions
 
     def lift(self, points: Array) -> Array:
         """Points of the directions as points among the rows."""
-        if self.directions is None:
-            return points
-        return points @ namespace_of(points).matrix_transpose(self.directions)
+        if self.directions is not None:
+            points = points @ namespace_of(points).matrix_transpose(self.directions)
+        return points if self.centre is None else points + self.centre[None, :]
 
     def beside(self, points: Array) -> Array:
         """Points with the column that the rows have, in which points are zero."""
@@ -120,22 +132,20 @@ def n_directions(d: int) -> int | None:
 def main_directions(
     rows: Array, weights: np.ndarray | None, p: int, rng: np.random.Generator
 ) -> Array:
-    """The mean of the rows and about p directions in which they vary most, orthonormal columns."""
-    wide = None if weights is None else like(weights / weights.mean(), rows)
-    mean = cast(weighted_sum(rows, wide) / int(rows.shape[0]), rows.dtype)
-
-    def spread(V: Array) -> Array:
-        """The scatter of the rows times V."""
-        along = rows @ V - (mean @ V)[None, :]
-        if wide is not None:
-            along = along * cast(wide, along.dtype)[:, None]
-        return rows.T @ along - mean[:, None] * namespace_of(V).sum(along, axis=0)[None, :]
-
+    """About p directions in which the rows are longest, orthonormal columns."""
+    w = None if weights is None else like(weights / weights.mean(), rows, rows.dtype)[:, None]
     V = like(rng.normal(size=(int(rows.shape[1]), p + OVERSAMPLED)), rows, rows.dtype)
-    qr = namespace_of(V).linalg.qr
     for _ in range(2):
-        V = qr(spread(V))[0]
-    return qr(namespace_of(V).concat([mean[:, None], V], axis=1))[0]
+        along = rows @ V
+        V = orthonormal(rows.T @ (along if w is None else w * along))
+    return V
+
+
+def orthonormal(V: Array, further: Array | None = None) -> Array:
+    """Orthonormal columns that span those of V, and one more."""
+    xp = namespace_of(V)
+    V = V if further is None else xp.concat([further[:, None], V], axis=1)
+    return xp.linalg.qr(V)[0]
 
 
 def captured(
@@ -209,7 +219,11 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
 
     def uphill(flat: np.ndarray) -> tuple[float, np.ndarray]:
         moved = like(flat.reshape(shape) * unit, points, points.dtype)
-        value, gradient, _ = known.pop() if known else slope(kernel, moved, sample, wanted)
+        try:
+            with np.errstate(all="ignore"):
+                value, gradient, _ = known.pop() if known else slope(kernel, moved, sample, wanted)
+        except ValueError:  # a step so long that kernel values are no numbers: a shorter one
+            return 0.0, 0.0 * flat
         return -value / first[0], -(to_host(gradient) * unit).ravel() / first[0]
 
     result = scipy.optimize.minimize(
@@ -219,4 +233,5 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
         method="L-BFGS-B",
         options={"maxfun": evaluations, "ftol": LEAST_GAIN, "maxcor": CORRECTIONS},
     )
-    return like(result.x.reshape(shape) * unit, points, points.dtype)
+    better = result.fun < -1.0 and bool(np.isfinite(result.x).all())
+    return like(result.x.reshape(shape) * unit, points, points.dtype) if better else points

@@ -18,9 +18,8 @@ RISE = 1.25  # the stream has moved when the residual is this much above its ref
 SIGMAS = 5.0  # … and by this many standard errors
 # Work of looking for points, as a share of that of the rows: of a stream so far, of all in ``fit``.
 STREAM_SHARE, FIT_SHARE = 0.75, 3.0
-# A kernel value and the passes over it, a row as such, and an evaluation as such, cost as much as
-# so many multiplications.
-ENTRY, ROW, CALL = 30.0, 2000.0, 2e7
+# A kernel value and the passes over it, and a row as such, cost as much as so many multiplications.
+ENTRY, ROW = 30.0, 2000.0
 STEPS = 3  # of Lloyd's, where points are looked for anew
 FEWEST, MOST = 4, 12  # evaluations of the captured variance a look
 
@@ -44,7 +43,7 @@ class Work:
         """One evaluation of the captured variance and its gradient."""
         p = n_directions(self.d) or self.d
         one = self.m * (2.0 * p + self.m + 2.0 * min(self.wanted, self.m) + 2.0 * ENTRY)
-        return CALL + self.rows * one + 10.0 * self.m**3
+        return self.rows * one + 10.0 * self.m**3
 
     @property
     def look(self) -> float:
@@ -52,7 +51,7 @@ class Work:
         p = n_directions(self.d)
         turned = 0.0 if p is None else self.rows * self.d * p * 2.0
         means = STEPS * self.m * ((p or self.d) + ENTRY)
-        return CALL + turned + self.rows * (means + self.row) + 20.0 * self.m**3
+        return turned + self.rows * (means + self.row) + 20.0 * self.m**3
 
     def evaluations(self, n: int, share: float, spent: float = 0.0) -> int:
         """How many evaluations a look may take that n rows are to repay."""
