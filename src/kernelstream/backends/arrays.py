@@ -215,11 +215,16 @@ def in_units(weights: Array, dtype: Any) -> tuple[Array, Array]:
 
 
 def weighted_sum(z: Array, weights: Array | None) -> Array:
-    """``Σ w z`` over the rows, in float64."""
+    """``Σ w z`` over the rows, in float64; as the Gram matrix, it is computed in the type of z."""
     xp = namespace_of(z)
     if is_sparse(z):
         w = np.ones(z.shape[0]) if weights is None else weights
         return np.asarray(z.T @ w, dtype=np.float64).ravel()
+    if isinstance(z, np.ndarray):
+        if weights is None:
+            return to_float64(np.ones(z.shape[0], z.dtype) @ z)
+        w, unit = in_units(weights, z.dtype)
+        return to_float64(w @ z) * unit
     if weights is not None:
         return xp.sum(to_float64(z) * weights[:, None], axis=0)
     if on_accelerator(z):
@@ -229,8 +234,6 @@ def weighted_sum(z: Array, weights: Array | None) -> Array:
         short = xp.reshape(z[:whole, :], (-1, _SHORT_SUM, int(z.shape[1])))
         sums = xp.sum(to_float64(xp.sum(short, axis=1)), axis=0)
         return sums + xp.sum(to_float64(z[whole:, :]), axis=0)
-    if isinstance(z, np.ndarray):
-        return to_float64(np.ones(z.shape[0], z.dtype) @ z)  # as the Gram matrix, in its own type
     return xp.sum(z, axis=0, dtype=xp.float64)
 
 

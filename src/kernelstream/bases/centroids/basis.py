@@ -51,6 +51,7 @@ from kernelstream.bases.centroids.kmeans import lloyd, seed_points
 from kernelstream.bases.centroids.polish import Sampled, captured, is_smooth, polish
 from kernelstream.bases.centroids.sample import HELD_BACK, Reservoir
 from kernelstream.bases.centroids.state import (
+    CREDIT,
     FEWEST,
     FIT_SHARE,
     MOST,
@@ -320,8 +321,13 @@ class Centroids(Basis[CentroidsState]):
         return self._affordable(state) >= FEWEST
 
     def _affordable(self, state: CentroidsState) -> int:
-        """Evaluations that a look may take now."""
-        return state.work.evaluations(state.n, STREAM_SHARE, state.spent)
+        """Evaluations that a look may take now: few on credit, when the stream has moved."""
+        work = state.work
+        if state.has_moved(self._window):
+            credit = CREDIT * work.short_look
+            if state.spent + work.short_look <= STREAM_SHARE * state.n * work.row + credit:
+                return max(FEWEST, work.evaluations(state.n, STREAM_SHARE, state.spent))
+        return work.evaluations(state.n, STREAM_SHARE, state.spent)
 
     def revise(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
@@ -536,6 +542,7 @@ class Centroids(Basis[CentroidsState]):
         n, wanted, smooth = int(rows.shape[0]), max(wanted, m // 4), is_smooth(kernel)
         judging = np.arange(HELD_BACK - 1, n, HELD_BACK) if present or not smooth else np.arange(0)
         learning = np.setdiff1d(np.arange(n), judging)
+        judging = judging if len(judging) else learning  # of very few rows none is held back
         sampled = Sampled.of(kernel, rows, weights, rng).take(learning)
         w = np.ones(len(learning)) if sampled.weights is None else sampled.weights
         anew = lloyd(sampled.seen, w, seed_points(sampled.seen, w, m, rng), STEPS, rng)

@@ -20,6 +20,7 @@ rows and such points are what they were.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,7 +41,8 @@ from kernelstream.backends.arrays import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.bases.base import Span, refactorise
+from kernelstream.bases.base import Span, finite, refactorise
+from kernelstream.bases.centroids.kmeans import spread
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
 from kernelstream.kernels.stationary import Stationary
@@ -175,10 +177,20 @@ def principal(kernel: Kernel, span: Span, sample: Sampled, wanted: int) -> Princ
     """Components from KᵀK: rounding of its small directions is no matter where steps go uphill."""
     K = kernel.block(sample.rows, span.points)
     n, w = int(K.shape[0]), None if sample.weights is None else like(sample.weights, K)
-    mean, F = weighted_sum(K, w) / n, span.factor
-    about = weighted_gram(K, w) / n - mean[:, None] * mean[None, :]
+    # squares of kernel values would overflow before the values do: in units of an energy
+    unit = 1.0 if kernel.unit_norm else energy_unit(span.gram(kernel))
+    k, F = K if unit == 1.0 else K / unit, span.factor * math.sqrt(unit)
+    mean = finite(weighted_sum(k, w) / n, kernel)
+    about = weighted_gram(k, w) / n - mean[:, None] * mean[None, :]
     values, vectors = symmetric_eigen(namespace_of(F).matrix_transpose(F) @ about @ F)
-    return Principal(K, mean, values[:wanted], vectors[:, :wanted])
+    values = namespace_of(values).clip(values[:wanted], min=0.0)  # rounding
+    return Principal(K, mean * unit, values * unit, vectors[:, :wanted])
+
+
+def energy_unit(gram: Array) -> float:
+    """A power of four about as large as the largest entry."""
+    largest = float(namespace_of(gram).max(namespace_of(gram).linalg.diagonal(gram)))
+    return 4.0 ** round(math.log(largest, 4.0)) if largest > 0.0 else 1.0
 
 
 def slope(
@@ -212,9 +224,11 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
     first = slope(kernel, points, sample, wanted)
     if not first[0] > 0.0:
         return points
-    # Points on which much hangs have a steep gradient: in these units all are alike.
+    # Points on which much hangs have a steep gradient: in these units all are alike, and the
+    # same whatever the rows are measured in.
     use = to_host(first[2])
     unit = 1.0 / np.sqrt(np.maximum(use, 1e-12 * use.max()) / use.mean())[:, None]
+    unit *= math.sqrt(spread(to_float64(points))) or 1.0
     shape, known = tuple(points.shape), [first]
 
     def uphill(flat: np.ndarray) -> tuple[float, np.ndarray]:

@@ -18,6 +18,7 @@ RISE = 1.25  # the stream has moved when the residual is this much above its ref
 SIGMAS = 5.0  # … and by this many standard errors
 # Work of looking for points, as a share of that of the rows: of a stream so far, of all in ``fit``.
 STREAM_SHARE, FIT_SHARE = 0.75, 3.0
+CREDIT = 2  # looks beyond that when the stream has moved
 # A kernel value and the passes over it, and a row as such, cost as much as so many multiplications.
 ENTRY, ROW = 30.0, 2000.0
 STEPS = 3  # of Lloyd's, where points are looked for anew
@@ -57,6 +58,11 @@ class Work:
         """How many evaluations a look may take that n rows are to repay."""
         left = share * n * self.row - spent - self.look
         return max(0, min(MOST, int(left / self.evaluation)))
+
+    @property
+    def short_look(self) -> float:
+        """A look of few evaluations."""
+        return self.look + FEWEST * self.evaluation
 
 
 @stored
