@@ -47,7 +47,14 @@ def evidence(
     mean = w @ Z / W if center else np.zeros(m)
     values, vectors = np.linalg.eigh(S / W - np.outer(mean, mean))
     return Evidence(
-        ledger, W, center, S / W, mean, values[::-1].clip(0), vectors[:, ::-1], slack * np.trace(S / W)
+        ledger,
+        W,
+        center,
+        S / W,
+        mean,
+        values[::-1].clip(0),
+        vectors[:, ::-1],
+        slack * np.trace(S / W),
     )
 
 
@@ -123,9 +130,7 @@ def test_every_statement_is_that_of_the_page(case: str, seed: int) -> None:
     plain, same_as = twin(known), dict(rtol=1e-9, atol=1e-12)
     for r in (0, 1, 2, 4, 5, 7):
         held = bounds.eigenvalues(known, r)
-        np.testing.assert_allclose(
-            held, np.reshape(naive.eigenvalues(plain, r), (r, 2)), **same_as
-        )
+        np.testing.assert_allclose(held, np.reshape(naive.eigenvalues(plain, r), (r, 2)), **same_as)
         np.testing.assert_allclose(
             bounds.leading_sum(known, r), naive.leading_sum(plain, r), **same_as
         )

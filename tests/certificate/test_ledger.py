@@ -236,8 +236,7 @@ def test_an_entry_changes_these_fields_and_no_other():
     )
     same(
         account.widen(0.5),
-        before
-        | {"fresh": before["fresh"] + 0.5, "fresh_orders": before["fresh_orders"] + 0.5},
+        before | {"fresh": before["fresh"] + 0.5, "fresh_orders": before["fresh_orders"] + 0.5},
     )
     grown = before | {
         "stale": before["stale"] + before["fresh"],

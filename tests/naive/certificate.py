@@ -160,7 +160,9 @@ def sine(known: Known, V: np.ndarray, T: np.ndarray, error: float, r: int) -> fl
     return found + known.slack / gap + math.sqrt(known_part)
 
 
-def outside(known: Known, T: np.ndarray, error: float, same: bool, lows: list[float]) -> list[float]:
+def outside(
+    known: Known, T: np.ndarray, error: float, same: bool, lows: list[float]
+) -> list[float]:
     """Statement 12."""
     missed = math.sqrt(known.s(1) + known.f(1))
     if not same:

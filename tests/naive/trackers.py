@@ -143,5 +143,3 @@ def scatter_about(centre: np.ndarray, Z: np.ndarray, w: np.ndarray) -> np.ndarra
     for z, weight in zip(Z, w, strict=True):
         S += weight * np.outer(z - centre, z - centre)
     return S
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_the_average_is_that_of_every_64th_row(name: str, weighted: bool) -> Non
     snapshots: list[np.ndarray] = []
     moments = Moments(1.0, np.ones(4))
     edges = [0, 10, 63, 64, 65, 200, 256, 260]
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in itertools.pairwise(edges):
         given = w[start:stop] if weighted else None
         state = tracker.update(told(tracker, state), Z[start:stop], given, ())
         for row in range(start, stop):
@@ -69,7 +70,8 @@ def test_coordinates_that_come_within_a_block(name: str) -> None:
     for i in range(140):
         known = sum(a <= i for a in admitted)
         Z[i, :known] = rng.normal(size=known) * 0.4
-    points = np.tril(rng.normal(size=(5, 5)))
+    # two points more than coordinates: in the span of the others
+    points = np.vstack([np.zeros((2, 5)), np.tril(rng.normal(size=(5, 5)))])
     rule = RULES[name]
     tracker = trackers.Averaged(rule)
     whole, single = tracker.begin(0, 3, REFERENCE), tracker.begin(0, 3, REFERENCE)
@@ -79,7 +81,7 @@ def test_coordinates_that_come_within_a_block(name: str) -> None:
     for i in range(140):
         known = sum(a <= i for a in admitted)
         if rule.needs_points:
-            single = tracker.tell_points(single, points[:known, :known])
+            single = tracker.tell_points(single, points[: 2 + known, :known])
         new = (0,) if i in admitted else ()
         single = tracker.update(single, Z[i : i + 1, :known], None, new)
     np.testing.assert_allclose(whole.rule.V, single.rule.V, atol=1e-12)

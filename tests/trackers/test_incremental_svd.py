@@ -153,9 +153,13 @@ def test_the_scatter_of_all_rows_is_known_until_something_is_cut() -> None:
     assert not flat.truncated and len(flat.sigma) == 2
 
 
+@pytest.mark.parametrize("first", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize(("share", "kept"), [(0.8e-14, 1), (1.2e-14, 2)])
-def test_singular_values_that_are_rounding_are_left_out(share: float, kept: int) -> None:
-    state = IncrementalSVDState(np.eye(3)[:, :2], np.array([1.0, share]), 2.0, np.zeros(3), 0)
+def test_singular_values_that_are_rounding_are_left_out(
+    share: float, kept: int, first: float
+) -> None:
+    sigma = first * np.array([1.0, share])
+    state = IncrementalSVDState(np.eye(3)[:, :2], sigma, 2.0, np.zeros(3), 0)
     moved, _ = TRACKER.rebase(state, np.eye(3))
     assert len(moved.sigma) == kept and not moved.truncated
 

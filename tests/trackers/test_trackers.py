@@ -165,3 +165,9 @@ def test_a_rule_that_needs_points_wants_a_basis_of_points():
     trackers.Hebbian().suits(bases.Fourier(8), 2)
     with pytest.raises(ValueError, match="needs the coordinates of the basis points, and Fourier"):
         trackers.LMS().suits(bases.Fourier(8), 2)
+
+
+def test_what_a_rule_of_ones_own_has_unless_it_says_otherwise():
+    assert trackers.Tracker.forgetting == 1.0
+    assert not trackers.Tracker.sequential and not trackers.Tracker.any_blocks
+    assert not trackers.Tracker.needs_points

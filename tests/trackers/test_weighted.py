@@ -169,7 +169,7 @@ def test_components_have_unit_length_and_descend(method: str) -> None:
         np.testing.assert_array_equal(near, vectors[:, :2])
         np.testing.assert_array_equal(of, mean)
     assert rule.decay(state, 0.5) is state
-    with pytest.raises(ValueError, match="cannot be merged; use trackers.Covariance"):
+    with pytest.raises(ValueError, match=r"cannot be merged; use trackers\.Covariance"):
         rule.merge(state, state)
 
 
