@@ -99,7 +99,7 @@ def shown(known: Evidence, seed: int, r: int, same: bool) -> Shown:
     mu = known.mean + 0.02 * rng.normal(size=m) * known.center
     if same:
         return Shown(V, mu, np.eye(m), 0.0, True)
-    T = np.linalg.qr(np.eye(m) + 0.1 * rng.normal(size=(m, m)))[0].T[:-1]
+    T = 0.98 * np.linalg.qr(np.eye(m) + 0.1 * rng.normal(size=(m, m)))[0].T[:-1]
     V = np.linalg.qr(T @ V + 0.02 * rng.normal(size=(m - 1, r)))[0]
     return Shown(V, T @ mu, T, 1e-4, False)
 

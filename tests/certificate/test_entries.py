@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.bases.base import Projection, Span, factorise, transition
@@ -39,6 +40,27 @@ def accumulated(span: Span | None, Z: np.ndarray, w: np.ndarray, **more: Any) ->
 def orders(R: np.ndarray, w: np.ndarray, n: int = 4) -> np.ndarray:
     """κ_1 … κ_n of the missed parts R, with their weights."""
     return np.array([kappa((R * w[:, None]).T @ R, k) for k in range(1, n + 1)])
+
+
+def test_points_far_apart_are_remembered() -> None:
+    """The kernel's rounding depends on the squared norm of the points, about their mean."""
+    kernel = kernels.RBF(0.1)
+    points = np.array([[50.0, 0.0], [60.0, 0.0]])
+    span = factorise(kernel, points)
+    X = points[:1]
+    held = accumulated(span, np.zeros((0, 2)), np.zeros(0), kernel=kernel)
+    block = Projection(span.coordinates(kernel, X), np.ones(1), np.zeros(1))
+    assert held.enter(X, block, None, None).extent == kernel.extent(points, True) > 0  # type: ignore[arg-type]
+    sparse = held.enter(scipy.sparse.csr_matrix(X), block, None, None)  # type: ignore[arg-type]
+    assert sparse.extent == kernel.extent(points, False) > kernel.extent(points, True)
+    # fewer rows than orders: the last sum stands for the others
+    np.testing.assert_allclose(sparse.fresh_orders, 0.0, atol=1e-12)
+    few = accumulated(factorise(LINEAR, np.eye(6)[:3]), np.zeros((0, 3)), np.zeros(0))
+    rows = np.random.default_rng(0).normal(size=(2, 6))
+    missed = np.sum(rows[:, 3:] ** 2, axis=1)
+    block = Projection(rows[:, :3], np.sum(rows**2, axis=1), missed)
+    found = few.enter(rows, block, None, None).fresh_orders  # type: ignore[arg-type]
+    np.testing.assert_allclose(found, orders(rows[:, 3:], np.ones(2)), rtol=1e-9)
 
 
 def test_a_ledger_has_an_order_for_each_component_and_the_mean() -> None:

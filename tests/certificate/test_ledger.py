@@ -284,6 +284,13 @@ def test_an_entry_changes_these_fields_and_no_other():
     )
 
 
+def test_a_new_account_is_empty():
+    blank = Ledger()
+    for field in fields(Ledger):
+        value = getattr(blank, field.name)
+        assert value is True if field.name == "complete" else not np.any(value)
+
+
 def test_orders_that_are_not_kept_are_the_trace():
     account = full(1.0)
     for k, order in ((1, 0), (2, 1)):

@@ -268,16 +268,18 @@ def test_the_allowance_is_that_of_the_table(kernel: Any):
     assert rounding.value_error(kernel, ledger, span) == c
     assert rounding.value_error(kernel, Ledger(extent=1e9), span) == kernel.rounding(1e9, 4)
     omega, theta = naive.coordinate_error(points, c), naive.defect(points, S, c, sums)
-    assert rounding.coordinate_error(kernel, span, c) == pytest.approx(omega, rel=1e-12)
-    assert rounding.defect(kernel, span, S, c, ledger) == pytest.approx(theta, rel=1e-6)
+    assert rounding.coordinate_error(kernel, span, c) == pytest.approx(omega, rel=1e-12, abs=0)
+    assert rounding.defect(kernel, span, S, c, ledger) == pytest.approx(theta, rel=1e-6, abs=0)
     added = (40 + 6 + 8) * naive.U + 2 * (3 + 4 * 6 + 8) * naive.U
     expected = 2 * omega + 3 * theta + 2 * 3e-15 + c * naive.U + added
-    assert rounding.slack(kernel, ledger, span, S) == pytest.approx(expected, rel=1e-6)
+    assert rounding.slack(kernel, ledger, span, S) == pytest.approx(expected, rel=1e-6, abs=0)
     known = expected + 3 * (1e-9 - theta)
-    assert rounding.slack(kernel, ledger, span, S, off=1e-9) == pytest.approx(known, rel=1e-6)
+    assert rounding.slack(kernel, ledger, span, S, off=1e-9) == pytest.approx(
+        known, rel=1e-6, abs=0
+    )
     rows = np.random.default_rng(1).normal(size=(9, 4))
     of_rows = kernel.rounding(kernel.extent(rows), 4) * naive.U
-    assert rounding.gram_error(kernel, rows) == pytest.approx(of_rows, rel=1e-12)
+    assert rounding.gram_error(kernel, rows) == pytest.approx(of_rows, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -310,7 +312,7 @@ def test_float32_is_allowed_for_as_it_was_measured():
     ledger = Ledger(energy=50.0, blocks=3, longest=40, deviation=1e-5, rounding=1e-7)
     added = (40 + 6 + 8) * u + 2 * (3 + 4 * 6 + 8) * 2.0**-53
     expected = 2 * 4 * (1e-5 + u) + 3 * 4 * u + 2e-7 + 4e-5 + added
-    assert rounding.slack(kernel, ledger, span, S) == pytest.approx(expected, rel=1e-9)
+    assert rounding.slack(kernel, ledger, span, S) == pytest.approx(expected, rel=1e-9, abs=0)
     assert rounding.change(kernel, ledger, span, span, S, S, S) == (4 * u, 16 * u, None)
     # what is expected of the points, where less was measured
     quiet = Ledger(energy=50.0, blocks=3, longest=40)
@@ -319,7 +321,7 @@ def test_float32_is_allowed_for_as_it_was_measured():
     expected = 2 * at_least + 3 * 4 * u + added
     assert rounding.calibrated(quiet, span) == rounding.in_float32(span.projector)
     if rounding.calibrated(quiet, span):
-        assert rounding.slack(kernel, quiet, span, S) == pytest.approx(expected, rel=1e-9)
+        assert rounding.slack(kernel, quiet, span, S) == pytest.approx(expected, rel=1e-9, abs=0)
     # rows of float32 in a basis of float64: measured as well
     double = factorise(kernel, rng.normal(size=(6, 4)))
     assert not rounding.calibrated(quiet, double) and rounding.calibrated(ledger, double)
@@ -339,6 +341,9 @@ def test_how_far_single_precision_moves_combinations():
 
 def test_a_root_lies_above_its_matrix():
     ledger = Ledger(blocks=2, longest=10)
+    assert rounding.length(np.diag([4.0, 5.0]), ledger) ** 2 - 9.0 == pytest.approx(
+        9.0 * 2 * (10 + 2 + 16 + 8) * 2.0**-53, rel=0.2, abs=0
+    )
     for S in (np.diag([4.0, 1.0]), np.zeros((2, 2)), np.diag([1.0, -1e-13]), np.diag([1.0, -1e-9])):
         B = rounding.root_above(S, ledger)
         assert np.linalg.eigvalsh(B @ B.T - S).min() >= -1e-16
