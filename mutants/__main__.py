@@ -8,9 +8,11 @@ the package, until the first test fails.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -37,18 +39,19 @@ UNFINISHED = "the end of the time"
 
 
 def nearest(path: str) -> list[list[str]]:
-    """Test files for a file of the package: its own, those of its room and users, all others."""
+    """Test files for a file of the package: its own, of its room, of its users, all others."""
     tests = ROOT / "tests"
     room, name = path.split("/")[0], Path(path).stem
-    module = "kernelstream." + path.removesuffix(".py").replace("/", ".")
+    names = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in _names_of(path)))
     uses = [
         test
         for test in sorted(tests.glob("*/test_*.py"))
-        if test.parent.name not in OF_THEIR_OWN and module in test.read_text(encoding="utf-8")
+        if test.parent.name not in OF_THEIR_OWN and names.search(test.read_text(encoding="utf-8"))
     ]
     groups = [
         [tests / room / f"test_{name}.py", PACKAGE / path],  # the second for its examples
-        [*sorted((tests / room).glob("test_*.py")), *uses],
+        sorted((tests / room).glob("test_*.py")),
+        uses,
         [test for other in EVERYWHERE for test in sorted((tests / other).glob("test_*.py"))],
     ]
     seen: set[Path] = set()
@@ -58,6 +61,14 @@ def nearest(path: str) -> list[list[str]]:
         seen |= set(new)
         found.append([test.relative_to(ROOT).as_posix() for test in new])
     return found
+
+
+def _names_of(path: str) -> list[str]:
+    """The module, and the public classes in it, which tests know by their names."""
+    module = "kernelstream." + path.removesuffix(".py").replace("/", ".")
+    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    return [module, *(name for name in classes if not name.startswith("_"))]
 
 
 @dataclass
@@ -256,7 +267,7 @@ def try_all(
 ) -> None:
     """Run the tests, make the changes, and say what became of them."""
     paths = dict.fromkeys(mutant.path for mutant in mutants)
-    near = {path: nearest(path)[: 2 if near_only else 3] for path in paths}
+    near = {path: nearest(path)[: 3 if near_only else 4] for path in paths}
     tests = list(dict.fromkeys(test for groups in near.values() for test in chain(*groups)))
     most = UNCHANGED_SHARE * limit
     unchanged = run_unchanged(tests, pool, most, report)
@@ -284,7 +295,11 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=SECONDS, help="seconds for one change")
     parser.add_argument("--out", type=Path, help="a file for what is printed")
     parser.add_argument("--only", action="append", help="a path below the package; repeatable")
-    parser.add_argument("--near", action="store_true", help="no tests beyond those of the room")
+    parser.add_argument(
+        "--near",
+        action="store_true",
+        help="no tests beyond those of the room and those that name it",
+    )
     parser.add_argument("--named", action="store_true", help="the list in named.py instead")
     parser.add_argument("--list", action="store_true", help="print the changes, run nothing")
     given = parser.parse_args()

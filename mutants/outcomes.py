@@ -6,6 +6,7 @@ where packages are missing; ``MUTANTS_OUTCOMES`` is the file to write.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import time
@@ -17,6 +18,18 @@ import pytest
 _failed: list[str] = []
 _broken: list[str] = []
 _began = time.perf_counter()
+
+
+def pytest_configure(config: Any) -> None:
+    """Import the module whose examples are asked for, as everybody else does.
+
+    Pytest would import its package first and with it the module, and then the file once more: its
+    classes would be there twice.
+    """
+    for argument in config.args:
+        _, inside, path = argument.rpartition("/src/")
+        if inside:
+            importlib.import_module(path.removesuffix(".py").replace("/", "."))
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:

@@ -68,12 +68,21 @@ def test_what_is_left_out_is_there_and_has_its_reason():
     assert all(key.split(": ", 1)[-1] in code and reason for key, reason in UNSEEN.items())
 
 
+def test_an_argument_that_says_what_is_so_anyway_is_no_change():
+    """``above`` is 0 unless it is said."""
+    source = (PACKAGE / "trackers/base.py").read_text(encoding="utf-8")
+    assert "above=0, below=1)" in source
+    of_file = [m for m in MUTANTS if m.path == "trackers/base.py" and m.kind == "argument left out"]
+    assert [source[m.start : m.end] for m in of_file] == [", below=1"]
+
+
 def test_the_nearest_tests_come_first():
-    own, room, others = nearest("bases/centroids/tolerance.py")
-    examples = "src/kernelstream/bases/centroids/tolerance.py"
-    assert own == ["tests/bases/test_tolerance.py", examples]
-    assert "tests/bases/test_base.py" in room and "tests/laws/test_stream.py" in others
-    tests = [*own, *room, *others]
+    own, room, users, others = nearest("trackers/incremental_svd.py")
+    examples = "src/kernelstream/trackers/incremental_svd.py"
+    assert own == ["tests/trackers/test_incremental_svd.py", examples]
+    assert "tests/trackers/test_hebbian.py" in room and "tests/golden/test_golden.py" in others
+    assert "tests/estimators/test_incremental.py" in users  # it names the class
+    tests = [*own, *room, *users, *others]
     assert all((ROOT / test).exists() for test in tests) and len(tests) == len(set(tests))
 
 
@@ -104,3 +113,5 @@ def test_a_change_is_noticed_by_a_test_that_fails_and_by_no_other(tmp_path: Path
     nothing = Mutant("literal", path, at, at, "\n")
     assert worker.tried(1, nothing, [str(test)], 60.0, 1e9) is None
     assert (PACKAGE / path).read_text(encoding="utf-8") == source
+    examples = worker.unchanged("src/kernelstream/trackers/hebbian.py", 60.0)
+    assert examples is not None and not examples["failed"] + examples["broken"]
