@@ -151,6 +151,7 @@ def test_a_reference_knows_mean_deviation_and_order() -> None:
     np.testing.assert_array_equal(CENTRED.is_high(np.array([2.4, 2.5, 2.6])), [False, False, True])
     reference.check({})
     Reference(np.zeros(1), 0.0, 1.0).check({})
+    Reference(np.array([1.0, 1.0, 1.5]), 0.0, 1.0).check({})
     for bad in (np.zeros(0), np.array([1.0, 0.5])):
         with pytest.raises(ValueError, match="scores that are not in order"):
             Reference(bad, 0.0, 1.0).check({})
