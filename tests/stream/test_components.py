@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.bases.base import factorise
+from kernelstream.certificate.rounding import moved_in_float32
 from kernelstream.stream.components import (
     Components,
     agreement,
@@ -156,10 +158,6 @@ def test_what_a_query_sees(orthonormal: bool) -> None:
 
 def test_scores_of_components_without_variance_take_float64() -> None:
     """Where rounding in float32 would move a score by a thousandth of its deviation."""
-    from dataclasses import replace
-
-    from kernelstream.certificate.rounding import moved_in_float32
-
     shown = shown_components()
     moved = moved_in_float32(KERNEL, shown.points, shown.dual_coef)
     for factor, rough in ((1.01, False), (0.99, True)):
@@ -204,3 +202,101 @@ def test_a_reference_for_signs_has_a_few_more_columns_than_are_shown() -> None:
         assert signs is not None and signs.shape == (40, columns)
     small = StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:7]), batch_size=100)
     assert settled_state(small.partial_fit(X)).signs.shape == (7, 7)
+
+
+@pytest.mark.parametrize(("rank", "followed"), [(19, False), (20, True), (40, True)])
+def test_a_reference_is_turned_along_in_a_basis_twice_as_large(
+    rank: int, followed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two components, ten whose signs are kept."""
+    asked: list[int] = []
+    plain = trackers.Covariance.follow
+
+    def noted(self: Any, state: Any, moments: Any, center: bool, start: Any) -> Any:
+        asked.append(start.shape[1])
+        return plain(self, state, moments, center, start)
+
+    monkeypatch.setattr(trackers.Covariance, "follow", noted)
+    X = np.random.default_rng(6).normal(size=(400, 4))
+    model = StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:rank]), batch_size=100)
+    model.partial_fit(X)
+    assert bool(asked) == followed and set(asked) <= {10}
+
+
+def test_total_variance_of_small_rows() -> None:
+    X = 0.01 * np.random.default_rng(7).normal(size=(200, 3))
+    model = StreamingKernelPCA(2, kernel="linear", basis="everything").partial_fit(X)
+    assert model.stream_.components.total_variance == pytest.approx(X.var(axis=0).sum())
+
+
+def test_components_are_corrected_by_a_sample_where_the_basis_moved() -> None:
+    """S + (W/R) Σ (zzᵀ − ccᵀ), and the sums alike."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(3000, 2))
+    X[1500:] += 4.0
+    model = StreamingKernelPCA(3, gamma=0.4, basis=8, batch_size=64, random_state=0)
+    learned = model.partial_fit(X).stream_.settled.learned
+    chain, state = learned.chain, learned.state
+    assert state is not None
+    sample = chain.basis.correction(chain.kernel, state.basis)
+    assert sample is not None
+    scatter, total, n = sample.moments()
+    W = state.moments.weight
+    mean = (state.moments.total + total * W / n) / W
+    C = (state.tracker.scatter + scatter * W / n) / W - np.outer(mean, mean)
+    shown = model.stream_.components
+    np.testing.assert_allclose(shown.mean, mean, atol=1e-10)
+    np.testing.assert_allclose(shown.variances, np.linalg.eigvalsh(C)[::-1][:3], rtol=1e-8)
+    assert learned.correction(None) is None
+
+
+def test_a_state_is_one_of_its_chain() -> None:
+    X = np.random.default_rng(9).normal(size=(60, 2))
+    learned = (
+        StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:5]), batch_size=20)
+        .partial_fit(X)
+        .stream_.learned
+    )
+    state = learned.state
+    assert state is not None
+    learned.check({"rank": 5})
+    with pytest.raises(ValueError, match="4 coordinates in a basis of 5"):
+        learned.check({"rank": 4})
+    for changed, words in (
+        (replace(state, basis=state.tracker), r"a CovarianceState for Landmarks"),
+        (replace(state, tracker=state.basis), r"a FixedState for Covariance\(\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            replace(learned, state=changed).check({"rank": 5})
+    open_kernel = replace(learned.chain, kernel=kernels.RBF())
+    with pytest.raises(ValueError, match="a stream that has begun with the kernel RBF"):
+        replace(learned, chain=open_kernel).check({"rank": 5})
+    replace(learned, chain=open_kernel, state=None).check({})
+    # the rule inside an average, too
+    averaged = StreamingKernelPCA(
+        2,
+        gamma=0.3,
+        basis=bases.Landmarks(X[:5]),
+        tracker=trackers.Averaged(trackers.RLS()),
+        batch_size=20,
+    ).partial_fit(X)
+    of_average = averaged.stream_.learned
+    assert of_average.state is not None
+    of_average.check({"rank": 5})
+    other = replace(of_average.state.tracker, rule=state.tracker)
+    with pytest.raises(ValueError, match="a CovarianceState for RLS"):
+        replace(of_average, state=replace(of_average.state, tracker=other)).check({"rank": 5})
+
+
+def test_float32_scores_of_a_rough_model_are_computed_in_float64() -> None:
+    shown = shown_components()
+    X = np.random.default_rng(3).normal(size=(20, 3)).astype(np.float32)
+    exact = shown.scores(X.astype(float))
+    errors = {}
+    for rough in (True, False):
+        variances = np.full(2, 1e-30 if rough else 1e30)
+        scores = replace(shown, variances=variances).scores(X)
+        assert scores.dtype == np.float32
+        errors[rough] = np.abs(scores - exact).max()
+    assert errors[True] <= 1e-6 * np.abs(exact).max()
+    assert errors[False] > errors[True]
