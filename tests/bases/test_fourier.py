@@ -44,9 +44,11 @@ def test_fourier_needs_a_kernel_with_a_spectrum(kernel: Any):
 
 
 def test_what_a_number_of_features_may_be() -> None:
-    for fine in (2, 512, np.int64(4)):
+    good: list[Any] = [2, 512, np.int64(4)]
+    for fine in good:
         bases.Fourier(fine).check()
-    for bad in (0, 1, 3, -2, True, 2.0, "4", None):
+    wrong: list[Any] = [0, 1, 3, -2, True, 2.0, "4", None]
+    for bad in wrong:
         with pytest.raises(ValueError, match="Fourier: n_features must be an even integer, got"):
             bases.Fourier(bad).check()
     assert bases.Fourier(6).size == 6

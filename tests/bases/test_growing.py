@@ -235,6 +235,7 @@ def test_points_of_two_models_are_offered_by_the_same_criterion():
     two, _ = project(basis, [[0.0, 2.0, 0.0], [1.0, 0.1, 0.0], [0.0, 0.0, 3.0]])
     assert len(two.energies) == 3
     joint, carry, onto = basis.merge(LINEAR, one, two, 0)
+    assert onto is not None
     np.testing.assert_array_equal(joint.span.points, [[1, 0, 0], [0, 2, 0], [0, 0, 3]])
     np.testing.assert_array_equal(carry, np.eye(3, 1))
     Z = two.span.coordinates(LINEAR, np.eye(3))
@@ -266,7 +267,10 @@ def test_parameters_of_growing_bases():
         (bases.Coherence(-0.5), "Coherence: delta must be a number between 0 and 1, got -0.5"),
         (bases.Coherence(0.5, 0), "Coherence: max_points must be an integer of at least 1 or None"),
         (bases.Coherence(0.5, 5, 0), "Coherence: first must be an integer of at least 1, got 0"),
-        (bases.Coherence(0.5, 5, None), "Coherence: first must be an integer of at least 1, got N"),
+        (
+            bases.Coherence(0.5, 5, None),  # type: ignore[arg-type]
+            "Coherence: first must be an integer of at least 1, got None",
+        ),
         (bases.Everything(0), "Everything: start must be an integer of at least 1 or None, got 0"),
         (bases.ReducedSet(0), "ReducedSet: n_points must be an integer of at least 1 or None"),
     ):

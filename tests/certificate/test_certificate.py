@@ -122,8 +122,8 @@ def test_one_is_the_most_that_components_explain() -> None:
     held = accumulated()
     assert held.span is not None
     exact = replace(held.ledger, energy=float(np.trace(np.asarray(held.scatter))), fresh=0.0)
-    held = replace(held, ledger=exact)
     vectors, mu = shown_by(held, held.span.rank)
+    held = replace(held, ledger=exact)
     low, high = certify(held, vectors, mu, held.span).explained_variance_ratio_interval
     assert 1.0 - 1e-9 < low <= 1.0 and high == 1.0
     none = certify(held, vectors[:, :0], mu, held.span)

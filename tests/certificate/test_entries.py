@@ -124,9 +124,12 @@ def test_as_many_rows_are_looked_at_together_as_there_are_points(
     points: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    monkeypatch.setattr(
-        kernels.Linear, "gram", lambda self, x: seen.append(len(x)) or np.zeros((len(x), len(x)))
-    )
+
+    def gram(self: kernels.Linear, x: np.ndarray) -> np.ndarray:
+        seen.append(len(x))
+        return np.zeros((len(x), len(x)))
+
+    monkeypatch.setattr(kernels.Linear, "gram", gram)
     held = accumulated(None, np.zeros((0, points)), np.zeros(0))
     block = Projection(np.zeros((1100, points)), np.zeros(1100), np.zeros(1100))
     held.spectrum(np.zeros((1100, 1)), block, slice(0, 1100), np.ones(1100), 2, None)  # type: ignore[arg-type]
@@ -161,17 +164,18 @@ def test_rows_before_the_last_point_of_a_block_are_stale(certify: Any, weighted:
     last = points[-1]  # itself in the span that it completes
     early, late, R = slice(0, last), slice(last, 90), X - held
     energy = np.sum(X**2, axis=1)
-    close = dict(rel=1e-9)
-    assert ledger.energy == pytest.approx(w @ energy, **close)
-    assert ledger.fresh == pytest.approx(w[late] @ np.sum(R[late] ** 2, axis=1), **close)
-    assert ledger.stale == pytest.approx(w[early] @ np.sum(R[early] ** 2, axis=1), **close)
-    assert ledger.exact == pytest.approx(w[points] @ energy[points], **close)
+    assert ledger.energy == pytest.approx(w @ energy, rel=1e-9)
+    assert ledger.fresh == pytest.approx(w[late] @ np.sum(R[late] ** 2, axis=1), rel=1e-9)
+    assert ledger.stale == pytest.approx(w[early] @ np.sum(R[early] ** 2, axis=1), rel=1e-9)
+    assert ledger.exact == pytest.approx(w[points] @ energy[points], rel=1e-9)
     before = w[points[:-1]] @ energy[points[:-1]]
-    assert ledger.loose == pytest.approx(w[early] @ energy[early] - before, **close)
-    assert ledger.stale_weight == pytest.approx(w[early].sum(), **close)
-    assert ledger.stale_trace == pytest.approx(w[early] @ np.sum(held[early] ** 2, axis=1), **close)
+    assert ledger.loose == pytest.approx(w[early] @ energy[early] - before, rel=1e-9)
+    assert ledger.stale_weight == pytest.approx(w[early].sum(), rel=1e-9)
+    assert ledger.stale_trace == pytest.approx(
+        w[early] @ np.sum(held[early] ** 2, axis=1), rel=1e-9
+    )
     total = w[early] @ held[early]
-    assert np.linalg.norm(ledger.stale_sum) == pytest.approx(np.linalg.norm(total), **close)
+    assert np.linalg.norm(ledger.stale_sum) == pytest.approx(np.linalg.norm(total), rel=1e-9)
     if certify == "auto":
         assert ledger.stale_scatter.size == ledger.stale_orders.size == 0
         return

@@ -93,10 +93,13 @@ def test_how_many_components_may_be_asked_for() -> None:
         found = pca.checked_n_components(given, covariance)
         assert found == given and type(found) in (int, float, type(None))
     assert type(pca.checked_n_components(np.int64(7), hebbian)) is int
-    for bad in (0, -1, True, 1.0, 1.5, 0.0, -0.5, np.nan, "two", [2]):
+    wrong: list[Any] = [0, -1, True, 1.0, 1.5, 0.0, -0.5, np.nan, "two", [2]]
+    bad: Any
+    for bad in wrong:
         with pytest.raises(ValueError, match="n_components must be an integer of at least 1, a sh"):
             pca.checked_n_components(bad, covariance)
-    for bad in (None, 0.5, True):
+    unknown: list[Any] = [None, 0.5, True]
+    for bad in unknown:
         with pytest.raises(ValueError, match=r"Hebbian\(\) learns a fixed number of components"):
             pca.checked_n_components(bad, hebbian)
     with pytest.raises(ValueError, match="n_components must be an integer of at least 1"):
@@ -128,7 +131,7 @@ def test_parameters_are_refused_in_words(parameters: dict[str, Any], words: str)
 def test_only_models_merge() -> None:
     one = StreamingKernelPCA(2, gamma=0.3, basis="everything").partial_fit(X)
     with pytest.raises(TypeError, match="Only models of this library merge; got KernelPCA"):
-        one.merge(KernelPCA())  # type: ignore[arg-type]
+        one.merge(KernelPCA())
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     named = StreamingKernelPCA(2, gamma=0.3, basis="everything").partial_fit(frame)

@@ -214,8 +214,11 @@ def test_rules_become_numbers() -> None:
         assert fixed.get_params()[name] == pytest.approx(expected) and fixed.fixed
         assert not kernel.fixed
         assert kernel.fix(np.ones((3, 2))).get_params()[name] == at_rest
-    plain = RBF(np.float32(0.5)).fix(X)
-    assert type(plain.gamma) is float and type(Polynomial(np.int64(2), 0.5).fix(X).degree) is int
+    half: Any = np.float32(0.5)
+    two: Any = np.int64(2)
+    found = {**RBF(half).fix(X).get_params(), **Polynomial(two, 0.5).fix(X).get_params()}
+    assert type(found["gamma"]) is float and type(found["degree"]) is int
+    assert type(RBF(half).fix(X).get_params()["gamma"]) is float
     ready = RBF(0.5)
     assert ready.fix(X) is ready
 

@@ -65,7 +65,7 @@ def test_the_way_back_that_was_learned_is_the_regression_on_the_scores(learned: 
     shown = stream.components
     back = queries.WayBack(shown, ridge, None)
     assert (back.learned is not None) == learned and (shown.inputs is not None) == learned
-    if learned:
+    if back.learned is not None:
         expected = scores @ back.learned + X.mean(axis=0)
         np.testing.assert_allclose(found.X, expected, atol=1e-9)
         slopes = np.linalg.lstsq(scores, X - X.mean(axis=0), rcond=None)[0]

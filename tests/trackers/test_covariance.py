@@ -201,6 +201,11 @@ def test_a_cholesky_factor_is_used_while_it_is_sound(share, sound, monkeypatch):
     """Its shortest column has to keep more than 1e-5 of the longest."""
     reflected = []
     qr = np.linalg.qr
-    monkeypatch.setattr(np.linalg, "qr", lambda V, **how: reflected.append(1) or qr(V, **how))
+
+    def noted(V, **how):
+        reflected.append(1)
+        return qr(V, **how)
+
+    monkeypatch.setattr(np.linalg, "qr", noted)
     orthonormal(np.diag([1.0, 0.5, share]))
     assert bool(reflected) != sound

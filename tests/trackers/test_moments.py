@@ -36,7 +36,8 @@ def assert_sums(
 @pytest.mark.parametrize("sparse", [False, True])
 def test_cross_moments_are_sums_over_rows(sparse: bool, weighted: bool, dtype: type) -> None:
     rng = np.random.default_rng(0)
-    Z, Y = rng.normal(size=(30, 4)).astype(dtype), rng.normal(size=(30, 3)) + 5.0
+    Z: np.ndarray = rng.normal(size=(30, 4)).astype(dtype)
+    Y = rng.normal(size=(30, 3)) + 5.0
     w = rng.uniform(0.1, 3.0, size=30) if weighted else np.ones(30)
     targets = scipy.sparse.csr_matrix(Y) if sparse else Y
     origin = np.zeros(3) if sparse else Y[0]  # zeros of sparse rows stay zeros

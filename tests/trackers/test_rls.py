@@ -31,8 +31,8 @@ def test_growth_of_q_ends_at_its_ceiling() -> None:
 
 def test_a_q_far_too_large_for_a_row_is_cut_before_it_is_used() -> None:
     """To 1e10 times the inverse square of the output."""
-    for Q, expected in ((1e8, 1e8), (1e12, 1e10)):
-        state = RLSState(np.eye(2)[:, :1], 5, np.zeros(1), Q=np.array([[Q]]), ceiling=1e20)
+    for start, expected in ((1e8, 1e8), (1e12, 1e10)):
+        state = RLSState(np.eye(2)[:, :1], 5, np.zeros(1), Q=np.array([[start]]), ceiling=1e20)
         state = trackers.RLS(0.5).update(state, np.array([[1.0, 0.0]]), None, ())
         # (Q − Q²/(β + Q))/β = Q/(β + Q)
         np.testing.assert_allclose(state.Q, [[expected / (0.5 + expected)]], rtol=1e-6)
@@ -87,8 +87,8 @@ def test_a_combination_of_earlier_components_starts_again() -> None:
     tracker = trackers.RLS()
     V = np.array([[1.0, 1.0, 0.0], [0.0, 1e-9, 0.0], [0.0, 0.0, 1.0]])
     state = RLSState(V, 3, np.ones(3), reseeded=2, Q=np.eye(3))
-    kept, loss = tracker.rebase(state, np.eye(3))
-    assert loss is None and kept.reseeded == 2
+    kept, _ = tracker.rebase(state, np.eye(3))
+    assert kept.reseeded == 2
     np.testing.assert_allclose(kept.V, np.eye(3), atol=1e-6)
     V[1, 1] = 0.9e-10
     lost, _ = tracker.rebase(replace(state, V=V), np.eye(3))

@@ -146,10 +146,10 @@ def test_rls_that_hears_nothing_keeps_its_head():
 def test_forgetting_is_above_zero_and_at_most_one(tracker):
     for forgetting in (1, 1.0, 0.5, 1e-9, np.float32(0.9)):
         tracker(forgetting=forgetting).check()
-    for forgetting in (0, 0.0, -0.5, 1.0001, 2, np.nan, "1", None):
+    for bad in (0, 0.0, -0.5, 1.0001, 2, np.nan, "1", None):
         words = f"{tracker.__name__}: forgetting must be a number between 0 and 1, got "
         with pytest.raises(ValueError, match=words):
-            tracker(forgetting=forgetting).check()
+            tracker(forgetting=bad).check()
 
 
 def test_columns_at_unit_length():
