@@ -300,3 +300,27 @@ def test_float32_scores_of_a_rough_model_are_computed_in_float64() -> None:
         errors[rough] = np.abs(scores - exact).max()
     assert errors[True] <= 1e-6 * np.abs(exact).max()
     assert errors[False] > errors[True]
+
+
+def test_signs_of_columns_that_no_reference_knows() -> None:
+    """The largest score of a point is positive; columns that are not shown stay as they are."""
+    X = np.random.default_rng(10).normal(size=(60, 2))
+    model = StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:5]), batch_size=60)
+    learned = model.partial_fit(X).stream_.learned
+    state = learned.state
+    assert state is not None
+    V, mean = np.linalg.qr(np.random.default_rng(11).normal(size=(5, 4)))[0], state.moments.mean
+    known = replace(learned, state=replace(state, signs=V[:, :2] * [1.0, -1.0]))
+    near = known.sign(V, mean, 2)
+    np.testing.assert_array_equal(near, V * [1.0, -1.0, 1.0, 1.0])
+    scores = learned.scores_of_points(V, mean)
+    span = learned.chain.basis.span(state.basis)
+    assert span is not None
+    np.testing.assert_allclose(scores, (learned.chain.kernel(span.points) @ span.factor - mean) @ V)
+    largest = np.sign(scores[np.argmax(np.abs(scores), axis=0), range(4)])
+    for shown in (3, None):
+        np.testing.assert_array_equal(
+            known.sign(V, mean, shown), V * [1.0, -1.0, largest[2], largest[3]]
+        )
+    unknown = replace(learned, state=replace(state, signs=None))
+    np.testing.assert_array_equal(unknown.sign(V, mean, 1), V * largest)

@@ -17,9 +17,9 @@ import scipy.sparse
 
 from kernelstream import StreamingKernelPCA, StreamingKernelRidge, bases, kernels
 from kernelstream.estimators.base import set_stream
-from kernelstream.stream.buffer import MOST_OF_A_ROW
+from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.state import Rows
-from kernelstream.stream.stream import Stream, evenly_spaced, invisible
+from kernelstream.stream.stream import Stream, evenly_spaced, hidden_variance, invisible
 
 
 @pytest.fixture
@@ -345,3 +345,52 @@ def test_rows_as_the_chain_wants_them() -> None:
     assert plain.knows_units and not stream_of(scale="standard").knows_units
     given = plain.block(Rows(single, None, single[:, :1]))[2]
     np.testing.assert_array_equal(given, single[:, :1])
+
+
+def test_a_stream_of_a_file_fits_together() -> None:
+    """Every word that ``check`` has, and a stream that has nothing to hear."""
+    plain, scaled = stream_of(), stream_of(600, scale="standard")
+    plain.check({"features": 3})
+    scaled.check({"features": 3})
+    stream_of(scale="standard").check({})  # all rows wait: nothing was measured yet
+    other = Rows(np.ones((1, 3), dtype=np.float32))
+    for stream, sizes, words in (
+        (replace(plain, dtype="int64"), {}, "rows of the type 'int64' on None"),
+        (replace(plain, device="cuda"), {}, "rows of the type 'float64' on 'cuda'"),
+        (replace(plain.with_state(None), waiting=Buffer()), {}, "a stream without rows"),
+        (replace(plain, waiting=Buffer((other,))), {}, "rows that are no float64"),
+        (replace(scaled, scaler=None), {}, "a scaling without its numbers, or numbers without"),
+        (replace(plain, scaler=scaled.scaler), {}, "a scaling without its numbers, or numbers wit"),
+        (replace(scaled, scaler=plain.begun), {}, "a State for Standard"),
+        (plain, {"features": 2}, "2 features, and rows of 3"),
+        (stream_of(preimage="ridge"), {"features": 3, "targets": 2}, "2 targets, and rows of 3"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            stream.check(sizes)
+    plain.check({"features": 3, "targets": 2})  # of a regression
+    stream_of(preimage="ridge").check({"features": 3, "targets": 3})
+    # started without rows that wait, and the other way round
+    replace(plain, waiting=Buffer()).check({})
+
+
+def test_a_solution_is_kept_until_another_is_asked_for() -> None:
+    stream, asked = stream_of(), []
+
+    def solve() -> str:
+        asked.append(1)
+        return f"solution {len(asked)}"
+
+    assert stream.solved("a", solve) == stream.solved("a", solve) == "solution 1"
+    assert stream.solved("b", solve) == "solution 2"
+    assert stream.solved("a", solve) == "solution 3"
+
+
+def test_rows_that_hide_their_variance() -> None:
+    """A billionth of the energy is the least that is seen."""
+    chain = stream_of().with_chain(kernel=kernels.Linear()).chain
+    for step, hidden in ((0.9e-4, False), (3e-5, True)):
+        X = np.array([[1.0 + step, 0.0, 0.0], [1.0 - step, 0.0, 0.0]])  # a share of step²
+        assert (hidden_variance(chain, X) is not None) == hidden
+    assert hidden_variance(chain, np.ones((4, 3))) is None  # all alike: zero is right
+    assert hidden_variance(replace(chain, center=False), X) is None
+    assert hidden_variance(chain, np.array([[0.0, 0, 0], [1e-9, 0, 0]])) is None
