@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,8 +86,16 @@ def test_the_nearest_tests_come_first():
 
 
 def test_test_files_are_taken_while_they_fit():
-    unchanged = Unchanged({"a": 3.0, "b": 9.0, "c": 1.0, "d": 2.0})
-    assert unchanged.fitting([["a"], ["missing", "b", "d", "c"]], 10.0) == ["a", "c", "d"]
+    unchanged = Unchanged({"a": 3.0, "b": 9.0, "c": 1.0, "d": 2.0}, failing=["a::wrong"])
+    taken, left_out = unchanged.fitting([["a"], ["missing", "b", "d", "c"]], 10.0)
+    assert taken == ["a", "c", "d"] and left_out == ["a::wrong"]
+    # of a file that is too long the quickest tests, in half of the time that is left
+    unchanged.tests["b"] = {"b::long": 7.5, "b::short": 0.5, "b::middle": 0.9}
+    taken, left_out = unchanged.fitting([["a"], ["b", "d", "c"]], 10.0)
+    assert taken == ["a", "c", "d", "b"] and left_out == ["a::wrong", "b::long"]
+    taken, left_out = unchanged.fitting([["b"]], 2.0)
+    assert taken == ["b"] and left_out == ["a::wrong", "b::long", "b::middle"]
+    assert unchanged.fitting([["b"]], 1.0)[0] == []
 
 
 @pytest.mark.slow
@@ -107,11 +114,11 @@ def test_a_change_is_noticed_by_a_test_that_fails_and_by_no_other(tmp_path: Path
     worker = Worker(tmp_path / "worker")
     outcome = worker.unchanged(str(test), 60.0)
     assert outcome is not None and len(outcome["failed"]) == 1 and not outcome["broken"]
-    (tmp_path / "left_out.json").write_text(json.dumps(outcome["failed"]))
-    noticed = worker.tried(0, changed, [str(test)], 60.0, 1e9)
+    assert len(outcome["tests"]) == 2 and all(took > 0 for took in outcome["tests"].values())
+    noticed = worker.tried(0, changed, [str(test)], outcome["failed"], 60.0, 1e9)
     assert noticed is not None and noticed.endswith("::test_it")
     nothing = Mutant("literal", path, at, at, "\n")
-    assert worker.tried(1, nothing, [str(test)], 60.0, 1e9) is None
+    assert worker.tried(1, nothing, [str(test)], outcome["failed"], 60.0, 1e9) is None
     assert (PACKAGE / path).read_text(encoding="utf-8") == source
     examples = worker.unchanged("src/kernelstream/trackers/hebbian.py", 60.0)
     assert examples is not None and not examples["failed"] + examples["broken"]
