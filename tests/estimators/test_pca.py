@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
+from sklearn.exceptions import NotFittedError
 
-from kernelstream import OnlineKernelPCA, StreamingKernelPCA, bases, kernels, schedules, trackers
+from kernelstream import (
+    OnlineKernelPCA,
+    StreamingKernelPCA,
+    StreamingKernelRidge,
+    bases,
+    kernels,
+    load,
+    schedules,
+    trackers,
+)
 from kernelstream.estimators import online, pca
+from kernelstream.estimators.base import class_named, require_names
 from kernelstream.stream.scaling import Standard
 from kernelstream.stream.stream import Stream
 
@@ -218,3 +231,80 @@ def test_the_method_of_the_paper_is_these_parts() -> None:
     assert isinstance(averaged, trackers.Averaged)
     with pytest.raises(ValueError, match=r"nu=99.0 is above k\(x, x\) of every row"):
         OnlineKernelPCA(1, gamma=1.0, nu=99.0).fit(X).bounds()
+
+
+# -- what every estimator with a stream has
+
+
+def learned(n: int = 40, **parameters: Any) -> StreamingKernelPCA:
+    given: dict[str, Any] = dict(gamma=0.3, basis="everything", batch_size=16, random_state=0)
+    return StreamingKernelPCA(2, **(given | parameters)).partial_fit(X[:n])
+
+
+def test_rows_that_wait_can_be_dropped() -> None:
+    model = learned()
+    assert model.drop_waiting() is model and model.n_samples_seen_ == 32
+    np.testing.assert_array_equal(model.transform(X), learned(32).transform(X))
+    nothing = learned(10).drop_waiting()  # no block was finished
+    with pytest.raises(NotFittedError, match="has not seen any rows yet: call fit, partial_fit or"):
+        nothing.transform(X)
+    one_by_one = learned(16)
+    for row in X[16:20]:
+        one_by_one.learn_one(row)
+    assert one_by_one.n_samples_seen_ == 20
+    assert one_by_one.drop_waiting().n_samples_seen_ == 16
+
+
+def test_before_the_first_row() -> None:
+    with pytest.raises(NotFittedError, match="has not seen any rows yet"):
+        StreamingKernelPCA().stream_  # noqa: B018
+    assert not StreamingKernelPCA().__sklearn_is_fitted__() and learned().__sklearn_is_fitted__()
+
+
+def test_rows_seen_are_told_to_those_who_ask(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    learned()
+    assert not caplog.records
+    learned(verbose=True)
+    assert "StreamingKernelPCA: 40 rows seen" in caplog.messages
+
+
+def test_a_file_has_parameters_names_and_what_was_learned(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    model = StreamingKernelPCA(2, gamma=0.3, random_state=np.random.RandomState(0))
+    model.fit(frame).save(tmp_path / "m")
+    again: Any = load(tmp_path / "m")
+    assert list(again.feature_names_in_) == ["a", "b", "c"] and again.n_features_in_ == 3
+    assert again.random_state is None and again.gamma == 0.3  # the seed is part of the stream
+    np.testing.assert_array_equal(again.transform(frame), model.transform(frame))
+    assert again.device is None
+    with pytest.raises(ValueError, match="holds a StreamingKernelPCA, not a OnlineKernelPCA"):
+        OnlineKernelPCA.load(tmp_path / "m")
+    seeded = learned(random_state=7)
+    seeded.save(tmp_path / "seeded")
+    assert load(tmp_path / "seeded").random_state == 7
+    ridge = StreamingKernelRidge(gamma=0.3).fit(X, X[:, 0])  # attributes beside its stream
+    ridge.save(tmp_path / "ridge")
+    np.testing.assert_array_equal(load(tmp_path / "ridge").predict(X), ridge.predict(X))
+    assert load(tmp_path / "ridge").predict(X).shape == (40,)
+
+
+def test_names_of_features_are_texts_one_for_each() -> None:
+    require_names(None, 3)
+    require_names(("a", "b"), 2)
+    for bad, words in (
+        (("a",), "1 names of 2 features"),
+        (("a", 1), "names of features that are no texts"),
+        (["a", "b"], "names of features that are no texts"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            require_names(bad, 2)
+
+
+def test_which_class_a_file_may_name() -> None:
+    assert class_named("StreamingKernelPCA") is StreamingKernelPCA
+    assert class_named("Denoiser").__name__ == "Denoiser"
+    for bad in ("kernels", "load", "numpy"):
+        with pytest.raises((KeyError, AttributeError)):
+            class_named(bad)
