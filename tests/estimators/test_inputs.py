@@ -168,3 +168,17 @@ def test_rows_stay_in_the_namespace_of_the_first() -> None:
     stream = model(basis=bases.Landmarks(X[:5])).stream_
     with pytest.raises(ValueError, match=r"numpy and was given an array of array_api_strict: conv"):
         inputs.plain_rows(stream, strict.asarray(X))
+
+
+def test_sparse_rows_name_each_entry_once() -> None:
+    """Two entries in one place are their sum, wherever rows come from."""
+    twice = scipy.sparse.csr_matrix(([1.0, 2.0, 5.0], [1, 1, 0], [0, 3]), shape=(1, 3))
+    learned = model()
+    for found in (
+        inputs.first_rows(StreamingKernelPCA(), twice).X,
+        inputs.next_rows(learned, learned.stream_, twice).X,
+        inputs.query_rows(learned, learned.stream_, twice),
+        inputs.plain_rows(learned.stream_, twice),
+    ):
+        np.testing.assert_array_equal(found.data, [5.0, 3.0])
+        np.testing.assert_array_equal(found.indices, [0, 1])
