@@ -47,6 +47,7 @@ UNSEEN = {
     "kernels/distances.py: self.cut_off =": "the same",
     "kernels/distances.py: step = max(1, 2**22": "rows that are compared at a time: memory",
     "estimators/pca.py: device=device,": "matters to rows that are sent to a device only",
+    "stream/stream.py: if frozen and chain.tracker.any_blocks": "blocks of a device: speed",
     "stream/components.py: return self.vectors if self.orthonormal": "both are the same: speed",
     "FAR_AWAY": "any number whose kernel value is zero",
     "VANISHED": "any exponent whose exponential is zero",

@@ -312,6 +312,7 @@ def test_squares_that_underflow() -> None:
     tiny = np.sqrt(np.finfo(float).tiny)
     assert invisible(np.zeros((2, 2))) is None
     assert invisible(np.array([[1.001 * tiny]])) is None
+    assert invisible(np.array([[2.0**-511]])) is None  # whose square is the smallest that is whole
     words = invisible(np.array([[0.999 * tiny]]))
     assert words is not None and words.startswith("The largest number in the first rows is 1.49e-1")
 
@@ -394,3 +395,22 @@ def test_rows_that_hide_their_variance() -> None:
     assert hidden_variance(chain, np.ones((4, 3))) is None  # all alike: zero is right
     assert hidden_variance(replace(chain, center=False), X) is None
     assert hidden_variance(chain, np.array([[0.0, 0, 0], [1e-9, 0, 0]])) is None
+
+
+def test_a_stream_that_begins_at_rest_says_so_once() -> None:
+    """With the first block, and not again when others come."""
+    rng = np.random.default_rng(0)
+    X = 1.0 + 1e-6 * rng.normal(size=(60, 3))
+    model = StreamingKernelPCA(2, kernel="linear", basis="everything", batch_size=20)
+    with pytest.warns(UserWarning, match="At the start of the stream: With the kernel Linear"):
+        model.partial_fit(X[:20])
+    model.partial_fit(X[20:])  # warnings are errors here: none comes
+    assert model.n_samples_seen_ == 60
+
+
+def test_a_stream_that_has_begun_and_seen_nothing() -> None:
+    X = rows(9)
+    begun = stream_of().with_state(None).begin(Rows(X))
+    shown = begun.learned.components
+    assert shown.total_variance == 0.0 and not shown.variances.any() and not shown.mean.any()
+    assert begun.begun.n_rows == 0
