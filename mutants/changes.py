@@ -35,6 +35,9 @@ ROOMS = (
 # piece of the line.
 UNSEEN = {
     "_PASS_ROWS": "rows of a compiled pass at a time: speed",
+    "trackers/rls.py: min(position + _PASS_ROWS": "the same",
+    "trackers/hebbian.py: min(start + _PASS_ROWS": "the same",
+    "trackers/subset_hebbian.py: min(start + _PASS_ROWS": "the same",
     "QUERY_ROWS": "rows of a query at a time: memory",
     "MOST_SINGLE_ROWS": "rows written beside a stream at a time: speed",
     "MOST_COMPARED": "rows compared to find that all are alike: speed",

@@ -134,13 +134,14 @@ def test_float32_blocks_have_float64_accumulators():
     assert state.scatter[0, 0] == 1e9 + 1000  # float32 would have lost every block of 10
 
 
-@given(shapes, st.integers(1, 8))
-def test_lost_orders_are_the_largest_sums_of_what_a_change_of_basis_loses(shape, new):
+@pytest.mark.parametrize("new", [1, 3, 4])
+@pytest.mark.parametrize("n", [2, 25])
+def test_lost_orders_are_the_largest_sums_of_what_a_change_of_basis_loses(n, new):
     """Of the scatter that is left outside the new span: Σ w (z − Pz)(z − Pz)ᵀ."""
-    Z, w, rng = rows(*shape)
+    Z, w, rng = rows(0, 5, n)
     m = Z.shape[1]
     tracker, state = covariance_of(Z, w)
-    T = np.linalg.qr(rng.normal(size=(m, m)))[0][: min(new, m)]
+    T = np.linalg.qr(rng.normal(size=(m, m)))[0][:new]
     values = np.linalg.eigvalsh(scatter_of(Z - Z @ T.T @ T, w))[::-1].clip(0)
     sums = np.cumsum(values)
     for orders in (1, 2, m, m + 3):
