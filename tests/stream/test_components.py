@@ -235,7 +235,9 @@ def test_components_are_corrected_by_a_sample_where_the_basis_moved() -> None:
     rng = np.random.default_rng(8)
     X = rng.normal(size=(3000, 2))
     X[1500:] += 4.0
-    model = StreamingKernelPCA(3, gamma=0.4, basis=8, batch_size=64, random_state=0)
+    model = StreamingKernelPCA(
+        3, gamma=0.4, basis=8, batch_size=64, random_state=0, preimage="ridge"
+    )
     learned = model.partial_fit(X).stream_.settled.learned
     chain, state = learned.chain, learned.state
     assert state is not None
@@ -249,6 +251,12 @@ def test_components_are_corrected_by_a_sample_where_the_basis_moved() -> None:
     np.testing.assert_allclose(shown.mean, mean, atol=1e-10)
     np.testing.assert_allclose(shown.variances, np.linalg.eigvalsh(C)[::-1][:3], rtol=1e-8)
     assert learned.correction(None) is None
+    # and so is the way back to the rows
+    targets = state.targets
+    assert targets is not None and shown.inputs is not None
+    cross = targets.cross / W + sample.cross(targets.origin) - np.outer(mean, targets.total / W)
+    np.testing.assert_allclose(shown.inputs.covariance, shown.vectors.T @ cross, atol=1e-10)
+    assert np.abs(shown.vectors.T @ sample.cross(targets.origin)).max() > 1e-4
 
 
 def test_a_state_is_one_of_its_chain() -> None:
