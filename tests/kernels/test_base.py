@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse
@@ -108,6 +109,8 @@ def test_the_extent_of_points_is_about_their_mean_where_they_lie_far_from_zero()
         for kernel in (RBF(1.0), Exponential(1.0), Matern(1.5, 1.0)):
             assert kernel.extent(points) == pytest.approx(4.0 if shifted else plain)
             assert kernel.extent(points, shifted=False) == pytest.approx(plain)
+            elsewhere = array_api_strict.asarray(points)
+            assert kernel.extent(elsewhere) == pytest.approx(kernel.extent(points))
     assert RBF(1.0).extent(np.zeros((0, 2))) == 0.0
     assert Linear().extent(spread) == Laplacian(1.0).extent(spread) == 0.0
 

@@ -74,6 +74,10 @@ def test_components_of_rows_whose_weights_are_next_to_nothing() -> None:
     assert usual.shape == (20, 2)
     for size in (1e-310, 1e-200, 1e200):
         np.testing.assert_allclose(components_of(X @ X.T, size * w, True, 2), usual, rtol=1e-4)
+    faded = np.r_[w[:10], 1e-310 * w[10:]]  # these rows count for nothing
+    for A in (components_of(X @ X.T, faded, True, 2), first_components(X @ X.T, faded, True, 2)):
+        half = components_of(X[:10] @ X[:10].T, w[:10], True, 2)
+        np.testing.assert_allclose(np.abs(X.T @ A), np.abs(X[:10].T @ half), atol=1e-9)
     assert components_of(X @ X.T, np.zeros(20), True, 2).shape == (20, 0)
     assert components_of(np.zeros((4, 4)), np.ones(4), True, None).shape == (4, 0)
     # the largest score of each component is positive, about the mean where it is centred
