@@ -32,7 +32,8 @@ from mutants.named import named
 
 # Tried after those of the room, in this order.
 EVERYWHERE = ("laws", "stream", "certificate", "estimators", "contracts", "golden")
-OF_THEIR_OWN = ("project", "numerics", "dask")  # tests that are slow, or not of results
+# Folders of tests that are tried at all; those of the rooms outside of the core take long.
+TRIED = {*EVERYWHERE, *(room.split("/")[0] for room in ROOMS)}
 SECONDS = 240.0  # that the tests of one change may take
 UNCHANGED_SHARE = 0.4  # of that, at most, for the tests of one change on the unchanged code
 LONGEST_FILE = 600.0  # seconds that a test file may take on the unchanged code, once
@@ -48,7 +49,7 @@ def nearest(path: str) -> list[list[str]]:
     uses = [
         test
         for test in sorted(tests.glob("*/test_*.py"))
-        if test.parent.name not in OF_THEIR_OWN and names.search(test.read_text(encoding="utf-8"))
+        if test.parent.name in TRIED and names.search(test.read_text(encoding="utf-8"))
     ]
     groups = [
         [tests / room / f"test_{name}.py", PACKAGE / path],  # the second for its examples

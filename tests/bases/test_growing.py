@@ -8,8 +8,8 @@ import scipy.sparse
 import scipy.stats
 
 from kernelstream import StreamingKernelPCA, bases, kernels
-from kernelstream.bases.base import Clock
-from kernelstream.bases.growing import _cosines, _strained
+from kernelstream.bases.base import Clock, factorise
+from kernelstream.bases.growing import GrowingState, _cosines, _strained
 from tests.bases.test_base import span_of
 from tests.conftest import settled_state
 from tests.naive import chain as naive
@@ -296,3 +296,20 @@ def test_a_block_tells_how_far_apart_its_candidates_lie():
     state = basis.begin(kernel, rows, None, 0)
     sparse = basis.project(kernel, state, rows, None, Clock(0, 0))[1]
     assert sparse.extent == kernel.extent(X, False) == 54.0**2
+
+
+def test_a_basis_with_more_points_than_coordinates_grows():
+    """Its factor is one of eigenvectors, as a file or a merge may have it."""
+    points = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    span = factorise(LINEAR, points)
+    assert span.rank == 2 and len(span.points) == 3
+    state = GrowingState(span, LINEAR.diag(points))
+    X = np.array([[1.0, 2.0, 0.0], [3.0, 0.0, 2.0], [0.0, 1.0, 5.0]])
+    grown, block = project(bases.Distance(0.5), X, state=state)
+    assert block.admitted == (1,) and grown.span.factor.shape == (4, 3)
+    np.testing.assert_array_equal(grown.span.points, [*points, X[1]])
+    np.testing.assert_allclose(grown.energies, [1.0, 1.0, 2.0, 13.0])
+    gram = grown.span.factor.T @ LINEAR.gram(grown.span.points) @ grown.span.factor
+    np.testing.assert_allclose(gram, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(block.Z @ block.Z.T, X @ X.T, atol=1e-12)
+    np.testing.assert_allclose(block.residual, np.zeros(3), atol=1e-12)
