@@ -1,16 +1,18 @@
 """Try single changes in the core against the tests nearest to them, and print those that survive.
 
 First the tests run on the unchanged code: those that fail here (a package is missing) are left
-out, and the times tell which fit into the time of one change. Then every change runs in a copy of
-the package, until the first test fails.
+out, and the times tell which fit into the time of one change: of a file that takes too long, the
+quickest. Then every change runs in a copy of the package, until the first test fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -30,25 +32,29 @@ from mutants.named import named
 
 # Tried after those of the room, in this order.
 EVERYWHERE = ("laws", "stream", "certificate", "estimators", "contracts", "golden")
-OF_THEIR_OWN = ("project", "numerics", "dask")  # tests that are slow, or not of results
+# Folders of tests that are tried at all; those of the rooms outside of the core take long.
+TRIED = {*EVERYWHERE, *(room.split("/")[0] for room in ROOMS)}
 SECONDS = 240.0  # that the tests of one change may take
 UNCHANGED_SHARE = 0.4  # of that, at most, for the tests of one change on the unchanged code
+LONGEST_FILE = 600.0  # seconds that a test file may take on the unchanged code, once
+PART_SHARE = 0.5  # of the time that is left, for a part of a file that takes longer
 UNFINISHED = "the end of the time"
 
 
 def nearest(path: str) -> list[list[str]]:
-    """Test files for a file of the package: its own, those of its room and users, all others."""
+    """Test files for a file of the package: its own, of its room, of its users, all others."""
     tests = ROOT / "tests"
     room, name = path.split("/")[0], Path(path).stem
-    module = "kernelstream." + path.removesuffix(".py").replace("/", ".")
+    names = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in _names_of(path)))
     uses = [
         test
         for test in sorted(tests.glob("*/test_*.py"))
-        if test.parent.name not in OF_THEIR_OWN and module in test.read_text(encoding="utf-8")
+        if test.parent.name in TRIED and names.search(test.read_text(encoding="utf-8"))
     ]
     groups = [
         [tests / room / f"test_{name}.py", PACKAGE / path],  # the second for its examples
-        [*sorted((tests / room).glob("test_*.py")), *uses],
+        sorted((tests / room).glob("test_*.py")),
+        uses,
         [test for other in EVERYWHERE for test in sorted((tests / other).glob("test_*.py"))],
     ]
     seen: set[Path] = set()
@@ -60,23 +66,56 @@ def nearest(path: str) -> list[list[str]]:
     return found
 
 
+def _names_of(path: str) -> list[str]:
+    """The module, and the public classes in it, which tests know by their names."""
+    module = "kernelstream." + path.removesuffix(".py").replace("/", ".")
+    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    return [module, *(name for name in classes if not name.startswith("_"))]
+
+
 @dataclass
 class Unchanged:
     """What the tests do without a change."""
 
     seconds: dict[str, float] = field(default_factory=dict)  # of files that can be run
+    tests: dict[str, dict[str, float]] = field(default_factory=dict)  # of each test in them
     failing: list[str] = field(default_factory=list)  # single tests
 
-    def fitting(self, groups: Iterable[Iterable[str]], seconds: float) -> list[str]:
-        """Of each group, the quickest first, the test files that fit into the time together."""
+    def fitting(
+        self, groups: Iterable[Iterable[str]], seconds: float
+    ) -> tuple[list[str], list[str]]:
+        """Of each group, the quickest first, the test files that fit into the time together.
+
+        Of a file that does not fit as a whole the quickest tests. Also the tests that are left out.
+        """
         taken: list[str] = []
+        left_out = list(self.failing)
         for group in groups:
             runnable = [test for test in group if test in self.seconds]
             for test in sorted(runnable, key=self.seconds.__getitem__):
                 if self.seconds[test] <= seconds:
                     taken.append(test)
                     seconds -= self.seconds[test]
-        return taken
+                    continue
+                quick, took = self._quickest(test, PART_SHARE * seconds)
+                if quick:
+                    taken.append(test)
+                    left_out += [name for name in self.tests[test] if name not in quick]
+                    seconds -= took
+        return taken, left_out
+
+    def _quickest(self, file: str, seconds: float) -> tuple[set[str], float]:
+        """The quickest tests of a file, and the time that they take with what comes before them."""
+        single = self.tests.get(file, {})
+        took = max(self.seconds[file] - sum(single.values()), 0.0)
+        quick: set[str] = set()
+        for name in sorted(single, key=single.__getitem__):
+            if took + single[name] > seconds:
+                break
+            quick.add(name)
+            took += single[name]
+        return quick, took
 
 
 class Worker:
@@ -93,7 +132,7 @@ class Worker:
     ) -> dict[str, Any] | None:
         """Run pytest; None where it took longer than it may."""
         self.outcomes.unlink(missing_ok=True)
-        left_out = self.folder.parent / "left_out.json"
+        left_out = self.folder / "left_out.json"
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(
                 [str(self.package.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -141,9 +180,16 @@ class Worker:
         return self.run([test], seconds, "cache")
 
     def tried(
-        self, index: int, mutant: Mutant, tests: list[str], limit: float, left: float
+        self,
+        index: int,
+        mutant: Mutant,
+        tests: list[str],
+        left_out: list[str],
+        limit: float,
+        left: float,
     ) -> str | None:
         """Make the change and run the tests; who noticed it, or None."""
+        (self.folder / "left_out.json").write_text(json.dumps(left_out), encoding="utf-8")
         path = self.package / mutant.path
         path.write_text(mutant.changed(), encoding="utf-8")
         # Byte code is kept by time and size of its source, and both may be those of another change.
@@ -160,12 +206,12 @@ class Worker:
         return next(iter(outcome["failed"] + outcome["broken"]), None)
 
 
-def run_unchanged(tests: list[str], pool: Pool, limit: float, report: Report) -> Unchanged:
+def run_unchanged(tests: list[str], pool: Pool, report: Report) -> Unchanged:
     """The tests on the code as it is."""
     found = Unchanged()
 
     def one(worker: Worker, test: str) -> dict[str, Any] | None:
-        return worker.unchanged(test, min(limit, pool.left()))
+        return worker.unchanged(test, min(LONGEST_FILE, pool.left()))
 
     # The last in the list are those of all rooms, and take longest: they begin.
     for test, outcome, _ in pool.each(one, reversed(tests)):
@@ -174,7 +220,7 @@ def run_unchanged(tests: list[str], pool: Pool, limit: float, report: Report) ->
             why = "it takes too long" if outcome is None else "it cannot be run here"
             report.say(f"left out {test}: {why}")
             continue
-        found.seconds[test] = outcome["seconds"]
+        found.seconds[test], found.tests[test] = outcome["seconds"], outcome["tests"]
         for name in outcome["failed"]:
             report.say(f"left out {name}: it fails without a change")
             found.failing.append(name)
@@ -256,18 +302,17 @@ def try_all(
 ) -> None:
     """Run the tests, make the changes, and say what became of them."""
     paths = dict.fromkeys(mutant.path for mutant in mutants)
-    near = {path: nearest(path)[: 2 if near_only else 3] for path in paths}
+    near = {path: nearest(path)[: 3 if near_only else 4] for path in paths}
     tests = list(dict.fromkeys(test for groups in near.values() for test in chain(*groups)))
     most = UNCHANGED_SHARE * limit
-    unchanged = run_unchanged(tests, pool, most, report)
-    (pool.folder / "left_out.json").write_text(json.dumps(unchanged.failing), encoding="utf-8")
+    unchanged = run_unchanged(tests, pool, report)
     took = sum(unchanged.seconds.values())
     report.say(f"{len(unchanged.seconds)} test files take {took:.0f} seconds without a change")
 
     def one(worker: Worker, numbered: tuple[int, Mutant]) -> str | None:
         number, mutant = numbered
-        tests = unchanged.fitting(near[mutant.path], most)
-        return worker.tried(number, mutant, tests, limit, pool.left())
+        tests, left_out = unchanged.fitting(near[mutant.path], most)
+        return worker.tried(number, mutant, tests, left_out, limit, pool.left())
 
     for (_, mutant), by, took in pool.each(one, enumerate(mutants)):
         report.add(mutant, by, took)
@@ -284,7 +329,11 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=SECONDS, help="seconds for one change")
     parser.add_argument("--out", type=Path, help="a file for what is printed")
     parser.add_argument("--only", action="append", help="a path below the package; repeatable")
-    parser.add_argument("--near", action="store_true", help="no tests beyond those of the room")
+    parser.add_argument(
+        "--near",
+        action="store_true",
+        help="no tests beyond those of the room and those that name it",
+    )
     parser.add_argument("--named", action="store_true", help="the list in named.py instead")
     parser.add_argument("--list", action="store_true", help="print the changes, run nothing")
     given = parser.parse_args()

@@ -35,6 +35,9 @@ ROOMS = (
 # piece of the line.
 UNSEEN = {
     "_PASS_ROWS": "rows of a compiled pass at a time: speed",
+    "trackers/rls.py: min(position + _PASS_ROWS": "the same",
+    "trackers/hebbian.py: min(start + _PASS_ROWS": "the same",
+    "trackers/subset_hebbian.py: min(start + _PASS_ROWS": "the same",
     "QUERY_ROWS": "rows of a query at a time: memory",
     "MOST_SINGLE_ROWS": "rows written beside a stream at a time: speed",
     "MOST_COMPARED": "rows compared to find that all are alike: speed",
@@ -46,6 +49,9 @@ UNSEEN = {
     "_SMALL": "matters to arrays on a device only, and these tests have none",
     "kernels/distances.py: self.cut_off =": "the same",
     "kernels/distances.py: step = max(1, 2**22": "rows that are compared at a time: memory",
+    "estimators/pca.py: device=device,": "matters to rows that are sent to a device only",
+    "stream/stream.py: if frozen and chain.tracker.any_blocks": "blocks of a device: speed",
+    "stream/components.py: return self.vectors if self.orthonormal": "both are the same: speed",
     "FAR_AWAY": "any number whose kernel value is zero",
     "VANISHED": "any exponent whose exponential is zero",
 }
@@ -142,37 +148,52 @@ def chosen(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
     return taken
 
 
-def _names_with_defaults() -> dict[str, set[str]]:
-    """Arguments that may be left out, for each function and class that is defined in one way."""
-    found: dict[str, list[set[str]]] = {}
+def _names_with_defaults() -> dict[str, dict[str, ast.expr]]:
+    """Arguments that may be left out, and their defaults, wherever a name is defined."""
+    found: dict[str, list[dict[str, ast.expr]]] = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef):
                 found.setdefault(node.name, []).append(_optional(node.args))
             elif isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(_optional_fields(node))
-    return {name: set.intersection(*of_name) for name, of_name in found.items()}
+    return {
+        name: {k: v for k, v in of_name[0].items() if all(k in other for other in of_name)}
+        for name, of_name in found.items()
+    }
 
 
-def _optional(arguments: ast.arguments) -> set[str]:
+def _optional(arguments: ast.arguments) -> dict[str, ast.expr]:
     plain = arguments.posonlyargs + arguments.args
-    names = {argument.arg for argument in plain[len(plain) - len(arguments.defaults) :]}
+    with_defaults = plain[len(plain) - len(arguments.defaults) :]
+    found = {a.arg: default for a, default in zip(with_defaults, arguments.defaults, strict=True)}
     pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return names | {argument.arg for argument, default in pairs if default is not None}
+    return found | {a.arg: default for a, default in pairs if default is not None}
 
 
-def _optional_fields(node: ast.ClassDef) -> set[str]:
+def _optional_fields(node: ast.ClassDef) -> dict[str, ast.expr]:
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and item.name == "__init__":
             return _optional(item.args)
-    fields = [item for item in node.body if isinstance(item, ast.AnnAssign) and item.value]
-    return {item.target.id for item in fields if isinstance(item.target, ast.Name)}
+    fields = [item for item in node.body if isinstance(item, ast.AnnAssign)]
+    return {
+        item.target.id: item.value
+        for item in fields
+        if isinstance(item.target, ast.Name) and item.value is not None
+    }
+
+
+def _same_constant(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two expressions are one number, text or truth value."""
+    if not isinstance(one, ast.Constant) or not isinstance(other, ast.Constant):
+        return False
+    return bool(one.value == other.value)
 
 
 class _Finder:
     """The changes in one file."""
 
-    def __init__(self, path: Path, defaults: dict[str, set[str]]):
+    def __init__(self, path: Path, defaults: dict[str, dict[str, ast.expr]]):
         self.path = path.relative_to(PACKAGE).as_posix()
         self.source = path.read_text(encoding="utf-8")
         self.tree = ast.parse(self.source)
@@ -321,9 +342,11 @@ class _Finder:
             end = self._end(node.func)
             yield self._mutant("extreme", end - len(name), end, EXTREMES[name])
         for keyword in node.keywords:
-            optional = keyword.arg in self.defaults.get(name, set()) or name == "replace"
-            if keyword.arg is None or not optional:
+            default = self.defaults.get(name, {}).get(keyword.arg or "")
+            if keyword.arg is None or (default is None and name != "replace"):
                 continue
+            if default is not None and _same_constant(default, keyword.value):
+                continue  # left out, it would be the same
             kind = "field not replaced" if name == "replace" else "argument left out"
             start, end = self._start(keyword), self._end(keyword)
             before = self.source[:start].rstrip()

@@ -8,6 +8,8 @@ import scipy.sparse
 import scipy.stats
 
 from kernelstream import StreamingKernelPCA, bases, kernels
+from kernelstream.bases.base import Clock, factorise
+from kernelstream.bases.growing import GrowingState, _cosines, _strained
 from tests.bases.test_base import span_of
 from tests.conftest import settled_state
 from tests.naive import chain as naive
@@ -133,3 +135,181 @@ def test_a_block_in_which_the_first_points_are_complete_equals_single_rows(batch
         batch_size=batch_size,
     )
     np.testing.assert_array_equal(model.partial_fit(X).basis_points_, X)
+
+
+# -- thresholds, from both sides
+
+LINEAR = kernels.Linear()
+
+
+def project(basis, X, kernel=LINEAR, state=None):
+    X = np.asarray(X, dtype=float)
+    state = basis.begin(kernel, X, None, 0) if state is None else state
+    return basis.project(kernel, state, X, None, Clock(0, 0))
+
+
+def admitted(basis, X):
+    return project(basis, X)[1].admitted
+
+
+def test_criteria_at_their_thresholds():
+    """A squared distance of ν is not above it; a cosine of δ is not above it either."""
+    assert admitted(bases.Distance(nu=1.0), [[1.0, 0.0]]) == ()
+    assert admitted(bases.Distance(nu=0.999), [[1.0, 0.0], [5.0, 1.0]]) == (0, 1)
+    assert admitted(bases.Distance(nu=1.0), [[2.0, 0.0], [5.0, 1.0]]) == (0,)
+    assert admitted(bases.Coherence(0.6), [[1.0, 0.0], [3.0, 4.0]]) == (0, 1)
+    assert admitted(bases.Coherence(0.59), [[1.0, 0.0], [3.0, 4.0]]) == (0,)
+    assert admitted(bases.Coherence(0.9), [[0.0, 0.0], [3.0, 4.0]]) == (1,)
+
+
+@pytest.mark.parametrize(
+    "basis", [bases.Everything(), bases.Distance(1e-30), bases.Coherence(0.99999999999)]
+)
+def test_a_row_that_depends_on_the_points_is_none(basis):
+    """1e-8 of its energy has to be outside their span."""
+    for outside, new in ((0.99e-4, ()), (1.01e-4, (1,))):
+        assert admitted(basis, [[1.0, 0.0], [1.0, outside]])[1:] == new
+
+
+def test_the_first_rows_have_to_be_distinct():
+    """1e-4 of their energy, where no criterion keeps them apart."""
+    for outside, new in ((0.99e-2, ()), (1.01e-2, (1,))):
+        assert admitted(bases.Coherence(0.5, first=2), [[1.0, 0.0], [1.0, outside]])[1:] == new
+        assert admitted(bases.Coherence(0.5, first=1), [[1.0, 0.0], [1.0, outside]]) == (0,)
+
+
+def test_there_is_room_for_so_many_points():
+    for most in (1, 2, 3):
+        assert admitted(bases.Distance(0.1, max_points=most), np.eye(3)) == (0, 1, 2)[:most]
+    state, _ = project(bases.Distance(0.1, max_points=2), np.eye(3)[:2])
+    full, block = project(bases.Distance(0.1, max_points=2), np.eye(3)[2:], state=state)
+    assert full is state and block.admitted == ()
+    np.testing.assert_allclose(block.residual, [1.0])
+
+
+@pytest.mark.parametrize("kernel", [kernels.RBF(0.4), kernels.Polynomial(2, 0.5, 1.0)], ids=str)
+@pytest.mark.parametrize("basis", [bases.Distance(0.2), bases.Coherence(0.8)], ids=str)
+def test_every_number_of_a_block_is_that_of_single_rows(basis, kernel):
+    """Coordinates of a row are zero along points that came later; residuals are of the end."""
+    X = np.random.default_rng(3).normal(size=(40, 2))
+    state, block = project(basis, X, kernel)
+    points = list(block.admitted)
+    assert 2 < len(points) < 30 and block.fresh_from == points[-1]
+    np.testing.assert_array_equal(state.span.points, X[points])
+    np.testing.assert_allclose(state.energies, kernel.diag(X[points]))
+    K = kernel(X[points])
+    np.testing.assert_allclose(state.span.factor, np.linalg.inv(np.linalg.cholesky(K)).T, atol=1e-6)
+    np.testing.assert_allclose(block.energy, kernel.diag(X))
+    for i in range(40):
+        known = sum(p <= i for p in points)
+        own = (
+            kernel(X[i : i + 1], X[points[:known]])
+            @ np.linalg.inv(np.linalg.cholesky(kernel(X[points[:known]]))).T
+        )
+        np.testing.assert_allclose(block.Z[i], np.pad(own[0], (0, len(points) - known)), atol=1e-7)
+        missed = block.energy[i] - block.Z[i] @ block.Z[i]
+        np.testing.assert_allclose(block.residual[i], max(missed, 0.0), atol=1e-7)
+    # a second block goes on from it
+    more = np.random.default_rng(4).normal(size=(10, 2)) * 2.0
+    both, _ = project(basis, np.vstack([X, more]), kernel)
+    grown, _ = project(basis, more, kernel, state)
+    np.testing.assert_array_equal(grown.span.points, both.span.points)
+    np.testing.assert_allclose(grown.span.factor, both.span.factor, atol=1e-6)
+
+
+def test_a_factor_is_strained_from_a_million_on():
+    for entry, strained in ((0.99e6, False), (1.01e6, True), (-1.01e6, True)):
+        assert _strained(np.array([[entry / 2.0]]), np.array([4.0])) is strained
+    assert not _strained(np.zeros((0, 0)), np.zeros(0))
+
+
+def test_cosines_of_rows_without_energy_and_of_huge_ones():
+    K = np.array([[3.0, 0.0], [-1e300, 1.0]])
+    found = _cosines(K, np.array([[9.0], [1e300]]), np.array([[4.0, 0.0]]))
+    np.testing.assert_allclose(found, [[0.5, 1.0], [1e150 / 2.0, 1.0]])
+
+
+def test_points_of_two_models_are_offered_by_the_same_criterion():
+    basis = bases.Distance(0.5)
+    one, _ = project(basis, [[1.0, 0.0, 0.0]])
+    two, _ = project(basis, [[0.0, 2.0, 0.0], [1.0, 0.1, 0.0], [0.0, 0.0, 3.0]])
+    assert len(two.energies) == 3
+    joint, carry, onto = basis.merge(LINEAR, one, two, 0)
+    assert onto is not None
+    np.testing.assert_array_equal(joint.span.points, [[1, 0, 0], [0, 2, 0], [0, 0, 3]])
+    np.testing.assert_array_equal(carry, np.eye(3, 1))
+    Z = two.span.coordinates(LINEAR, np.eye(3))
+    np.testing.assert_allclose(Z @ onto.T, joint.span.coordinates(LINEAR, np.eye(3)), atol=1e-12)
+    same, nothing, none = basis.merge(LINEAR, one, project(basis, [[1.0, 0.0, 0.0]])[0], 0)
+    assert same is one and nothing is None and none is None
+
+
+def test_a_ball_of_points_before_any_row():
+    assert bases.Everything().start_rows() == 1 and bases.Everything(3).start_rows() == 100
+    X = np.random.default_rng(0).normal(size=(100, 3)) + 5.0
+    centre = X.mean(axis=0)
+    radius = np.linalg.norm(X - centre, axis=1).max()
+    state = bases.Everything(400).begin(kernels.RBF(50.0), X, None, 0)
+    lengths = np.linalg.norm(state.span.points - centre, axis=1) / radius
+    assert len(lengths) == 400 and lengths.max() <= 1.0
+    # uniform in the ball: the cube of the length is uniform
+    assert scipy.stats.kstest(lengths**3, "uniform").pvalue > 0.01
+    assert len(bases.Everything().begin(kernels.RBF(1.0), X, None, 0).energies) == 0
+
+
+def test_parameters_of_growing_bases():
+    for basis, words in (
+        (bases.Distance(0.0), "Distance: nu must be a number above 0, got 0.0"),
+        (bases.Distance(-1.0), "Distance: nu must be a number above 0, got -1.0"),
+        (bases.Distance(0.1, 0), "Distance: max_points must be an integer of at least 1 or None"),
+        (bases.Coherence(0.0), "Coherence: delta must be a number between 0 and 1, got 0.0"),
+        (bases.Coherence(1.0), "Coherence: delta must be a number between 0 and 1, got 1.0"),
+        (bases.Coherence(-0.5), "Coherence: delta must be a number between 0 and 1, got -0.5"),
+        (bases.Coherence(0.5, 0), "Coherence: max_points must be an integer of at least 1 or None"),
+        (bases.Coherence(0.5, 5, 0), "Coherence: first must be an integer of at least 1, got 0"),
+        (
+            bases.Coherence(0.5, 5, None),  # type: ignore[arg-type]
+            "Coherence: first must be an integer of at least 1, got None",
+        ),
+        (bases.Everything(0), "Everything: start must be an integer of at least 1 or None, got 0"),
+        (bases.ReducedSet(0), "ReducedSet: n_points must be an integer of at least 1 or None"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            basis.check()
+    for basis in (
+        bases.Distance(1e-9, None),
+        bases.Coherence(0.999, None, 1),
+        bases.Everything(1),
+        bases.Everything(),
+        bases.ReducedSet(None),
+    ):
+        basis.check()
+
+
+def test_a_block_tells_how_far_apart_its_candidates_lie():
+    """The kernel was taken with them: dense rows are shifted to their mean first."""
+    kernel, X = kernels.RBF(1.0), np.array([[50.0, 0.0], [52.0, 0.0], [54.0, 0.0]])
+    dense = project(bases.Distance(0.5), X, kernel)[1]
+    assert dense.extent == kernel.extent(X, True) == 4.0
+    basis = bases.Distance(0.5)
+    rows = scipy.sparse.csr_matrix(X)
+    state = basis.begin(kernel, rows, None, 0)
+    sparse = basis.project(kernel, state, rows, None, Clock(0, 0))[1]
+    assert sparse.extent == kernel.extent(X, False) == 54.0**2
+
+
+def test_a_basis_with_more_points_than_coordinates_grows():
+    """Its factor is one of eigenvectors, as a file or a merge may have it."""
+    points = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    span = factorise(LINEAR, points)
+    assert span.rank == 2 and len(span.points) == 3
+    state = GrowingState(span, LINEAR.diag(points))
+    X = np.array([[1.0, 2.0, 0.0], [3.0, 0.0, 2.0], [0.0, 1.0, 5.0]])
+    grown, block = project(bases.Distance(0.5), X, state=state)
+    assert block.admitted == (1,) and grown.span.factor.shape == (4, 3)
+    np.testing.assert_array_equal(grown.span.points, [*points, X[1]])
+    np.testing.assert_allclose(grown.energies, [1.0, 1.0, 2.0, 13.0])
+    gram = grown.span.factor.T @ LINEAR.gram(grown.span.points) @ grown.span.factor
+    np.testing.assert_allclose(gram, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(block.Z @ block.Z.T, X @ X.T, atol=1e-12)
+    np.testing.assert_allclose(block.residual, np.zeros(3), atol=1e-12)

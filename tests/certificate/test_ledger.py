@@ -181,3 +181,123 @@ def test_iterative_trackers_say_that_the_account_is_incomplete():
     assert not settled_state(model).ledger.complete
     grown = StreamingKernelPCA(2, gamma=0.5, basis="distance", tracker="hebbian").partial_fit(X)
     assert settled_state(grown).ledger.complete
+
+
+ARRAYS = ("fresh_orders", "stale_orders", "stale_sum", "stale_scatter")
+LARGEST = ("longest", "extent", "deviation", "rounding")
+
+
+def full(scale: float, complete: bool = True) -> Ledger:
+    """Every field has a number of its own."""
+    numbers: dict[str, Any] = {}
+    for i, field in enumerate(fields(Ledger), 1):
+        if field.name == "stale_scatter":
+            numbers[field.name] = scale * i * np.eye(2)
+        elif field.name in ARRAYS:
+            numbers[field.name] = scale * i * np.array([1.0, 2.0])
+        elif field.name != "complete":
+            numbers[field.name] = scale * i
+    return Ledger(**numbers, complete=complete)
+
+
+def same(one: Ledger, two: dict[str, Any]) -> None:
+    for field in fields(Ledger):
+        np.testing.assert_array_equal(getattr(one, field.name), two[field.name], field.name)
+
+
+def test_two_accounts_add_field_by_field():
+    one, two = full(1.0), full(10.0)
+    expected = {f.name: getattr(one, f.name) + getattr(two, f.name) for f in fields(Ledger)}
+    expected |= {name: getattr(two, name) for name in LARGEST}
+    for a, b in ((one, two), (two, one)):
+        same(a.merge(b), expected | {"complete": True})
+    assert not full(1.0, complete=False).merge(two).complete
+    assert not one.merge(full(1.0, complete=False)).complete
+    # nothing stale in one of them: the sum is that of the other
+    fresh = Ledger(fresh_orders=np.ones(2), stale_orders=np.zeros(2))
+    for merged in (one.merge(fresh), fresh.merge(one)):
+        np.testing.assert_array_equal(merged.stale_sum, one.stale_sum)
+        np.testing.assert_array_equal(merged.stale_scatter, one.stale_scatter)
+
+
+def test_an_entry_changes_these_fields_and_no_other():
+    account = full(1.0)
+    before = {f.name: getattr(account, f.name) for f in fields(Ledger)}
+    one, two = np.array([1.0, 2.0]), np.array([0.5, 9.0])
+    same(
+        account.fold(10.0, 4.0, two, exact=3.0),
+        before
+        | {
+            "energy": before["energy"] + 10.0,
+            "fresh": before["fresh"] + 4.0,
+            "fresh_orders": before["fresh_orders"] + [0.5, 4.0],  # the trace bounds every order
+            "exact": before["exact"] + 3.0,
+        },
+    )
+    np.testing.assert_array_equal(
+        account.fold(10.0, 4.0).fresh_orders, before["fresh_orders"] + 4.0
+    )
+    same(
+        account.widen(0.5),
+        before | {"fresh": before["fresh"] + 0.5, "fresh_orders": before["fresh_orders"] + 0.5},
+    )
+    grown = before | {
+        "stale": before["stale"] + before["fresh"],
+        "stale_orders": before["stale_orders"] + before["fresh_orders"],
+        "fresh": 0.0,
+        "fresh_orders": np.zeros(2),
+        "stale_weight": 7.0,
+        "stale_trace": 5.0,
+        "stale_sum": one,
+        "stale_scatter": np.eye(2),
+        "loose": 0.0,
+    }
+    assert before["energy"] < before["exact"]
+    same(account.grow(7.0, 5.0, one, np.eye(2)), grown)
+    loose = account.fold(100.0, 0.0).grow(7.0).loose
+    assert loose == before["energy"] + 100.0 - before["exact"]
+    unknown = account.grow(-1.0)
+    assert unknown.stale_weight == 0.0 and unknown.stale_trace == np.inf
+    assert len(unknown.stale_sum) == len(unknown.stale_scatter) == 0
+    lost = np.array([1.0, 2.0])
+    moved = grown | {
+        "fresh": 4.0 + 2 * np.sqrt(grown["stale"] * 4.0),
+        "fresh_orders": lost + 2 * np.sqrt(grown["stale_orders"] * lost),
+        "rounding": 1e-9,
+        "exact": 0.0,
+        "loose": 0.0,
+    }
+    found = account.rebase(7.0, 4.0, lost, 5.0, one, np.eye(2), rounding=1e-9)
+    for name, value in moved.items():
+        np.testing.assert_allclose(getattr(found, name), value, rtol=1e-14, err_msg=name)
+    whole = account.rebase(7.0, 4.0)
+    np.testing.assert_allclose(
+        whole.fresh_orders, 4.0 + 2 * np.sqrt(grown["stale_orders"] * 4.0), rtol=1e-14
+    )
+    assert whole.rounding == 0.0 and account.rebase(7.0, -1e-17).fresh == 0.0
+    same(
+        account.rebase(7.0, None),
+        grown
+        | {
+            "complete": False,
+            "stale_trace": np.inf,
+            "stale_sum": np.zeros(0),
+            "stale_scatter": np.zeros(0),
+        },
+    )
+
+
+def test_a_new_account_is_empty():
+    blank = Ledger()
+    for field in fields(Ledger):
+        value = getattr(blank, field.name)
+        assert value is True if field.name == "complete" else not np.any(value)
+
+
+def test_orders_that_are_not_kept_are_the_trace():
+    account = full(1.0)
+    for k, order in ((1, 0), (2, 1)):
+        assert account.missed_by(k) == (account.stale_orders[order], account.fresh_orders[order])
+    for k in (0, 3):
+        assert account.missed_by(k) == (account.stale, account.fresh)
+    assert account.missed == account.stale + account.fresh

@@ -13,6 +13,7 @@ from kernelstream import StreamingKernelPCA, bases, kernels
 from kernelstream.bases.base import VISIBLE, Span, factorise, transition
 from kernelstream.certificate import bounds, rounding
 from kernelstream.certificate.ledger import Ledger
+from tests.naive import certificate as naive
 
 Long = np.longdouble
 
@@ -76,7 +77,7 @@ def test_the_coarse_bound_is_taken_only_where_more_is_missed(gamma: float):
     coarse = rounding.change(kernel, tight.widen(1e30), old, new, T, S, T @ T.T)
     assert careful[1] < coarse[1]
     # just above the threshold the careful one is back
-    limit = coarse[1] * tight.energy / rounding.NEGLIGIBLE
+    limit = coarse[1] * tight.energy / 0.002  # as docs/proofs.md says
     assert rounding.change(kernel, tight.widen(0.99 * limit), old, new, T, S, T @ T.T) == careful
     assert rounding.change(kernel, tight.widen(1.01 * limit), old, new, T, S, T @ T.T) == coarse
 
@@ -242,3 +243,117 @@ def test_an_angle_allows_for_the_rounding_of_the_covariance():
     outside, turned = slack / low, high / low * slack**2 / gap**2
     # from the exact to the projected covariance, and from there to the one that was computed
     assert np.sin(found) >= np.sqrt(min(outside + turned, slack / gap)) + slack / gap - 1e-12
+
+
+# -- the constants of the page's table
+
+
+def a_state(seed: int, kernel: Any, m: int = 6) -> tuple[Span, naive.Points, np.ndarray]:
+    """Points, the same for the twin, and the scatter of rows in their span."""
+    rng = np.random.default_rng(seed)
+    span = factorise(kernel, rng.normal(size=(m, 4)) + 0.5)
+    Z = span.coordinates(kernel, rng.normal(size=(50, 4)))
+    return span, naive.Points(span.factor, kernel.gram(span.points)), Z.T @ Z
+
+
+KERNELS = [kernels.RBF(gamma=0.3), kernels.Polynomial(degree=2, gamma=0.5, coef0=1.0)]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_the_allowance_is_that_of_the_table(kernel: Any):
+    span, points, S = a_state(0, kernel)
+    ledger = Ledger(energy=700.0, blocks=3, longest=40, extent=1.0, rounding=3e-15)
+    sums = naive.Sums(700.0, 40, 3)
+    c = kernel.rounding(max(1.0, kernel.extent(span.points)), 4)
+    assert rounding.value_error(kernel, ledger, span) == c
+    assert rounding.value_error(kernel, Ledger(extent=1e9), span) == kernel.rounding(1e9, 4)
+    omega, theta = naive.coordinate_error(points, c), naive.defect(points, S, c, sums)
+    assert rounding.coordinate_error(kernel, span, c) == pytest.approx(omega, rel=1e-12, abs=0)
+    assert rounding.defect(kernel, span, S, c, ledger) == pytest.approx(theta, rel=1e-6, abs=0)
+    added = (40 + 6 + 8) * naive.U + 2 * (3 + 4 * 6 + 8) * naive.U
+    expected = 2 * omega + 3 * theta + 2 * 3e-15 + c * naive.U + added
+    assert rounding.slack(kernel, ledger, span, S) == pytest.approx(expected, rel=1e-6, abs=0)
+    known = expected + 3 * (1e-9 - theta)
+    assert rounding.slack(kernel, ledger, span, S, off=1e-9) == pytest.approx(
+        known, rel=1e-6, abs=0
+    )
+    rows = np.random.default_rng(1).normal(size=(9, 4))
+    of_rows = kernel.rounding(kernel.extent(rows), 4) * naive.U
+    assert rounding.gram_error(kernel, rows) == pytest.approx(of_rows, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_a_change_of_basis_is_that_of_the_page(kernel: Any):
+    (old, points, S), (new, others, _) = a_state(0, kernel), a_state(1, kernel, m=4)
+    T = transition(kernel, old, new)
+    ledger = Ledger(energy=700.0, blocks=3, longest=40, extent=1.0)
+    sums = naive.Sums(700.0, 40, 3)
+    c = rounding.value_error(kernel, ledger, old, new)
+    assert c == kernel.rounding(max(1.0, *(kernel.extent(s.points) for s in (old, new))), 4)
+    between = kernel.block(new.points, old.points)
+    moved = T @ S @ T.T
+    careful = rounding.change(kernel, ledger, old, new, T, S, moved)
+    expected = naive.change(points, others, between, T, S, c, sums)
+    np.testing.assert_allclose(np.array(careful, float), expected, rtol=1e-5)
+    coarse = rounding.coarse_change(kernel, ledger, old, new, T, S, moved, c)
+    np.testing.assert_allclose(
+        coarse, naive.coarse_change(points, others, T, S, c, sums), rtol=1e-5
+    )
+    # nothing seen, nothing wrong
+    assert rounding.relative(3.0, 0.0) == 0.0 and rounding.relative(3.0, 4.0) == 1.5
+    assert rounding.defect(kernel, old, S, c, Ledger()) == 0.0
+
+
+def test_float32_is_allowed_for_as_it_was_measured():
+    kernel = kernels.RBF(gamma=0.3)
+    rng = np.random.default_rng(0)
+    span = factorise(kernel, rng.normal(size=(6, 4)).astype(np.float32))
+    S, u = np.eye(span.rank), 2.0**-24
+    ledger = Ledger(energy=50.0, blocks=3, longest=40, deviation=1e-5, rounding=1e-7)
+    added = (40 + 6 + 8) * u + 2 * (3 + 4 * 6 + 8) * 2.0**-53
+    expected = 2 * 4 * (1e-5 + u) + 3 * 4 * u + 2e-7 + 4e-5 + added
+    assert rounding.slack(kernel, ledger, span, S) == pytest.approx(expected, rel=1e-9, abs=0)
+    assert rounding.change(kernel, ledger, span, span, S, S, S) == (4 * u, 16 * u, None)
+    # what is expected of the points, where less was measured
+    quiet = Ledger(energy=50.0, blocks=3, longest=40)
+    at_least = span.error_in_float32(kernel)
+    assert at_least > 4 * u
+    expected = 2 * at_least + 3 * 4 * u + added
+    assert rounding.calibrated(quiet, span) == rounding.in_float32(span.projector)
+    if rounding.calibrated(quiet, span):
+        assert rounding.slack(kernel, quiet, span, S) == pytest.approx(expected, rel=1e-9, abs=0)
+    # rows of float32 in a basis of float64: measured as well
+    double = factorise(kernel, rng.normal(size=(6, 4)))
+    assert not rounding.calibrated(quiet, double) and rounding.calibrated(ledger, double)
+
+
+def test_how_far_single_precision_moves_combinations():
+    kernel = kernels.Polynomial(degree=2, gamma=0.5, coef0=1.0)
+    points, C = np.array([[1.0, 0.0], [2.0, 1.0]]), np.array([[3.0, 1.0], [4.0, 0.0]])
+    off = kernel.rounding_in_float32(kernel.extent(points))
+    largest = (0.5 * 5 + 1) ** 2
+    np.testing.assert_allclose(
+        rounding.moved_in_float32(kernel, points, C), off * largest * np.array([5.0, 1.0])
+    )
+    features = rounding.moved_in_float32(kernel, None, C)
+    np.testing.assert_allclose(features, 2 * 2.0**-24 * np.array([5.0, 1.0]))
+
+
+def test_a_root_lies_above_its_matrix():
+    ledger = Ledger(blocks=2, longest=10)
+    assert rounding.length(np.diag([4.0, 5.0]), ledger) ** 2 - 9.0 == pytest.approx(
+        9.0 * 2 * (10 + 2 + 16 + 8) * 2.0**-53, rel=0.2, abs=0
+    )
+    for S in (np.diag([4.0, 1.0]), np.zeros((2, 2)), np.diag([1.0, -1e-13]), np.diag([1.0, -1e-9])):
+        B = rounding.root_above(S, ledger)
+        assert np.linalg.eigvalsh(B @ B.T - S).min() >= -1e-16
+        assert np.trace(B @ B.T - S) <= 2 * 10 * 2e-9 + 1e-15
+    exact = np.diag([4.0, 1.0])
+    up = (10 + 2 + 16 + 8) * 2.0**-53 * 5.0
+    np.testing.assert_allclose(
+        np.diag(rounding.root_above(exact, ledger)) ** 2 - [4.0, 1.0], up, rtol=0.2
+    )
+    assert np.isnan(rounding.root_above(np.full((2, 2), np.inf), ledger)).all()
+    assert rounding.length(-np.eye(2), ledger) == 0.0
+    np.testing.assert_array_equal(rounding.columns(np.array([[3.0, 0.0], [4.0, 1.0]])), [5.0, 1.0])
+    assert rounding.weighted(np.array([1.0, 2.0]), np.diag([3.0, -5.0])) == pytest.approx(6**0.5)

@@ -17,7 +17,7 @@ import scipy.sparse
 
 from fuzz import files as fuzz
 from kernelstream import StreamingKernelPCA, bases, files, load, trackers
-from kernelstream.files.building import DEEPEST
+from kernelstream.files.building import DEEPEST, Building, require_shallow
 
 Change = Callable[[dict[str, Any], dict[str, np.ndarray]], None]
 
@@ -257,3 +257,137 @@ def test_versions_are_kept_apart(path: Path) -> None:
     assert files.read(path).version == files.VERSION
     old = Path(__file__).parents[1] / "golden" / "version_1" / "distance.safetensors"
     assert (files.read(old).version, files.read(old).release) == (1, "0.1")
+
+
+# --- trees, node by node
+
+
+def built(tree: Any, **tensors: np.ndarray) -> Any:
+    return Building(tensors).content(tree)
+
+
+MOMENTS = {"state": "Moments", "fields": {"weight": 2.0, "total": {"tensor": "t", "order": "C"}}}
+
+
+def test_values_of_a_tree() -> None:
+    t = np.arange(6.0).reshape(2, 3)
+    found = built(
+        {
+            "number": 1.5,
+            "nothing": None,
+            "infinite": {"float": "-inf"},
+            "several": {"tuple": [1, "a", {"tuple": [True]}]},
+            "array": {"tensor": "a", "order": "F"},
+            "part": {"part": "kernels.RBF", "params": {"gamma": 0.5}},
+        },
+        a=t,
+    )
+    assert found["number"] == 1.5 and found["nothing"] is None and found["infinite"] == -np.inf
+    assert found["several"] == (1, "a", (True,))
+    np.testing.assert_array_equal(found["array"], t)
+    assert found["array"].flags.f_contiguous
+    assert repr(found["part"]) == "RBF(gamma=0.5)"
+    moments = built({"state": MOMENTS}, t=np.ones(2))["state"]
+    assert moments.weight == 2.0 and moments.total.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ({"tensor": "t", "order": "A"}, "the order 'A' of a tensor is neither 'C' nor 'F'"),
+        ({"tensor": "t"}, r"an object with the keys \['tensor'\], not \['order', 'tensor'\]"),
+        ({"tensor": "other", "order": "C"}, "there is no tensor 'other', or it was used already"),
+        ({"tensor": ["t"], "order": "C"}, "there is no tensor"),
+        ({"tuple": 3}, "a tuple that is none"),
+        ({"tuple": [], "more": 1}, "an object with the keys"),
+        ([1], "a list in the place of a value"),
+        ({"float": "1.0"}, "'1.0' is no number"),
+        (float("inf"), "a number that JSON does not have"),
+        ({"part": "kernels.None", "params": {}}, "there is no part 'kernels.None'"),
+        ({"part": ["kernels.RBF"], "params": {}}, "there is no part"),
+        ({"part": "Moments", "params": {}}, "there is no part 'Moments'"),
+        ({"part": "kernels.RBF", "params": {"width": 1}}, r"RBF has no parameters \['width'\]"),
+        ({"part": "kernels.RBF", "params": [1]}, r"\[1\] in the place of an object"),
+        ({"part": "kernels.RBF", "params": {"gamma": -1.0}}, "gamma must be a positive number"),
+        (MOMENTS | {"state": "None"}, "there is no state 'None'"),
+        (MOMENTS | {"state": "kernels.RBF"}, "there is no state 'kernels.RBF'"),
+        (MOMENTS | {"state": ["Moments"]}, "there is no state"),
+        (MOMENTS | {"fields": {"other": 1}}, r"Moments has no fields \['other'\]"),
+        (
+            {"state": "Moments", "fields": {"weight": -1.0}},
+            "Moments.weight: -1.0, which is negative",
+        ),
+        (
+            {"state": "Moments", "fields": {"weight": {"tuple": [1]}}},
+            "Moments.weight: a tuple in the place of number",
+        ),
+        (
+            {"state": "Moments", "fields": {"weight": {"part": "kernels.Linear", "params": {}}}},
+            "Moments.weight: a Linear in the place of number",
+        ),
+        (
+            {"state": "Moments", "fields": {"total": {"tensor": "matrix", "order": "C"}}},
+            r"Moments.total: an array of shape \(2, 2\)",
+        ),
+    ],
+    ids=str,
+)
+def test_nodes_that_are_none(node: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        built({"it": node}, t=np.ones(2), matrix=np.ones((2, 2)))
+
+
+def test_tensors_that_belong_to_nothing() -> None:
+    with pytest.raises(ValueError, match=r"tensors that belong to nothing: \['a', 'b', 'c'\]$"):
+        built({}, d=np.ones(1), c=np.ones(1), b=np.ones(1), a=np.ones(1))
+
+
+def test_how_deep_a_tree_may_be() -> None:
+    def nested(levels: int) -> Any:
+        tree: Any = 1
+        for i in range(levels - 1):
+            tree = {"a": tree} if i % 2 else [tree]
+        return tree
+
+    require_shallow(nested(DEEPEST))
+    with pytest.raises(ValueError, match=f"nested more than {DEEPEST} levels deep"):
+        require_shallow(nested(DEEPEST + 1))
+
+
+@pytest.mark.parametrize("shape", [[2], [2, 3, 1], [2.0, 3], [-1, 3], [2**31, 3], "2, 3"])
+def test_shapes_of_a_sparse_matrix(shape: Any) -> None:
+    tensors = {
+        "m.data": np.array([1.0, 2.0]),
+        "m.indices": np.array([0, 2]),
+        "m.indptr": np.array([0, 1, 2]),
+    }
+    found = Building(tensors).content({"it": {"csr": "m", "shape": [2, 3]}})["it"]
+    np.testing.assert_array_equal(found.toarray(), [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    with pytest.raises(ValueError, match=r"the shape .* of a sparse matrix"):
+        Building(tensors).content({"it": {"csr": "m", "shape": shape}})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"m.data": np.ones((2, 1))},
+        {"m.indices": np.array([0, 2], dtype=np.int32)},
+        {"m.indptr": np.array([0, 1, 2], dtype=np.int32)},
+        {"m.indptr": np.array([0, 2])},
+        {"m.indices": np.array([0, 1, 2])},
+        {"m.indptr": np.array([1, 1, 2])},
+        {"m.indptr": np.array([0, 1, 1])},
+        {"m.indptr": np.array([0, 3, 2])},
+        {"m.indices": np.array([-1, 2])},
+        {"m.indices": np.array([0, 3])},
+    ],
+    ids=str,
+)
+def test_indices_that_are_not_those_of_the_shape(changed: dict[str, np.ndarray]) -> None:
+    tensors = {
+        "m.data": np.array([1.0, 2.0]),
+        "m.indices": np.array([0, 2]),
+        "m.indptr": np.array([0, 1, 2]),
+    }
+    with pytest.raises(ValueError, match="a sparse matrix whose indices are not those of the shap"):
+        Building(tensors | changed).content({"it": {"csr": "m", "shape": [2, 3]}})

@@ -11,12 +11,14 @@ import pytest
 
 from kernelstream.files import VERSION
 from kernelstream.files.declarations import (
+    Declaration,
     Sizes,
     check_array,
     check_scalar,
     declarations,
     declare,
 )
+from kernelstream.part import Part
 from tests.golden.declarations import KEPT, PAGE, declared, with_tables
 
 WHAT_TO_DO = f"""
@@ -154,3 +156,98 @@ def test_a_field_that_is_added_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(STORED, "Moments", Moments)
     with pytest.raises(AssertionError, match=r"Moments: (?s:.*)MIGRATIONS"):
         test_what_files_hold_is_what_was_written_down()
+
+
+class Holder(Part):
+    """A part of nobody's room."""
+
+
+Holder.__module__ = "kernelstream.kernels.tests"
+
+
+@pytest.mark.parametrize(
+    ("hint", "words"),
+    [
+        (int, "integer"),
+        (float | None, "number or null"),
+        (bool, "boolean"),
+        (str | None, "text or null"),
+        (Any, "any"),
+        (Holder, "a part of kernels"),
+        (Sizes, "Sizes"),
+        (Annotated[float, "not negative"], "number, not negative"),
+        (Annotated[int | None, "of any size"], "integer or null, of any size"),
+        (Annotated[np.ndarray, "float64 (n), positive"], "float64 (n), positive"),
+        (Annotated[np.ndarray | None, "float64 (n)"], "float64 (n) or null"),
+        (Annotated[np.ndarray, "float64 (n)"] | None, "float64 (n) or null"),
+        (tuple[int, ...], "tuple of (integer, …)"),
+        (tuple[int, float], "tuple of (integer, number)"),
+        (tuple[str, ...] | None, "tuple of (text, …) or null"),
+    ],
+)
+def test_declarations_in_words(hint: Any, words: str) -> None:
+    assert str(declare(hint)) == words
+    optional = declare(hint, nothing_allowed=True)
+    assert None in optional.types and str(optional).count(" or null") == 1
+
+
+def test_what_a_declaration_knows() -> None:
+    what = declare(Annotated[np.ndarray, "float (points, <=rank), not negative, or NaN"])
+    assert (what.kind, what.dimensions) == ("float", ("points", "<=rank"))
+    assert what.words == {"not negative", "or NaN"} and not what.apart and what.names == ""
+    assert declare(Annotated[Sizes, "apart"]).apart
+    assert declare(Annotated[int, "= columns, positive"]).names == "columns"
+    pair, many = declare(tuple[int, float]), declare(tuple[int, int])
+    assert isinstance(pair.items, tuple) and len(pair.items) == 2
+    assert isinstance(many.items, tuple) and isinstance(declare(tuple[int, ...]).items, Declaration)
+
+
+def test_sizes_stand_for_one_number() -> None:
+    sizes = Sizes()
+    sizes.take("rank", 3)
+    sizes.take("rank", 3)
+    with pytest.raises(ValueError, match="4 rank here, 3 elsewhere in the file"):
+        sizes.take("rank", 4)
+    sizes.same("rank", "points")  # one of them is not used
+    sizes.take("points", 3)
+    sizes.same("rank", "points")
+    sizes.take("columns", 5)
+    with pytest.raises(ValueError, match="3 rank, and 5 columns"):
+        sizes.same("rank", "columns")
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "words"),
+    [
+        (Annotated[np.ndarray, "float64 (n), positive"], np.array([1.0, 0.0]), "not positive"),
+        (Annotated[np.ndarray, "float64 (n), not negative"], np.array([-1e-300]), "negative numbe"),
+        (Annotated[np.ndarray, "int64 (n), not negative"], np.array([-1]), "negative numbers"),
+        (Annotated[np.ndarray, "float64 (?, n)"], np.zeros((2**16 + 1, 0)), "array of shape"),
+        (Annotated[np.ndarray, "float64 (<=rank)"], np.zeros(4), "more than rank"),
+        (Annotated[float, "positive"], 0.0, "0.0, which is not positive"),
+        (Annotated[float, "not negative"], -1e-300, "which is negative"),
+        (int, -1, "-1, which is no count"),
+        (float, 2**53 + 1, "a number of 54 bits"),
+        (float, -(2**53) - 1, "a number of 54 bits"),
+        (float, np.inf, "inf in the place of number"),
+        (Annotated[float, "or infinite"], np.nan, "nan in the place of number, or infinite"),
+        (str, 1, "1 in the place of text"),
+    ],
+)
+def test_what_is_said_of_values_that_do_not_fit(hint: Any, value: Any, words: str) -> None:
+    assert words in refuses(hint, value, {"rank": 3})
+
+
+def test_values_at_the_edge_of_what_fits() -> None:
+    accepts(Annotated[np.ndarray, "float64 (n), not negative"], np.array([0.0]))
+    accepts(Annotated[np.ndarray, "float64 (n), positive"], np.array([5e-324]))
+    accepts(Annotated[np.ndarray, "float64 (?, n)"], np.zeros((2**16, 0)))
+    accepts(Annotated[np.ndarray, "float64 (?, n)"], np.zeros((2**16 + 1, 1)))
+    accepts(Annotated[np.ndarray, "float64 (<=rank)"], np.zeros(3), {"rank": 3})
+    accepts(Annotated[np.ndarray, "int64 (n)"], np.array([-1]))
+    accepts(Annotated[float, "not negative"], 0.0)
+    accepts(float, 2**53)
+    accepts(int, 2**53)
+    accepts(int, 0)
+    accepts(Any, np.inf)
+    accepts(Annotated[float, "or infinite"], np.inf)

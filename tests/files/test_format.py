@@ -629,3 +629,31 @@ def test_arrays_keep_the_order_of_their_memory():
         np.testing.assert_array_equal(found, array)
         assert found.flags.c_contiguous == array.flags.c_contiguous
         assert found.flags.f_contiguous == array.flags.f_contiguous
+
+
+def test_values_come_back_as_they_were() -> None:
+    """Also where there is no tensor, and the header is all there is."""
+    plain = {"a": 1, "b": (True, "text", None, 2.5, np.inf), "c": kernels.RBF(0.5)}
+    found = files.from_bytes(files.to_bytes(plain)).values()
+    assert found["a"] == 1 and found["b"] == plain["b"] and repr(found["c"]) == "RBF(gamma=0.5)"
+    kinds = {
+        "integer": np.int32(3),
+        "truth": np.bool_(True),
+        "number": np.float32(0.5),
+        "list": [1, 2],
+        "texts": np.array(["x", "y"]),
+        "array": np.arange(6.0).reshape(2, 3),
+        "transposed": np.arange(6.0).reshape(2, 3).T,
+        "sparse": scipy.sparse.csc_matrix(np.eye(2)),
+    }
+    file = files.from_bytes(files.to_bytes(kinds))
+    values = file.values()
+    assert (values["integer"], values["truth"], values["number"]) == (3, True, 0.5)
+    assert values["list"] == (1, 2) and values["texts"] == ("x", "y")
+    np.testing.assert_array_equal(values["array"], kinds["array"])
+    np.testing.assert_array_equal(values["transposed"], kinds["transposed"])
+    assert values["array"].flags.c_contiguous and values["transposed"].flags.f_contiguous
+    np.testing.assert_array_equal(values["sparse"].toarray(), np.eye(2))
+    assert file.version == files.VERSION
+    with pytest.raises(ValueError, match="a: set cannot be stored in a model file"):
+        files.to_bytes({"a": {1}})

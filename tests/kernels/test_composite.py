@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import array_api_strict
@@ -11,10 +12,12 @@ import scipy.sparse
 
 from kernelstream.kernels import (
     RBF,
+    Constant,
     FromCallable,
     Linear,
     Polynomial,
     Product,
+    Sum,
 )
 from tests.kernels.test_kernels import rows
 
@@ -104,3 +107,77 @@ def test_what_a_function_returns_is_checked(function: Any, message: str) -> None
 def test_a_function_that_is_not_symmetric_is_refused() -> None:
     with pytest.raises(ValueError, match="not symmetric"):
         FromCallable(lambda X, Y: X[:, :1] - Y[:, 0])(rows(5))
+
+
+# --- what is known of sums and products ------------------------------------------------------
+
+
+def test_numbers_of_sums_and_products() -> None:
+    left, right, extent, d = RBF(0.3), Polynomial(2, 0.5, 1.0), 7.0, 4
+    X = rows(9)
+    both, times = left + right, left * right
+    np.testing.assert_allclose(both.block(X, X), left.block(X, X) + right.block(X, X))
+    np.testing.assert_allclose(times.block(X, X), left.block(X, X) * right.block(X, X))
+    np.testing.assert_allclose(both.diag(X), left.diag(X) + right.diag(X))
+    np.testing.assert_allclose(times.diag(X), left.diag(X) * right.diag(X))
+    one, two = left.rounding(extent, d), right.rounding(extent, d)
+    assert one != two
+    assert both.rounding(extent, d) == max(one, two) + 1.0
+    assert times.rounding(extent, d) == one + two + 1.0
+    one, two = (k.rounding_in_float32(extent) for k in (left, right))
+    assert both.rounding_in_float32(extent) == max(one, two)
+    assert times.rounding_in_float32(extent) == one + two
+    assert both.energy_limit(4.0) == 1.0 + 9.0 and times.energy_limit(4.0) == 9.0
+    points = rows(5) + 100.0
+    for pair in (both, right * left):
+        assert pair.extent(points) == left.extent(points) > 0
+        assert pair.extent(points, shifted=False) == left.extent(points, False)
+    assert (left * RBF(1.0)).unit_norm and not times.unit_norm and not both.unit_norm
+    assert both.psd and not (left + Polynomial(2, 0.5, -1.0)).psd
+    assert not (Polynomial(2, 0.5, -1.0) * left).psd
+
+
+def test_a_constant_is_one_number() -> None:
+    two = Constant(2.0)
+    np.testing.assert_array_equal(two.block(rows(3), rows(4)), np.full((3, 4), 2.0))
+    np.testing.assert_array_equal(two.diag(rows(3)), np.full(3, 2.0))
+    assert two.rounding(9.0, 9) == 1.0 and two.energy_limit(9.0) == 2.0
+    assert Constant(1.0).unit_norm and not two.unit_norm
+    for bad in (0.0, -1.0, np.inf):
+        with pytest.raises(ValueError, match="value must be a positive number"):
+            Constant(bad).check()
+    wrong: Any = "rbf"
+    for pair in (Sum(wrong, RBF(1.0)), Sum(RBF(1.0), wrong)):
+        with pytest.raises(ValueError, match="must be a kernel object such as RBF"):
+            pair.check()
+    with pytest.raises(ValueError, match="gamma must be"):
+        Sum(RBF(1.0), RBF(-1.0)).check()
+
+
+@pytest.mark.parametrize(("off", "fine"), [(0.9e-5, True), (1.1e-5, False)])
+def test_a_function_may_be_as_asymmetric_as_single_precision(off: float, fine: bool) -> None:
+    K = 100.0 * np.array([[1.0, 0.5], [0.5 + off, 1.0]])
+    kernel = FromCallable(lambda X, Y: K)
+    if fine:
+        np.testing.assert_array_equal(kernel.gram(rows(2))[0, 1], K[1, 0])
+    else:
+        with pytest.raises(ValueError, match="The kernel function is not symmetric"):
+            kernel.gram(rows(2))
+    assert kernel.rounding(1.0, 2) == math.inf and not kernel.psd and kernel.fixed
+    with pytest.raises(ValueError, match="function must be a function of two blocks"):
+        FromCallable(3).check()  # type: ignore[arg-type]
+
+
+def test_pairs_prepare_points_of_a_device_each_for_itself() -> None:
+    host, device = rows(5), array_api_strict.asarray(rows(5))
+    pair = RBF(0.3) + RBF(0.7)
+    assert pair.prepared(host) is host
+    prepared = pair.prepared(device)
+    X = array_api_strict.asarray(rows(4, seed=1))
+    np.testing.assert_allclose(
+        np.asarray(pair.block(X, prepared)), pair.block(rows(4, seed=1), host), rtol=1e-12
+    )
+    cut = prepared[:3, :]
+    np.testing.assert_allclose(
+        np.asarray(pair.block(X, cut)), pair.block(rows(4, seed=1), host[:3]), rtol=1e-12
+    )

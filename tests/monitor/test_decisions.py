@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kernelstream import KernelMonitor
-from kernelstream.monitor.decisions import Rule, Watch, decide
+from kernelstream.monitor.decisions import Rule, Verdict, Watch, decide, raised
+from kernelstream.monitor.lasting import log_size
 from kernelstream.monitor.limits import CLIP, Limits
 from kernelstream.monitor.normal import (
     Scores,
@@ -146,3 +149,136 @@ def test_drift_breaks_a_frozen_monitor() -> None:
     """The drift of these tests is no small matter: without adaptation it is all alarms."""
     quick: dict[str, Any] = dict(basis=20, width=100.0, ridge=0.1, whiten=True)
     assert false_alarm_rate(12000, 0, True, 9000, adapt="off", **quick) > 0.3
+
+
+# -- the rule once more, written as its description
+
+
+def described(
+    watch: Watch,
+    score: float,
+    residual: Any,
+    limits: Limits,
+    rule: Rule,
+    counts: bool,
+    trusted: bool,
+) -> tuple[Watch, Verdict]:
+    """One row, step by step."""
+    smoothing, index = limits.smoothing, limits.index
+    clipped = min(score, index.mean + 6 * index.deviation)
+    level = (1 - smoothing) * watch.level + smoothing * clipped
+    joint, lasting, average = level, -math.inf, watch.average
+    if average is not None and residual is not None:
+        average = (1 - smoothing) * average + smoothing * residual
+        lasting = float(np.log(average @ average * (2 - smoothing) / smoothing))
+        assert limits.lasting is not None
+        above = (lasting - limits.lasting.mean) / limits.lasting.deviation
+        joint = max(level, limits.smoothed.mean + above * limits.smoothed.deviation)
+    limit = tuple(base + shift for base, shift in zip(rule.base, watch.shift, strict=True))
+    event_limit = limits.event + (watch.shift[1] if watch.shift[1] > 0 else 0.0)
+    over = score > limit[0], joint > limit[1]
+    alarm = over[1] if rule.smoothed else over[0]
+    recent = (*watch.recent, alarm)[-5:]
+    in_event = (recent.count(True) >= 3 or joint > event_limit) and not trusted
+    n_events = watch.n_events + (1 if in_event and watch.event == 0 else 0)
+    event = (watch.event or n_events) if in_event else 0
+    deviations = index.deviation, limits.decisive.deviation
+    steps = [
+        0.05 * d * ((1 - rule.alpha) if o else -rule.alpha) if rule.adapts and counts else 0.0
+        for d, o in zip(deviations, over, strict=True)
+    ]
+    shift, owed = list(watch.shift), list(watch.owed)
+    for i in (0, 1):
+        if in_event:
+            owed[i] += steps[i]
+            continue
+        if watch.event and watch.event_rows < rule.patience:
+            steps[i] += owed[i]
+        higher = shift[i] + steps[i]
+        shift[i] = min(higher, max(shift[i], rule.most_shift[i]))
+        owed[i] = 0.0
+    rows = watch.event_rows + 1 if in_event else 0
+    after = Watch(level, recent, tuple(shift), tuple(owed), event, n_events, rows, average)  # type: ignore[arg-type]
+    return after, Verdict(level, lasting, limit, event_limit, alarm, event)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+@pytest.mark.parametrize("smoothed", [False, True])
+@pytest.mark.parametrize("adapts", [False, True])
+def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasting: bool) -> None:
+    rng = np.random.default_rng(0)
+    scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
+    limits = Limits.of(scores, 0.2, rng.normal(size=(600, 2)) if lasting else None)
+    rule = Rule.of(limits, 0.05, smoothed, adapts, 6)
+    watch = twin = Watch.begin(limits, 2)
+    # quiet, a short burst, a long fault, single wild rows, a slow drift of the residuals
+    offset = np.r_[np.zeros(60), [4.0] * 4, np.zeros(60), [3.0] * 30, np.zeros(60), np.ones(86)]
+    events = 0
+    for t, base in enumerate(offset):
+        score = float(base + rng.normal() + (8.0 if t % 50 == 49 else 0.0))
+        residual = rng.normal(size=2) + 0.8 * (t > 250) if lasting else None
+        counts, trusted = t % 7 > 0, 140 <= t < 144
+        watch, verdict = decide(watch, score, residual, limits, rule, counts, trusted)
+        twin, expected = described(twin, score, residual, limits, rule, counts, trusted)
+        assert (verdict.alarm, verdict.event) == (expected.alarm, expected.event)
+        numbers = verdict.level, verdict.lasting, *verdict.limits, verdict.event_limit
+        np.testing.assert_allclose(
+            numbers, (expected.level, expected.lasting, *expected.limits, expected.event_limit)
+        )
+        assert watch.recent == twin.recent and watch.event_rows == twin.event_rows
+        assert (watch.event, watch.n_events) == (twin.event, twin.n_events)
+        np.testing.assert_allclose(watch.shift, twin.shift, atol=1e-12)
+        np.testing.assert_allclose(watch.owed, twin.owed, atol=1e-12)
+        events = max(events, watch.n_events)
+        watch.check({})
+    assert events >= 2
+    # a row without any value: what was so goes on
+    same, verdict = decide(watch, 99.0, None, limits, rule, True, silent=True)
+    limit = tuple(b + s for b, s in zip(rule.base, watch.shift, strict=True))
+    assert same is watch and not verdict.alarm and verdict.event == watch.event
+    assert verdict.level == watch.level and verdict.limits == limit
+    assert verdict.event_limit == limits.event + max(watch.shift[1], 0.0)
+    size = -math.inf if watch.average is None else log_size(watch.average, 0.2)
+    assert verdict.lasting == size
+
+
+def test_the_numbers_of_a_rule() -> None:
+    rng = np.random.default_rng(0)
+    scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
+    plain, both = Limits.of(scores, 0.2), Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
+    rule = Rule.of(plain, 0.05, True, False, 9)
+    assert (rule.alpha, rule.smoothed, rule.adapts, rule.patience) == (0.05, True, False, 9)
+    assert rule.base == (plain.index.limit(0.05), plain.smoothed.limit(0.05))
+    assert rule.most_shift == (math.inf, math.inf)
+    assert both.joint is not None
+    rule = Rule.of(both, 0.05, True, False, 9)
+    assert rule.base == (both.index.limit(0.05), both.joint.limit(0.05))
+    assert rule.most_shift == (0.5 * both.index.deviation, 0.5 * both.joint.deviation)
+    assert raised(0.2, 0.1, 1.0) == pytest.approx(0.3) and raised(0.9, 0.3, 1.0) == 1.0
+    assert raised(1.5, 0.1, 1.0) == 1.5 and raised(1.5, -0.1, 1.0) == 1.4
+
+
+def test_a_watch_before_the_first_row_and_after_an_event() -> None:
+    rng = np.random.default_rng(0)
+    scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
+    plain, both = Limits.of(scores, 0.2), Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
+    assert Watch.begin(plain, 2).average is None
+    begun = Watch.begin(both, 2)
+    np.testing.assert_array_equal(begun.average, [0.0, 0.0])
+    assert begun.level == both.index.mean and begun.recent == ()
+    assert begun.shift == begun.owed == (0.0, 0.0)
+    assert begun.event == begun.n_events == begun.event_rows == 0
+    busy = Watch(9.0, (True,) * 5, (1.0, 2.0), (3.0, 4.0), 2, 3, 7, np.ones(2))
+    busy.check({})
+    ended = busy.end_event(both)
+    assert (ended.level, ended.recent, ended.owed) == (both.index.mean, (), (0.0, 0.0))
+    assert (ended.event, ended.event_rows, ended.n_events) == (0, 0, 3)
+    assert ended.shift == (1.0, 2.0)
+    np.testing.assert_array_equal(ended.average, [0.0, 0.0])
+    assert replace(busy, average=None).end_event(both).average is None
+    replace(busy, event=3).check({})
+    for bad in (dict(event=4), dict(event=0), dict(event_rows=0)):
+        with pytest.raises(ValueError, match=r"event \d of 3, \d rows long"):
+            replace(busy, **bad).check({})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the alarms of 6 rows"):
+        replace(busy, recent=(False,) * 6).check({})

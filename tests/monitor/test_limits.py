@@ -9,7 +9,20 @@ import pytest
 from scipy.stats import norm
 
 from kernelstream import KernelMonitor, bases
-from kernelstream.monitor.limits import Limits, Reference, burden, folds_of, n_folds
+from kernelstream.monitor.lasting import log_sizes
+from kernelstream.monitor.limits import (
+    Limits,
+    Reference,
+    burden,
+    burst,
+    calibrate,
+    folds_of,
+    held_out_scores,
+    n_folds,
+    rescale,
+    smooth,
+    smooth_all,
+)
 from kernelstream.monitor.normal import (
     Scores,
     learn_normal,
@@ -116,3 +129,204 @@ def test_limits_need_a_calibration_run_of_some_length() -> None:
     with pytest.raises(ValueError, match=r"calibration run .*so large"):
         small().fit(process(100), calibration=wild)
     assert np.isfinite(small().fit(process(100), calibration=process(8, seed=1)).offset_)
+
+
+# -- every number of it, on made-up scores
+
+CENTRED = Reference(np.array([-1.0, 0.0, 2.0]), mean=0.5, deviation=2.0)
+WIDER = Reference(np.array([0.0, 4.0]), mean=1.0, deviation=4.0)
+
+
+def of_ten(**more: object) -> Limits:
+    """Index and smoothed index of these references."""
+    limits = Limits(CENTRED, WIDER, CENTRED, CENTRED, event=3.0, smoothing=0.2)
+    return replace(limits, **more)  # type: ignore[arg-type]
+
+
+def test_a_reference_knows_mean_deviation_and_order() -> None:
+    reference = Reference.of(np.array([3.0, 1.0, 2.0]))
+    np.testing.assert_array_equal(reference.ordered, [1.0, 2.0, 3.0])
+    assert reference.mean == 2.0 and reference.deviation == pytest.approx((2 / 3) ** 0.5)
+    assert Reference.of(np.full(4, 7.0)).deviation == 1e-12  # scores all alike
+    np.testing.assert_array_equal(CENTRED.is_high(np.array([2.4, 2.5, 2.6])), [False, False, True])
+    reference.check({})
+    Reference(np.zeros(1), 0.0, 1.0).check({})
+    Reference(np.array([1.0, 1.0, 1.5]), 0.0, 1.0).check({})
+    for bad in (np.zeros(0), np.array([1.0, 0.5])):
+        with pytest.raises(ValueError, match="scores that are not in order"):
+            Reference(bad, 0.0, 1.0).check({})
+
+
+@pytest.mark.parametrize(("n", "conformal"), [(399, False), (400, True), (401, True)])
+def test_a_quantile_needs_four_over_alpha_scores(n: int, conformal: bool) -> None:
+    scores = np.linspace(0.0, 1.0, n)  # a tail lighter than the normal law's
+    reference = Reference.of(scores)
+    law = reference.mean + reference.deviation * norm.isf(0.01)
+    place = int(np.ceil((n + 1) * 0.99)) - 1
+    assert reference.limit(0.01) == pytest.approx(scores[place] if conformal else law)
+    at = scores[place]
+    rank = (n - place + 1) / (n + 1)
+    assumed = norm.sf((at - reference.mean) / reference.deviation)
+    assert reference.p_value(at, 0.01) == pytest.approx(rank if conformal else max(rank, assumed))
+    # the largest is compared with the scores, above it the law decides alone
+    last = reference.p_value(1.0, 0.01)
+    assert last == pytest.approx(
+        2 / (n + 1) if conformal else max(2 / (n + 1), norm.sf(3**0.5)), 0.02
+    )
+    above = norm.sf((1.5 - reference.mean) / reference.deviation)
+    assert reference.p_value(1.5, 0.01) == pytest.approx(1 / (n + 1) if conformal else above)
+
+
+def test_few_scores_of_which_one_is_far_out() -> None:
+    """The limit is never below the largest of them."""
+    reference = Reference.of(np.array([0.0] * 30 + [50.0]))
+    assert reference.limit(0.01) == 50.0
+    assert reference.p_value(50.0, 0.01) == pytest.approx(2 / 32)
+    assert Reference.of(np.arange(3.0)).limit(0.5) == pytest.approx(1.0)
+
+
+def test_scores_on_the_scale_of_another() -> None:
+    assert rescale(4.5, CENTRED, WIDER) == 1.0 + 2 * 4.0
+    plain = of_ten()
+    assert plain.decisive is WIDER and plain.join(0.7, 99.0) == 0.7
+    assert plain.lasting_limit(3.0) == np.inf
+    both = of_ten(lasting=CENTRED, joint=CENTRED)
+    assert both.decisive is CENTRED
+    assert both.join(0.7, 4.5) == 9.0 and both.join(10.0, 4.5) == 10.0
+    assert both.lasting_limit(9.0) == 4.5
+
+
+def test_the_index_under_a_model_of_other_rows() -> None:
+    limits = of_ten(burden=19.0, learned=100.0)
+    assert limits.excess(100.0) == 0.0
+    assert limits.excess(50.0) == pytest.approx(np.log(0.81 / (1 - 19 / 50)))
+    assert limits.excess(1e9) == pytest.approx(np.log(0.81))
+    assert limits.excess(1.0) == limits.excess(20.0) == pytest.approx(np.log(0.81 / 0.05))
+    for bad in (dict(burden=100.0, learned=100.0), dict(smoothing=-0.1), dict(smoothing=1.1)):
+        with pytest.raises(ValueError, match="a burden of"):
+            of_ten(**bad).check({})
+    for fine in (dict(burden=99.0, learned=100.0), dict(smoothing=0.0), dict(smoothing=1.0)):
+        of_ten(**fine).check({})
+
+
+def test_another_model_takes_over_from_two_deviations_on() -> None:
+    limits = of_ten()  # smoothed: mean 1, deviation 4
+    assert limits.elsewhere(9.1, 5.0) and not limits.elsewhere(9.0, 4.0)
+    assert not limits.elsewhere(9.1, 5.2) and not limits.elsewhere(20.0, 16.0)
+
+
+def test_from_where_on_a_row_is_not_learned() -> None:
+    limits = of_ten()  # index: largest 2, mean 0.5, deviation 2
+    far = 100.0
+    assert limits.wild(0.0, 0.0, far) == 0.5 + 3.5 * 2.0
+    assert limits.wild(0.0, 1.5, far) == 9.0
+    assert limits.wild(0.0, -1.5, far) == 7.5  # a limit that fell does not let it fall
+    assert limits.wild(8.0, 0.0, far) == 8.0
+    assert limits.wild(0.0, 0.0, 2.0) == pytest.approx(2.0 + np.log(0.5))
+    spread = replace(CENTRED, ordered=np.array([0.0, 30.0]))
+    assert of_ten(index=spread).wild(0.0, 0.0, far) == 30.0
+
+
+def test_limits_of_scores_in_time_order() -> None:
+    rng = np.random.default_rng(0)
+    scores = Scores(*(np.exp(rng.normal(size=(3, 200)) + np.arange(3.0)[:, None])))
+    scores.t2[5] = 0.0
+    for residuals in (None, rng.normal(size=(200, 2))):
+        limits = Limits.of(scores, 0.3, residuals)
+        index = np.log(scores.index)
+        level, path = index.mean(), []
+        for value in index:
+            level = 0.7 * level + 0.3 * min(value, index.mean() + 6 * index.std())
+            path.append(level)
+        decisive = np.array(path)
+        for found, values in (
+            (limits.index, index),
+            (limits.smoothed, decisive),
+            (limits.t2, np.log(np.maximum(scores.t2, 1e-300))),
+            (limits.spe, np.log(scores.spe)),
+        ):
+            np.testing.assert_allclose(found.ordered, np.sort(values), rtol=1e-12)
+            assert found.mean == pytest.approx(values.mean())
+            assert found.deviation == pytest.approx(values.std())
+        assert (limits.lasting is None) == (limits.joint is None) == (residuals is None)
+        if residuals is not None:
+            drift = log_sizes(residuals, 0.3)
+            as_index = decisive.mean() + (drift - drift.mean()) * decisive.std() / drift.std()
+            decisive = np.maximum(decisive, as_index)
+            assert limits.lasting is not None and limits.joint is not None
+            assert limits.lasting.mean == pytest.approx(drift.mean())
+            np.testing.assert_allclose(limits.joint.ordered, np.sort(decisive))
+        top = decisive.mean() + 3.5 * decisive.std()
+        assert limits.event == pytest.approx(max(decisive.max(), top))
+        high = decisive > decisive.mean() + decisive.std()
+        runs = sum(bool(h) and not (i and high[i - 1]) for i, h in enumerate(high))
+        assert limits.burst == pytest.approx(high.sum() / runs)
+        assert limits.smoothing == 0.3 and limits.burden == 0.0 and limits.learned == 1.0
+    wild = Scores(*(np.exp(np.r_[np.zeros(50), 9.0]),) * 3)
+    alone = Limits.of(wild, 1.0)
+    assert alone.event == pytest.approx(alone.smoothed.ordered[-1])  # the highest, if that is more
+
+
+def test_runs_of_high_rows() -> None:
+    assert burst(np.zeros(4, dtype=bool)) == 1.0
+    assert burst(np.array([True, True, False, True])) == 1.5
+    assert burst(np.array([False, True, True, True])) == 3.0
+
+
+def test_an_average_advances_by_clipped_scores() -> None:
+    assert smooth(1.0, 3.0, CENTRED, 0.25) == 1.5
+    assert smooth(1.0, 99.0, CENTRED, 0.25) == 1.0 + 0.25 * (12.5 - 1.0)
+    np.testing.assert_allclose(
+        smooth_all(1.0, np.array([3.0, 99.0]), CENTRED, 0.25), [1.5, 1.5 + 0.25 * 11.0]
+    )
+
+
+def test_how_many_folds() -> None:
+    assert n_folds("auto", 100, 10) == 5 and n_folds("auto", 99, 10) == 20
+    assert n_folds(7, 12, 1) == 6 and n_folds(7, 14, 1) == 7 and n_folds(7, 3, 1) == 2
+    assert n_folds("auto", 5, 1) == 2
+    pairs = folds_of(10, 1, 2)
+    assert [list(o) for o, _ in pairs] == [[6, 7, 8, 9], [0, 1, 2, 3]]
+    assert [list(h) for _, h in pairs] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert len(folds_of(6, 2, 2)) == 2
+    with pytest.raises(ValueError, match="With lags=3, 6 rows are too few: where some of them"):
+        folds_of(6, 3, 2)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_limits_come_from_rows_that_were_not_learned(apart: bool) -> None:
+    """From a run of its own, or from folds; the burden from models of two thirds of the rows."""
+    R, run = correlated(90, d=4), correlated(60, seed=1, d=4) if apart else None
+    normal = learn_normal(R, SETTING)
+    found = calibrate(R, 0, normal, run, 5, 0.2)
+    thirds = [np.r_[30:90], np.r_[0:30, 60:90], np.r_[0:60]]
+    others = [learn_normal(R[rows], SETTING) for rows in thirds]
+    if run is None:
+        scores, residuals = held_out_scores(R, 0, SETTING, 5)
+        smaller = [
+            one.score(np.delete(R, rows, axis=0)) for one, rows in zip(others, thirds, strict=True)
+        ]
+        for i, rows in enumerate(np.array_split(np.arange(90), 5)):
+            one = learn_normal(np.delete(R, rows, axis=0), SETTING)
+            np.testing.assert_allclose(scores.index[rows], one.score(R[rows]).index, rtol=1e-8)
+            np.testing.assert_allclose(
+                residuals[rows], one.residuals(R[rows], 4, np.matmul), rtol=1e-8
+            )
+            assert i < 5
+        more = 72.0
+    else:
+        scores, residuals = normal.score(run), normal.residuals(run, 4, np.matmul)
+        smaller, more = [one.score(run) for one in others], 90.0
+    expected = Limits.of(scores, 0.2, residuals)
+    assert found.event == pytest.approx(expected.event)
+    rise = np.mean(np.concatenate([s.log_index for s in smaller])) - scores.log_index.mean()
+    assert found.burden == pytest.approx(burden(float(rise), 60.0, more), rel=1e-6)
+    assert found.learned == 90.0
+
+
+def test_a_burden_is_what_explains_the_rise() -> None:
+    rise = float(np.log(1 - 30 / 400) - np.log(1 - 30 / 300))
+    assert burden(rise, 300, 400) == pytest.approx(30.0)
+    assert burden(rise, 400, 400) == burden(rise, 401, 400) == 0.0
+    assert burden(0.0, 300, 400) == burden(-1.0, 300, 400) == 0.0
+    assert burden(9.0, 300, 400) == 0.95 * 300  # more than any burden explains

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,18 +67,35 @@ def test_what_is_left_out_is_there_and_has_its_reason():
     assert all(key.split(": ", 1)[-1] in code and reason for key, reason in UNSEEN.items())
 
 
+def test_an_argument_that_says_what_is_so_anyway_is_no_change():
+    """``above`` is 0 unless it is said."""
+    source = (PACKAGE / "trackers/base.py").read_text(encoding="utf-8")
+    assert "above=0, below=1)" in source
+    of_file = [m for m in MUTANTS if m.path == "trackers/base.py" and m.kind == "argument left out"]
+    assert [source[m.start : m.end] for m in of_file] == [", below=1"]
+
+
 def test_the_nearest_tests_come_first():
-    own, room, others = nearest("bases/centroids/tolerance.py")
-    examples = "src/kernelstream/bases/centroids/tolerance.py"
-    assert own == ["tests/bases/test_tolerance.py", examples]
-    assert "tests/bases/test_base.py" in room and "tests/laws/test_stream.py" in others
-    tests = [*own, *room, *others]
+    own, room, users, others = nearest("trackers/incremental_svd.py")
+    examples = "src/kernelstream/trackers/incremental_svd.py"
+    assert own == ["tests/trackers/test_incremental_svd.py", examples]
+    assert "tests/trackers/test_hebbian.py" in room and "tests/golden/test_golden.py" in others
+    assert "tests/estimators/test_incremental.py" in users  # it names the class
+    tests = [*own, *room, *users, *others]
     assert all((ROOT / test).exists() for test in tests) and len(tests) == len(set(tests))
 
 
 def test_test_files_are_taken_while_they_fit():
-    unchanged = Unchanged({"a": 3.0, "b": 9.0, "c": 1.0, "d": 2.0})
-    assert unchanged.fitting([["a"], ["missing", "b", "d", "c"]], 10.0) == ["a", "c", "d"]
+    unchanged = Unchanged({"a": 3.0, "b": 9.0, "c": 1.0, "d": 2.0}, failing=["a::wrong"])
+    taken, left_out = unchanged.fitting([["a"], ["missing", "b", "d", "c"]], 10.0)
+    assert taken == ["a", "c", "d"] and left_out == ["a::wrong"]
+    # of a file that is too long the quickest tests, in half of the time that is left
+    unchanged.tests["b"] = {"b::long": 7.5, "b::short": 0.5, "b::middle": 0.9}
+    taken, left_out = unchanged.fitting([["a"], ["b", "d", "c"]], 10.0)
+    assert taken == ["a", "c", "d", "b"] and left_out == ["a::wrong", "b::long"]
+    taken, left_out = unchanged.fitting([["b"]], 2.0)
+    assert taken == ["b"] and left_out == ["a::wrong", "b::long", "b::middle"]
+    assert unchanged.fitting([["b"]], 1.0)[0] == []
 
 
 @pytest.mark.slow
@@ -98,9 +114,11 @@ def test_a_change_is_noticed_by_a_test_that_fails_and_by_no_other(tmp_path: Path
     worker = Worker(tmp_path / "worker")
     outcome = worker.unchanged(str(test), 60.0)
     assert outcome is not None and len(outcome["failed"]) == 1 and not outcome["broken"]
-    (tmp_path / "left_out.json").write_text(json.dumps(outcome["failed"]))
-    noticed = worker.tried(0, changed, [str(test)], 60.0, 1e9)
+    assert len(outcome["tests"]) == 2 and all(took > 0 for took in outcome["tests"].values())
+    noticed = worker.tried(0, changed, [str(test)], outcome["failed"], 60.0, 1e9)
     assert noticed is not None and noticed.endswith("::test_it")
     nothing = Mutant("literal", path, at, at, "\n")
-    assert worker.tried(1, nothing, [str(test)], 60.0, 1e9) is None
+    assert worker.tried(1, nothing, [str(test)], outcome["failed"], 60.0, 1e9) is None
     assert (PACKAGE / path).read_text(encoding="utf-8") == source
+    examples = worker.unchanged("src/kernelstream/trackers/hebbian.py", 60.0)
+    assert examples is not None and not examples["failed"] + examples["broken"]

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import copy
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, bases, files, kernels
-from kernelstream.stream.buffer import MOST_OF_A_ROW, MOST_SINGLE_ROWS
+from kernelstream.stream.buffer import (
+    MOST_OF_A_ROW,
+    MOST_SINGLE_ROWS,
+    Buffer,
+    SingleRows,
+    safe_norm,
+)
+from kernelstream.stream.state import Rows
 
 D = 3
 
@@ -193,3 +201,64 @@ def test_the_start_of_a_stream() -> None:
     assert single._single_rows is not None and single.stream_.state is None
     one_by_one(single, X[499:])
     assert to_bytes(single) == to_bytes(model(**options).partial_fit(X))
+
+
+# -- the norm below which a row is as good as looked at
+
+
+def safe(kernel: Any, scaling: Any = None, points: bool = True, dtype: str = "float64") -> Any:
+    """For points whose reach is 1e20."""
+    basis = SimpleNamespace(has_points=points)
+    chain = SimpleNamespace(kernel=kernel, basis=basis)
+    return safe_norm(
+        SimpleNamespace(chain=chain, scaling=scaling, reach=1e20, dtype=dtype)  # type: ignore[arg-type]
+    )
+
+
+def test_norms_that_need_no_further_look() -> None:
+    most = {name: float(np.finfo(name).max) / 4.0 for name in ("float64", "float32")}
+    assert safe(kernels.Sigmoid(0.5)) is None  # folded when it comes
+    assert safe(kernels.RBF(0.5)) == safe(kernels.RBF("median")) == 1e20
+    assert safe(kernels.RBF(0.5), points=False) == most["float64"]
+    assert safe(kernels.RBF(0.5), scaling="standard") == most["float64"]
+    assert safe(kernels.RBF(0.5), points=False, dtype="float32") == most["float32"]
+    assert safe(kernels.Polynomial(2)) is None  # its width is not known yet
+    assert safe(kernels.Linear(), scaling="standard") is None
+    assert safe(kernels.Linear()) == 1e20
+    # roots, until the energy is one that can be added up
+    assert safe(kernels.Linear(), points=False) == pytest.approx(most["float64"] ** 0.5)
+    assert safe(kernels.Linear(), points=False, dtype="float32") == pytest.approx(
+        most["float32"] ** 0.5
+    )
+    assert safe(kernels.Polynomial(40, 1.0, 1.0)) == pytest.approx(1e20**0.25)
+    # not even rows of unit length, or only just
+    assert safe(kernels.Polynomial(2, 1e147, 0.0)) is None
+    assert safe(kernels.Polynomial(2, 1e145, 0.0)) == pytest.approx(1e20 ** (1 / 16))
+
+
+def test_rows_that_wait_in_one_piece() -> None:
+    X, w, Y = rows(6), np.arange(1.0, 7.0), rows(6, seed=2)[:, :1]
+    empty = Buffer()
+    assert len(empty) == 0 and empty.in_one_piece() is empty and empty.append(Rows(X[:0])) is empty
+    buffer = empty.append(Rows(X[:2], None, Y[:2])).append(Rows(X[2:5], w[2:5], Y[2:5]))
+    assert len(buffer) == 5 and len(buffer.blocks) == 2
+    joined = buffer.join(Rows(X[5:], None, Y[5:]))
+    np.testing.assert_array_equal(joined.X, X)
+    np.testing.assert_array_equal(joined.weights, [1.0, 1.0, 3.0, 4.0, 5.0, 1.0])
+    np.testing.assert_array_equal(joined.targets, Y)
+    plain = empty.append(Rows(X[:2])).append(Rows(X[2:], np.ones(4)))
+    assert plain.join().weights is not None and plain.join().targets is None
+    assert plain.in_one_piece().blocks[0].weights is None
+    assert Buffer((Rows(X[:2]), Rows(X[2:]))).join().weights is None
+    # copies: what the caller does with its arrays does not matter
+    kept = empty.append(Rows(X, w, Y)).blocks[0]
+    for ours, theirs in ((kept.X, X), (kept.weights, w), (kept.targets, Y)):
+        assert not np.shares_memory(ours, theirs)
+
+
+@pytest.mark.parametrize(("waiting", "gathers"), [(0, True), (48, True), (49, False)])
+def test_a_block_that_the_next_row_completes_takes_none_beside_it(
+    waiting: int, gathers: bool
+) -> None:
+    learned = model(50).partial_fit(rows(100 + waiting))
+    assert (SingleRows.beside(learned.stream_) is not None) == gathers

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, trackers
-from kernelstream.stream.components import chosen, n_shown
+from kernelstream import StreamingKernelPCA, bases, kernels, trackers
+from kernelstream.bases.base import factorise
+from kernelstream.certificate.rounding import moved_in_float32
+from kernelstream.stream.components import (
+    Components,
+    agreement,
+    chosen,
+    lift,
+    n_followed,
+    n_shown,
+)
+from tests.conftest import settled_state
 
 RNG = np.random.default_rng(0)
 STREAMS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -57,3 +68,268 @@ def test_a_component_of_a_billionth_of_the_variance_is_one():
     X = np.random.default_rng(0).normal(size=(400, 2)) * [1.0, 3e-5]
     model = StreamingKernelPCA(2, kernel="linear", basis="everything").partial_fit(X)
     np.testing.assert_allclose(model.explained_variance_[1], 9e-10, rtol=0.2)
+
+
+def test_how_many_are_shown() -> None:
+    values = np.array([4.0, 3.0, 2.0, 1.0, 1.1e-12, 0.9e-12])
+    values[4:] *= 4.0
+    for asked, total, expected in (
+        (7, 10.0, 7),
+        (None, 10.0, 5),
+        (0.4, 10.0, 1),
+        (0.41, 10.0, 2),
+        (0.7, 10.0, 2),
+        (0.99, 10.0, 4),
+        (0.99, 20.0, 5),  # never reached: all that have variance
+        (1e-9, 10.0, 1),
+    ):
+        assert n_shown(asked, values, total) == expected
+    assert n_shown(None, np.zeros(2), 0.0) == 1 and n_shown(0.5, np.zeros(0), 0.0) == 1
+    shown, directions = chosen(values, np.eye(6), 6)
+    np.testing.assert_array_equal(shown > 0, [True] * 5 + [False])
+    np.testing.assert_array_equal(directions, np.diag([1.0] * 5 + [0.0]))
+    few, wide = chosen(values[:2], np.eye(3)[:, :2], 4)
+    np.testing.assert_array_equal(few, [4.0, 3.0, 0.0, 0.0])
+    np.testing.assert_array_equal(wide, np.eye(3, 4) * [1.0, 1.0, 0.0, 0.0])
+    none, empty = chosen(np.zeros(0), np.zeros((3, 0)), 2)
+    assert not none.any() and not empty.any() and empty.shape == (3, 2)
+    assert [n_followed(r) for r in (1, 4, 10)] == [9, 13, 20]
+
+
+def test_signs_are_those_of_a_reference_that_is_near() -> None:
+    """Nearer than a cosine of 0.7, in either direction."""
+    near, far = np.array([0.72, 0.69]), np.array([0.69, 0.72])
+    reference = np.array([[1.0], [0.0]])
+    V = np.array([near, -near, far, -far, [0.0, 1.0]]).T
+    np.testing.assert_array_equal(agreement(V, reference), [1.0, -1.0, 0.0, 0.0, 0.0])
+    # of several references one is enough, and coordinates that came later are zero
+    two = np.array([[0.0, -1.0], [1.0, 0.0]])
+    wide = np.pad(V, ((0, 1), (0, 0)))
+    np.testing.assert_array_equal(agreement(wide, two), [-1.0, 1.0, 1.0, -1.0, 1.0])
+    for nothing in (None, np.zeros((2, 0))):
+        np.testing.assert_array_equal(agreement(V, nothing), np.zeros(5))
+    assert agreement(np.zeros((2, 0)), reference).shape == (0,)
+
+
+def test_the_way_from_scores_to_a_point_that_has_them() -> None:
+    V = np.random.default_rng(1).normal(size=(4, 2))
+    V /= np.linalg.norm(V, axis=0)
+    np.testing.assert_allclose(V.T @ lift(V), np.eye(2), atol=1e-12)
+    assert lift(np.zeros((0, 2))).shape == (0, 2)
+
+
+KERNEL = kernels.Polynomial(2, 0.5, 1.0)
+
+
+def shown_components(orthonormal: bool = True) -> Components:
+    rng = np.random.default_rng(2)
+    span = factorise(KERNEL, rng.normal(size=(5, 3)))
+    V = np.linalg.qr(rng.normal(size=(5, 2)))[0]
+    if not orthonormal:
+        V = V @ np.array([[1.0, 0.6], [0.0, 0.8]])
+    basis = bases.Landmarks(5)
+    state = bases.landmarks.FixedState(span)
+    mean = rng.normal(size=5)
+    return Components(KERNEL, basis, state, span, V, np.ones(2), mean, 3.0, 1.0, orthonormal)
+
+
+@pytest.mark.parametrize("orthonormal", [True, False])
+def test_what_a_query_sees(orthonormal: bool) -> None:
+    """Scores, coefficients and errors, from features that are written down."""
+    shown = shown_components(orthonormal)
+    span, V = shown.span, shown.vectors
+    assert span is not None
+    X = np.random.default_rng(3).normal(size=(20, 3))
+    Z = KERNEL(X, span.points) @ span.factor
+    np.testing.assert_allclose(shown.coordinates(X), Z - shown.mean, atol=1e-12)
+    np.testing.assert_allclose(shown.scores(X), (Z - shown.mean) @ V, atol=1e-10)
+    np.testing.assert_allclose(shown.dual_coef, span.factor @ V)
+    np.testing.assert_allclose(shown.mean_coef, span.factor @ shown.mean)
+    np.testing.assert_allclose(shown.intercept, V.T @ shown.mean)
+    np.testing.assert_array_equal(shown.points, span.points)
+    P = V @ np.linalg.pinv(V)
+    outside = (Z - shown.mean) @ (np.eye(5) - P)
+    missed = KERNEL.diag(X) - np.sum(Z**2, axis=1)
+    assert missed.min() > 0.0
+    np.testing.assert_allclose(
+        shown.reconstruction_error(X), missed + np.sum(outside**2, axis=1), rtol=1e-9
+    )
+
+
+def test_scores_of_components_without_variance_take_float64() -> None:
+    """Where rounding in float32 would move a score by a thousandth of its deviation."""
+    shown = shown_components()
+    moved = moved_in_float32(KERNEL, shown.points, shown.dual_coef)
+    for factor, rough in ((1.01, False), (0.99, True)):
+        other = replace(shown, variances=(factor * 1e3 * moved) ** 2)
+        assert other._rough is rough
+    assert not replace(shown, variances=np.zeros(2))._rough
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_variances_and_the_way_back_are_those_of_the_rows(center: bool, weighted: bool) -> None:
+    rng = np.random.default_rng(4)
+    X, w = rng.normal(size=(80, 3)) + 2.0, rng.uniform(0.5, 2.0, size=80)
+    w = w if weighted else np.ones(80)
+    model = StreamingKernelPCA(
+        2, kernel=KERNEL, basis=bases.Landmarks(X[:6]), center=center, preimage="ridge"
+    ).partial_fit(X, sample_weight=w if weighted else None)
+    shown = model.stream_.components
+    W = w.sum()
+    scores = model.transform(X)
+    Z = KERNEL(X, shown.points) @ shown.span.factor  # type: ignore[union-attr]
+    mean = w @ Z / W if center else np.zeros(shown.vectors.shape[0])
+    np.testing.assert_allclose(shown.mean, mean, atol=1e-10)
+    assert shown.total_variance == pytest.approx(w @ KERNEL.diag(X) / W - mean @ mean)
+    assert shown.weight == pytest.approx(W) and shown.orthonormal
+    np.testing.assert_allclose(shown.variances, w @ scores**2 / W, rtol=1e-8)
+    assert shown.inputs is not None
+    origin = w @ X / W if center else np.zeros(3)
+    np.testing.assert_allclose(shown.inputs.mean, origin, atol=1e-10)
+    expected = (scores * w[:, None]).T @ (X - origin) / W
+    np.testing.assert_allclose(shown.inputs.covariance, expected, atol=1e-8)
+    without = StreamingKernelPCA(2, kernel=KERNEL, basis=bases.Landmarks(X[:6])).partial_fit(X)
+    assert without.stream_.components.inputs is None
+
+
+def test_a_reference_for_signs_has_a_few_more_columns_than_are_shown() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 4))
+    for r, columns in ((2, 10), (None, 40)):
+        model = StreamingKernelPCA(r, gamma=0.3, basis=bases.Landmarks(X[:40]), batch_size=100)
+        signs = settled_state(model.partial_fit(X)).signs
+        assert signs is not None and signs.shape == (40, columns)
+    for rank, columns in ((7, 7), (15, 10)):  # solved anew, for the basis is not much larger
+        small = StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:rank]), batch_size=100)
+        assert settled_state(small.partial_fit(X)).signs.shape == (rank, columns)
+
+
+@pytest.mark.parametrize(("rank", "followed"), [(19, False), (20, True), (40, True)])
+def test_a_reference_is_turned_along_in_a_basis_twice_as_large(
+    rank: int, followed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two components, ten whose signs are kept."""
+    asked: list[int] = []
+    plain = trackers.Covariance.follow
+
+    def noted(self: Any, state: Any, moments: Any, center: bool, start: Any) -> Any:
+        asked.append(start.shape[1])
+        return plain(self, state, moments, center, start)
+
+    monkeypatch.setattr(trackers.Covariance, "follow", noted)
+    X = np.random.default_rng(6).normal(size=(400, 4))
+    model = StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:rank]), batch_size=100)
+    model.partial_fit(X)
+    assert bool(asked) == followed and set(asked) <= {10}
+
+
+def test_total_variance_of_small_rows() -> None:
+    X = 0.01 * np.random.default_rng(7).normal(size=(200, 3))
+    model = StreamingKernelPCA(2, kernel="linear", basis="everything").partial_fit(X)
+    assert model.stream_.components.total_variance == pytest.approx(X.var(axis=0).sum())
+
+
+def test_components_are_corrected_by_a_sample_where_the_basis_moved() -> None:
+    """S + (W/R) Σ (zzᵀ − ccᵀ), and the sums alike."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(3000, 2))
+    X[1500:] += 4.0
+    model = StreamingKernelPCA(
+        3, gamma=0.4, basis=8, batch_size=64, random_state=0, preimage="ridge"
+    )
+    learned = model.partial_fit(X).stream_.settled.learned
+    chain, state = learned.chain, learned.state
+    assert state is not None
+    sample = chain.basis.correction(chain.kernel, state.basis)
+    assert sample is not None
+    scatter, total, n = sample.moments()
+    W = state.moments.weight
+    mean = (state.moments.total + total * W / n) / W
+    C = (state.tracker.scatter + scatter * W / n) / W - np.outer(mean, mean)
+    shown = model.stream_.components
+    np.testing.assert_allclose(shown.mean, mean, atol=1e-10)
+    np.testing.assert_allclose(shown.variances, np.linalg.eigvalsh(C)[::-1][:3], rtol=1e-8)
+    assert learned.correction(None) is None
+    # and so is the way back to the rows
+    targets = state.targets
+    assert targets is not None and shown.inputs is not None
+    cross = targets.cross / W + sample.cross(targets.origin) - np.outer(mean, targets.total / W)
+    np.testing.assert_allclose(shown.inputs.covariance, shown.vectors.T @ cross, atol=1e-10)
+    assert np.abs(shown.vectors.T @ sample.cross(targets.origin)).max() > 1e-4
+
+
+def test_a_state_is_one_of_its_chain() -> None:
+    X = np.random.default_rng(9).normal(size=(60, 2))
+    learned = (
+        StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:5]), batch_size=20)
+        .partial_fit(X)
+        .stream_.learned
+    )
+    state = learned.state
+    assert state is not None
+    learned.check({"rank": 5})
+    with pytest.raises(ValueError, match="4 coordinates in a basis of 5"):
+        learned.check({"rank": 4})
+    for changed, words in (
+        (replace(state, basis=state.tracker), r"a CovarianceState for Landmarks"),
+        (replace(state, tracker=state.basis), r"a FixedState for Covariance\(\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            replace(learned, state=changed).check({"rank": 5})
+    open_kernel = replace(learned.chain, kernel=kernels.RBF())
+    with pytest.raises(ValueError, match="a stream that has begun with the kernel RBF"):
+        replace(learned, chain=open_kernel).check({"rank": 5})
+    replace(learned, chain=open_kernel, state=None).check({})
+    # the rule inside an average, too
+    averaged = StreamingKernelPCA(
+        2,
+        gamma=0.3,
+        basis=bases.Landmarks(X[:5]),
+        tracker=trackers.Averaged(trackers.RLS()),
+        batch_size=20,
+    ).partial_fit(X)
+    of_average = averaged.stream_.learned
+    assert of_average.state is not None
+    of_average.check({"rank": 5})
+    other = replace(of_average.state.tracker, rule=state.tracker)
+    with pytest.raises(ValueError, match="a CovarianceState for RLS"):
+        replace(of_average, state=replace(of_average.state, tracker=other)).check({"rank": 5})
+
+
+def test_float32_scores_of_a_rough_model_are_computed_in_float64() -> None:
+    shown = shown_components()
+    X = np.random.default_rng(3).normal(size=(20, 3)).astype(np.float32)
+    exact = shown.scores(X.astype(float))
+    errors = {}
+    for rough in (True, False):
+        variances = np.full(2, 1e-30 if rough else 1e30)
+        scores = replace(shown, variances=variances).scores(X)
+        assert scores.dtype == np.float32
+        errors[rough] = np.abs(scores - exact).max()
+    assert errors[True] <= 1e-6 * np.abs(exact).max()
+    assert errors[False] > errors[True]
+
+
+def test_signs_of_columns_that_no_reference_knows() -> None:
+    """The largest score of a point is positive; columns that are not shown stay as they are."""
+    X = np.random.default_rng(10).normal(size=(60, 2))
+    model = StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:5]), batch_size=60)
+    learned = model.partial_fit(X).stream_.learned
+    state = learned.state
+    assert state is not None
+    V, mean = np.linalg.qr(np.random.default_rng(11).normal(size=(5, 4)))[0], state.moments.mean
+    known = replace(learned, state=replace(state, signs=V[:, :2] * [1.0, -1.0]))
+    near = known.sign(V, mean, 2)
+    np.testing.assert_array_equal(near, V * [1.0, -1.0, 1.0, 1.0])
+    scores = learned.scores_of_points(V, mean)
+    span = learned.chain.basis.span(state.basis)
+    assert span is not None
+    np.testing.assert_allclose(scores, (learned.chain.kernel(span.points) @ span.factor - mean) @ V)
+    largest = np.sign(scores[np.argmax(np.abs(scores), axis=0), range(4)])
+    for shown in (3, None):
+        np.testing.assert_array_equal(
+            known.sign(V, mean, shown), V * [1.0, -1.0, largest[2], largest[3]]
+        )
+    unknown = replace(learned, state=replace(state, signs=None))
+    np.testing.assert_array_equal(unknown.sign(V, mean, 1), V * largest)

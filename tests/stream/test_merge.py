@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from sklearn.decomposition import KernelPCA
 
 from kernelstream import StreamingKernelPCA, bases, files, kernels, load, trackers
 from kernelstream.bases.base import refactorise
+from kernelstream.stream.merge import merge, of_both, same, same_numbers
+from kernelstream.stream.scaling import Standardisation
+from kernelstream.trackers.moments import CrossMoments
 from tests.certificate.reference import Batch, Case, kernel_object, wrong
 
 POINTS = np.random.default_rng(5).normal(size=(12, 3))
@@ -207,3 +211,48 @@ def test_the_same_points_with_another_factor(basis: str, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(both.basis_points_, ours.basis_points_)
     np.testing.assert_allclose(both.explained_variance_, ours.explained_variance_, rtol=1e-10)
     np.testing.assert_allclose(both.transform(X), ours.transform(X), atol=1e-10)
+
+
+def test_what_is_the_same() -> None:
+    points = np.ones((2, 2))
+    assert same(bases.Landmarks(points), bases.Landmarks(points.copy()))
+    assert not same(bases.Landmarks(points), bases.Landmarks(2 * points))
+    assert same(kernels.RBF(1.0), kernels.RBF(1.0)) and not same(kernels.RBF(1.0), kernels.RBF(2.0))
+    assert not same(kernels.RBF(1.0), kernels.Exponential(1.0))
+    assert same(kernels.RBF(1.0) + 2.0, kernels.RBF(1.0) + 2.0)
+    assert not same(1, 1.0) and not same(True, 1) and same("a", "a") and same(None, None)
+    one = Standardisation(np.zeros(2), np.ones(2))
+    assert same_numbers(None, None) and not same_numbers(None, one)
+    assert same_numbers(one, Standardisation(np.zeros(2), np.ones(2)))
+    assert not same_numbers(one, Standardisation(np.ones(2), np.ones(2)))
+    assert not same_numbers(one, Standardisation(np.zeros(2), 2 * np.ones(2)))
+
+
+def test_every_number_of_two_streams_adds() -> None:
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(90, 2)), rng.uniform(0.5, 2.0, size=90)
+    parts = [
+        StreamingKernelPCA(
+            2, gamma=0.4, basis=bases.Landmarks(X[:5]), preimage="ridge", batch_size=10
+        )
+        .partial_fit(X[rows], sample_weight=w[rows])
+        .stream_
+        for rows in (slice(0, 30), slice(30, 90))
+    ]
+    both, (one, two) = merge(*parts).begun, (part.begun for part in parts)
+    assert both.n_rows == both.next_signs == 90
+    assert both.moments.weight == pytest.approx(w.sum())
+    np.testing.assert_allclose(both.moments.total, one.moments.total + two.moments.total)
+    np.testing.assert_allclose(both.tracker.scatter, one.tracker.scatter + two.tracker.scatter)
+    np.testing.assert_array_equal(both.signs, one.signs)
+    assert both.targets is not None and one.targets is not None
+    np.testing.assert_array_equal(both.targets.origin, one.targets.origin)
+    Z = parts[0].chain.basis.coordinates(parts[0].chain.kernel, one.basis, X)
+    expected = (Z * w[:, None]).T @ (X - one.targets.origin)
+    np.testing.assert_allclose(both.targets.cross, expected, atol=1e-10)
+    lonely = replace(two, targets=None)
+    assert of_both(one, lonely) is one.targets and of_both(lonely, one) is one.targets
+    assert of_both(lonely, lonely) is None
+    wide = replace(two, targets=CrossMoments.begin(5, np.ones((1, 3))))
+    with pytest.raises(ValueError, match="Cannot merge regressions on 2 and 3 target columns"):
+        of_both(one, wide)

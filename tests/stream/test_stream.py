@@ -17,8 +17,9 @@ import scipy.sparse
 
 from kernelstream import StreamingKernelPCA, StreamingKernelRidge, bases, kernels
 from kernelstream.estimators.base import set_stream
+from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.state import Rows
-from kernelstream.stream.stream import Stream
+from kernelstream.stream.stream import Stream, evenly_spaced, hidden_variance, invisible
 
 
 @pytest.fixture
@@ -266,3 +267,150 @@ def test_the_very_first_rows_are_looked_at_too(basis: str, far: slice) -> None:
             model.partial_fit(rows)
         if model.__sklearn_is_fitted__():
             assert np.isfinite(model.transform(GOOD[:3])).all()
+
+
+# -- numbers of a stream, one by one
+
+
+def stream_of(n: int = 130, **options: Any) -> Any:
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    given: dict[str, Any] = dict(gamma=0.3, basis=bases.Landmarks(X[:9]), batch_size=50)
+    return StreamingKernelPCA(2, **{**given, **options}).partial_fit(X).stream_
+
+
+def test_how_many_rows_are_awaited() -> None:
+    assert stream_of().start_rows == 1
+    assert stream_of(basis=bases.Landmarks(60)).start_rows == 600
+    assert stream_of(gamma=None).start_rows == 500
+    assert stream_of(scale="standard").start_rows == 500
+    assert stream_of().rows_to_decision == 20 and stream_of(100).rows_to_decision == 50
+    assert stream_of(gamma=None).rows_to_decision == 370
+    assert stream_of().n_rows == 130 and len(stream_of().waiting) == 30
+
+
+def test_how_far_out_rows_are_usual() -> None:
+    """Twice as far as the points, or the rows that wait; or where rounding hardly matters."""
+    far = np.array([[3.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    stream = (
+        StreamingKernelPCA(2, kernel=kernels.RBF(1e12), basis=bases.Landmarks(far), batch_size=50)
+        .partial_fit(np.eye(3)[:2])
+        .stream_
+    )
+    assert stream.reach == 4.0 * 9.0
+    assert stream.is_usual(Rows(np.array([[6.0, 0.0, 0.0]])))
+    assert not stream.is_usual(Rows(np.array([[6.001, 0.0, 0.0]])))
+    wide = stream.with_chain(kernel=kernels.RBF(0.5))
+    assert wide.clear_reach == 2e4 == 2 * stream.with_chain(kernel=kernels.RBF(1.0)).clear_reach
+    edge = np.array([[np.sqrt(wide.clear_reach), 0.0, 0.0]])
+    assert wide.is_usual(Rows(0.999 * edge)) and not wide.is_usual(Rows(1.001 * edge))
+    for kernel in (kernels.Linear(), kernels.RBF()):
+        assert stream.with_chain(kernel=kernel).clear_reach == 0.0
+    assert not stream.with_chain(kernel=kernels.Sigmoid(0.1)).is_usual(Rows(far))
+
+
+def test_squares_that_underflow() -> None:
+    tiny = np.sqrt(np.finfo(float).tiny)
+    assert invisible(np.zeros((2, 2))) is None
+    assert invisible(np.array([[1.001 * tiny]])) is None
+    assert invisible(np.array([[2.0**-511]])) is None  # whose square is the smallest that is whole
+    words = invisible(np.array([[0.999 * tiny]]))
+    assert words is not None and words.startswith("The largest number in the first rows is 1.49e-1")
+
+
+def test_indices_that_are_spread_evenly() -> None:
+    assert list(evenly_spaced(5, 9)) == list(evenly_spaced(5, 5)) == [0, 1, 2, 3, 4]
+    assert list(evenly_spaced(9, 3)) == [0, 4, 8] and list(evenly_spaced(1, 4)) == [0]
+
+
+def test_weights_that_overflow_sums_are_refused() -> None:
+    stream = stream_of()
+    rows = np.ones((1, 3))
+    stream.require_foldable(Rows(rows, np.array([0.99 * MOST_OF_A_ROW])))
+    for X, weight in ((rows, 1.01 * MOST_OF_A_ROW), (100.0 * rows, 0.02 * MOST_OF_A_ROW)):
+        with pytest.raises(ValueError, match="overflow"):
+            stream.require_foldable(Rows(X, np.array([1.0, weight])[1:]))
+    linear = stream.with_chain(kernel=kernels.Linear())
+    linear.require_foldable(Rows(0.5 * rows * MOST_OF_A_ROW**0.5))
+    with pytest.raises(ValueError, match="overflow"):
+        linear.require_foldable(Rows(2.0 * rows * MOST_OF_A_ROW**0.5))
+
+
+def test_rows_as_the_chain_wants_them() -> None:
+    plain, tight = stream_of(), stream_of(certify="tight")
+    single = np.ones((2, 3), dtype=np.float32)
+    assert plain.scaled(single) is single and tight.scaled(single).dtype == np.float64
+    assert plain.block(Rows(single))[2] is None
+    learns = stream_of(preimage="ridge")
+    X, weights, targets = learns.block(Rows(single, np.ones(2)))
+    assert targets is X and weights is not None
+    assert plain.knows_units and not stream_of(scale="standard").knows_units
+    given = plain.block(Rows(single, None, single[:, :1]))[2]
+    np.testing.assert_array_equal(given, single[:, :1])
+
+
+def test_a_stream_of_a_file_fits_together() -> None:
+    """Every word that ``check`` has, and a stream that has nothing to hear."""
+    plain, scaled = stream_of(), stream_of(600, scale="standard")
+    plain.check({"features": 3})
+    scaled.check({"features": 3})
+    stream_of(scale="standard").check({})  # all rows wait: nothing was measured yet
+    other = Rows(np.ones((1, 3), dtype=np.float32))
+    for stream, sizes, words in (
+        (replace(plain, dtype="int64"), {}, "rows of the type 'int64' on None"),
+        (replace(plain, device="cuda"), {}, "rows of the type 'float64' on 'cuda'"),
+        (replace(plain.with_state(None), waiting=Buffer()), {}, "a stream without rows"),
+        (replace(plain, waiting=Buffer((other,))), {}, "rows that are no float64"),
+        (replace(scaled, scaler=None), {}, "a scaling without its numbers, or numbers without"),
+        (replace(plain, scaler=scaled.scaler), {}, "a scaling without its numbers, or numbers wit"),
+        (replace(scaled, scaler=plain.begun), {}, "a State for Standard"),
+        (plain, {"features": 2}, "2 features, and rows of 3"),
+        (stream_of(preimage="ridge"), {"features": 3, "targets": 2}, "2 targets, and rows of 3"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            stream.check(sizes)
+    plain.check({"features": 3, "targets": 2})  # of a regression
+    stream_of(preimage="ridge").check({"features": 3, "targets": 3})
+    # started without rows that wait, and the other way round
+    replace(plain, waiting=Buffer()).check({})
+
+
+def test_a_solution_is_kept_until_another_is_asked_for() -> None:
+    stream, asked = stream_of(), []
+
+    def solve() -> str:
+        asked.append(1)
+        return f"solution {len(asked)}"
+
+    assert stream.solved("a", solve) == stream.solved("a", solve) == "solution 1"
+    assert stream.solved("b", solve) == "solution 2"
+    assert stream.solved("a", solve) == "solution 3"
+
+
+def test_rows_that_hide_their_variance() -> None:
+    """A billionth of the energy is the least that is seen."""
+    chain = stream_of().with_chain(kernel=kernels.Linear()).chain
+    for step, hidden in ((0.9e-4, False), (3e-5, True)):
+        X = np.array([[1.0 + step, 0.0, 0.0], [1.0 - step, 0.0, 0.0]])  # a share of step²
+        assert (hidden_variance(chain, X) is not None) == hidden
+    assert hidden_variance(chain, np.ones((4, 3))) is None  # all alike: zero is right
+    assert hidden_variance(replace(chain, center=False), X) is None
+    assert hidden_variance(chain, np.array([[0.0, 0, 0], [1e-9, 0, 0]])) is None
+
+
+def test_a_stream_that_begins_at_rest_says_so_once() -> None:
+    """With the first block, and not again when others come."""
+    rng = np.random.default_rng(0)
+    X = 1.0 + 1e-6 * rng.normal(size=(60, 3))
+    model = StreamingKernelPCA(2, kernel="linear", basis="everything", batch_size=20)
+    with pytest.warns(UserWarning, match="At the start of the stream: With the kernel Linear"):
+        model.partial_fit(X[:20])
+    model.partial_fit(X[20:])  # warnings are errors here: none comes
+    assert model.n_samples_seen_ == 60
+
+
+def test_a_stream_that_has_begun_and_seen_nothing() -> None:
+    X = rows(9)
+    begun = stream_of().with_state(None).begin(Rows(X))
+    shown = begun.learned.components
+    assert shown.total_variance == 0.0 and not shown.variances.any() and not shown.mean.any()
+    assert begun.begun.n_rows == 0

@@ -132,3 +132,81 @@ def test_float32_blocks_have_float64_accumulators():
         state = tracker.update(state, Z, None, ())
     assert state.scatter.dtype == np.float64
     assert state.scatter[0, 0] == 1e9 + 1000  # float32 would have lost every block of 10
+
+
+@pytest.mark.parametrize("new", [1, 3, 4])
+@pytest.mark.parametrize("n", [2, 25])
+def test_lost_orders_are_the_largest_sums_of_what_a_change_of_basis_loses(n, new):
+    """Of the scatter that is left outside the new span: Σ w (z − Pz)(z − Pz)ᵀ."""
+    Z, w, rng = rows(0, 5, n)
+    m = Z.shape[1]
+    tracker, state = covariance_of(Z, w)
+    T = np.linalg.qr(rng.normal(size=(m, m)))[0][:new]
+    values = np.linalg.eigvalsh(scatter_of(Z - Z @ T.T @ T, w))[::-1].clip(0)
+    sums = np.cumsum(values)
+    for orders in (1, 2, m, m + 3):
+        found = tracker.lost_orders(state, T, orders)
+        expected = [sums[min(k, m - 1)] for k in range(orders)]
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert tracker.lost_orders(state, T, 0) is None
+    grown = tracker.lost_orders(state, 2.0 * np.eye(m), 2)  # nothing can be lost
+    np.testing.assert_array_equal(grown, [0.0, 0.0])
+
+
+def test_a_correction_is_added_to_the_moments():
+    Z, w, _ = rows(1, 4, 30)
+    tracker, state = covariance_of(Z, w)
+    moments, more = Moments(w.sum(), w @ Z), (np.diag([9.0, 0, 0, 0]), np.array([0, 5.0, 0, 0]))
+    for center in (True, False):
+        values, vectors, mean = tracker.components(state, moments, center, more)
+        expected = (w @ Z + more[1]) / w.sum() if center else np.zeros(4)
+        C = (scatter_of(Z, w) + more[0]) / w.sum() - np.outer(expected, expected)
+        np.testing.assert_allclose(mean, expected, atol=1e-14)
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(C)[::-1], atol=1e-12)
+        np.testing.assert_allclose(C @ vectors, vectors * values, atol=1e-12)
+
+
+def test_components_that_are_near_are_followed():
+    """From the components of earlier rows: same span, and nearly the same vectors."""
+    Z, _, rng = rows(2, 5, 400)
+    Z = Z * [3.0, 2.0, 1.0, 0.3, 0.1]
+    tracker, state = covariance_of(Z)
+    moments = Moments(400.0, Z.sum(axis=0))
+    for center in (True, False):
+        _, vectors, mean = tracker.components(state, moments, center)
+        start = np.linalg.qr(vectors[:, :2] + 0.05 * rng.normal(size=(5, 2)))[0]
+        found, of = tracker.follow(state, moments, center, start)
+        np.testing.assert_array_equal(of, mean)
+        np.testing.assert_allclose(np.abs(vectors[:, :2].T @ found), np.eye(2), atol=2e-3)
+        np.testing.assert_allclose(found.T @ found, np.eye(2), atol=1e-12)
+
+
+def test_two_states_add():
+    Z, w, _ = rows(3, 4, 30)
+    tracker, all_rows = covariance_of(Z, w)
+    both = tracker.merge(covariance_of(Z[:10], w[:10])[1], covariance_of(Z[10:], w[10:])[1])
+    np.testing.assert_allclose(both.scatter, all_rows.scatter, atol=1e-12)
+
+
+def test_components_before_the_first_row():
+    tracker = trackers.Covariance()
+    state = tracker.begin(3, None, REFERENCE)
+    assert state.scatter.shape == (3, 3)
+    values, vectors, mean = tracker.components(state, Moments(0.0, np.zeros(3)), True)
+    assert not values.any() and not mean.any()
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-14)
+
+
+@pytest.mark.parametrize(("share", "sound"), [(0.9e-5, False), (1.1e-5, True)])
+def test_a_cholesky_factor_is_used_while_it_is_sound(share, sound, monkeypatch):
+    """Its shortest column has to keep more than 1e-5 of the longest."""
+    reflected = []
+    qr = np.linalg.qr
+
+    def noted(V, **how):
+        reflected.append(1)
+        return qr(V, **how)
+
+    monkeypatch.setattr(np.linalg, "qr", noted)
+    orthonormal(np.diag([1.0, 0.5, share]))
+    assert bool(reflected) != sound

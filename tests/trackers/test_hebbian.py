@@ -11,6 +11,7 @@ from kernelstream import StreamingKernelPCA, schedules, trackers
 from kernelstream.trackers import Moments
 from kernelstream.trackers.hebbian import HebbianState
 from tests.conftest import settled_state
+from tests.naive.hebbian import Steps, gha
 from tests.trackers.test_covariance import REFERENCE, rows
 
 
@@ -151,3 +152,90 @@ def test_admissions_start_components_one_by_one():
         y = V.T @ z
         V = V + 0.1 * (np.outer(z, y) - V @ np.triu(np.outer(y, y)))
     np.testing.assert_allclose(state.V, V, atol=1e-14)
+
+
+SCHEDULES = {
+    "constant": schedules.Constant(0.03),
+    "too long": schedules.Constant(0.4),
+    "falling": schedules.SearchThenConverge(0.1, 50),
+    "annealed": schedules.EigenvalueAnnealed(0.05, 100),
+    "automatic": schedules.Automatic(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Hebbian. the step was too long:RuntimeWarning")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_number_is_that_of_the_twin(name, weighted):
+    """Over several compiled passes, cut anywhere; a row without energy moves nothing."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(150, 4)) * [0.9, 0.7, 0.5, 0.1]
+    Z[70] = 0.0
+    w = rng.uniform(0.3, 2.0, size=150) if weighted else np.ones(150)
+    rule, steps = trackers.Hebbian(SCHEDULES[name]), Steps(SCHEDULES[name], 3)
+    state, V, shortened = rule.begin(4, 3, REFERENCE), np.eye(3, 4), 0
+    for start, stop in ((0, 1), (1, 100), (100, 150)):
+        state = rule.update(state, Z[start:stop], w[start:stop] if weighted else None, ())
+        for z, weight in zip(Z[start:stop], w[start:stop], strict=True):
+            y = V @ z
+            eta = steps(y, float(z @ z), weight)
+            asked = weight * float(SCHEDULES[name].steps(steps.time, 1)[0])
+            per_component = SCHEDULES[name].per_component
+            shortened += bool(z.any() and not per_component and np.any(eta < asked))
+            V = V + eta[:, None] * (np.outer(y, z) - np.tril(np.outer(y, y)) @ V)
+        np.testing.assert_allclose(state.V, V.T, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(state.variances, steps.variances, rtol=1e-10, atol=1e-15)
+        assert (state.time, state.n_shortened, state.reseeded) == (stop, shortened, 0)
+    assert (state.n_shortened > 0) == (name == "too long")
+
+
+def test_steps_of_a_component_without_variance():
+    """A first row at the second coordinate: the variance of the first component is zero."""
+    Z = np.array([[0.0, 0.5, 0.0], [0.2, 0.5, 0.1]])
+    for schedule in (schedules.EigenvalueAnnealed(0.05, 100), schedules.Automatic()):
+        steps = Steps(schedule, 2)
+        state = learned(trackers.Hebbian(schedule), Z, 2)
+        np.testing.assert_allclose(state.V.T, gha(np.eye(2, 3), Z, steps), atol=1e-14)
+        np.testing.assert_allclose(state.variances, steps.variances, atol=1e-16)
+    # and rows of no energy at all before any other
+    state = learned(trackers.Hebbian(schedules.EigenvalueAnnealed()), np.zeros((3, 3)), 2)
+    np.testing.assert_array_equal(state.V, np.eye(3, 2))
+    assert not state.variances.any() and state.time == 3
+
+
+def test_a_component_is_dead_below_a_hundred_millionth():
+    rule = trackers.Hebbian()
+    state = HebbianState(np.eye(3)[:, :2], 9, np.ones(2), n_shortened=4, reseeded=1)
+    for length, dead in ((0.9e-8, 1), (1.1e-8, 0)):
+        moved, _ = rule.rebase(state, np.diag([length, 1.0, 1.0]))
+        assert moved.reseeded == 1 + dead and moved.n_shortened == 4 and moved.time == 9
+        np.testing.assert_array_equal(moved.V[:, 0], [0.0, 0.0, 1.0] if dead else [length, 0, 0])
+        np.testing.assert_array_equal(moved.V[:, 1], [0.0, 1.0, 0.0])
+
+
+def test_a_spread_start_is_orthonormal_and_leaves_no_coordinate_out():
+    rule = trackers.Hebbian(spread=True)
+    for rank, r in ((5, 3), (2, 4), (0, 2)):
+        V = rule.begin(rank, r, REFERENCE).V
+        n = min(rank, r)
+        np.testing.assert_allclose(V[:, :n].T @ V[:, :n], np.eye(n), atol=1e-14)
+        assert V.shape == (rank, r) and np.all(np.abs(V[:, :n]) > 1e-3) and not V[:, n:].any()
+    angles = np.pi / 5 * np.outer(np.arange(5) + 0.5, np.arange(2) + 0.5)
+    np.testing.assert_allclose(rule.begin(5, 2, REFERENCE).V, np.sqrt(0.4) * np.cos(angles))
+
+
+def test_components_descend_and_follow():
+    rule = trackers.Hebbian()
+    V = np.array([[2.0, 0.0, 0.0], [0.0, 0.0, 0.5]])
+    state = HebbianState(V, 5, np.array([1.0, 0.0, 3.0]))
+    moments = Moments(4.0, np.array([4.0, 8.0]))
+    for center in (True, False):
+        values, vectors, mean = rule.components(state, moments, center)
+        np.testing.assert_array_equal(values, [3.0, 1.0, 0.0])
+        np.testing.assert_array_equal(vectors, [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+        np.testing.assert_array_equal(mean, [1.0, 2.0] if center else [0.0, 0.0])
+        for columns in (1, 5):
+            near, of = rule.follow(state, moments, center, np.zeros((2, columns)))
+            np.testing.assert_array_equal(near, vectors[:, :columns])
+            np.testing.assert_array_equal(of, mean)
+    assert rule.decay(state, 0.5) is state

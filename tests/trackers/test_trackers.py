@@ -9,6 +9,7 @@ import pytest
 from kernelstream import StreamingKernelPCA, bases, trackers
 from kernelstream.stream.chain import less_running_mean
 from kernelstream.trackers import Moments
+from kernelstream.trackers.base import column_norms, unit_columns
 from tests.trackers.test_covariance import rows
 
 # -- the running mean
@@ -126,3 +127,47 @@ def test_rls_that_hears_nothing_keeps_its_head():
     state = tracker.update(state, np.tile([1e-3, 3.0], (20, 1)), None, ())
     V = tracker.components(state, trackers.Moments(1.0, np.zeros(2)), False)[1]
     assert abs(V[1, 0]) > 0.99
+
+
+# -- parameters
+
+
+@pytest.mark.parametrize(
+    "tracker",
+    [
+        trackers.Covariance,
+        trackers.IncrementalSVD,
+        trackers.Hebbian,
+        trackers.SubsetHebbian,
+        trackers.LMS,
+        trackers.RLS,
+    ],
+)
+def test_forgetting_is_above_zero_and_at_most_one(tracker):
+    for forgetting in (1, 1.0, 0.5, 1e-9, np.float32(0.9)):
+        tracker(forgetting=forgetting).check()
+    for bad in (0, 0.0, -0.5, 1.0001, 2, np.nan, "1", None):
+        words = f"{tracker.__name__}: forgetting must be a number between 0 and 1, got "
+        with pytest.raises(ValueError, match=words):
+            tracker(forgetting=bad).check()
+
+
+def test_columns_at_unit_length():
+    V = np.array([[3.0, 0.0, 1e-200], [4.0, 0.0, 0.0]])
+    unit, scale = unit_columns(V)
+    np.testing.assert_allclose(unit[:, :2], [[0.6, 0.0], [0.8, 0.0]], rtol=1e-15)
+    np.testing.assert_allclose(scale[:2], [0.2, 0.0])
+    np.testing.assert_array_equal(column_norms(V[:, :2]), [5.0, 0.0])
+
+
+def test_a_rule_that_needs_points_wants_a_basis_of_points():
+    trackers.LMS().suits(bases.Coherence(), 2)
+    trackers.Hebbian().suits(bases.Fourier(8), 2)
+    with pytest.raises(ValueError, match="needs the coordinates of the basis points, and Fourier"):
+        trackers.LMS().suits(bases.Fourier(8), 2)
+
+
+def test_what_a_rule_of_ones_own_has_unless_it_says_otherwise():
+    assert trackers.Tracker.forgetting == 1.0
+    assert not trackers.Tracker.sequential and not trackers.Tracker.any_blocks
+    assert not trackers.Tracker.needs_points

@@ -144,7 +144,7 @@ def certify(held: Accumulated, vectors: Array, mean: Array, shown_in: Span | Non
         eigenvalue_intervals=intervals * known.weight,
         explained_variance_ratio_interval=(
             min(1.0, least / variance) if variance > 0 else 0.0,
-            min(1.0, most / (most + best)) if most + best > 0 else 1.0,
+            min(1.0, most / (most + best)),  # above zero: the slack is in it
         ),
         reconstruction_error=error,
         reconstruction_error_lower_bound=best,

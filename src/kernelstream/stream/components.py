@@ -246,8 +246,8 @@ class Learned(Value):
         rank = chain.basis.rank(state.basis)
         if state.signs is None or kept is None or 2 * kept > rank:
             _, vectors, mean = chain.tracker.components(state.tracker, state.moments, chain.center)
-            if kept is not None and kept < vectors.shape[1]:
-                vectors = vectors[:, :kept]
+            if kept is not None:
+                vectors = vectors[:, : min(kept, int(vectors.shape[1]))]
         else:
             start = padded(state.signs, (rank, int(state.signs.shape[1])))
             vectors, mean = chain.tracker.follow(state.tracker, state.moments, chain.center, start)
@@ -304,8 +304,7 @@ def chosen(values: Array, vectors: Array, r: int) -> tuple[Array, Array]:
     values, vectors = values[:r], vectors[:, :r]
     # Directions whose variance is rounding of the first are not directions of the data.
     xp = namespace_of(values)
-    floor = NO_VARIANCE * float(values[0]) if values.shape[0] else 0.0
-    real = xp.astype(values > floor, vectors.dtype)
+    real = xp.astype(values > NO_VARIANCE * values[:1], vectors.dtype)
     return padded(values * real, (r,)), padded(vectors * real[None, :], (int(vectors.shape[0]), r))
 
 

@@ -17,7 +17,6 @@ from kernelstream.backends.arrays import (
     weighted_gram,
 )
 from kernelstream.files import stored
-from kernelstream.part import check_number
 from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
 
@@ -65,8 +64,7 @@ class Covariance(Tracker[CovarianceState]):
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
-        if self.forgetting != 1:
-            check_number("Covariance", "forgetting", self.forgetting, above=0, below=1)
+        self._check_forgetting()
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> CovarianceState:
         """Start with an empty scatter matrix."""

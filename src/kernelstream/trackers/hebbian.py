@@ -28,7 +28,6 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.backends.jit import compiled
 from kernelstream.files import stored
-from kernelstream.part import check_number
 from kernelstream.schedules import Schedule
 from kernelstream.trackers.base import Shift, Tracker, column_norms, unit_columns
 from kernelstream.trackers.moments import Moments
@@ -99,8 +98,7 @@ class Hebbian(Tracker[HebbianState]):
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
-        if self.forgetting != 1:
-            check_number("Hebbian", "forgetting", self.forgetting, above=0, below=1)
+        self._check_forgetting()
         schedules.resolve(self.schedule)
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> HebbianState:

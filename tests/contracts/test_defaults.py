@@ -1,0 +1,222 @@
+"""What parameters are unless they are given: a promise to those who do not give them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+import kernelstream
+from kernelstream import bases, kernels, preimages, schedules, trackers
+from kernelstream.part import Part
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "kernels.RBF": {"gamma": "median"},
+    "kernels.Constant": {"value": 1.0},
+    "kernels.Exponential": {"gamma": "median"},
+    "kernels.Laplacian": {"gamma": "median"},
+    "kernels.Matern": {"nu": 1.5, "length_scale": "median"},
+    "kernels.Polynomial": {"degree": 3, "gamma": None, "coef0": 1.0},
+    "kernels.Sigmoid": {"gamma": None, "coef0": 1.0},
+    "bases.Centroids": {"n_points": 256, "tolerance": None, "follows": True, "refinements": 0},
+    "bases.Coherence": {"delta": 0.95, "max_points": 2000, "first": 1},
+    "bases.Distance": {"nu": 0.1, "max_points": 2000},
+    "bases.Everything": {"start": None},
+    "bases.Fourier": {"n_features": 512},
+    "bases.Landmarks": {"points": 256},
+    "bases.ReducedSet": {"n_points": 256},
+    "trackers.LMS": {"eta": 0.02, "weights": None, "forgetting": 1.0},
+    "trackers.RLS": {"forgetting": 0.98, "weights": None},
+    "trackers.Covariance": {"forgetting": 1.0},
+    "trackers.Hebbian": {"schedule": "auto", "forgetting": 1.0, "spread": False},
+    "trackers.IncrementalSVD": {"forgetting": 1.0},
+    "trackers.SubsetHebbian": {"eta": 0.02, "weights": None, "forgetting": 1.0},
+    "schedules.Automatic": {"floor": 0.0, "period": None},
+    "schedules.Constant": {"eta": 0.05},
+    "schedules.EigenvalueAnnealed": {"eta0": 0.5, "tau": 1000.0, "floor": 0.0},
+    "schedules.InverseTime": {"eta0": 1.0, "floor": 0.0},
+    "schedules.SearchThenConverge": {"eta0": 0.5, "tau": 1000.0, "floor": 0.0},
+    "preimages.Conformal": {"eta": 0.0},
+    "preimages.FixedPoint": {"max_iter": 100, "tol": 1e-06, "n_starts": 3},
+    "preimages.Gradient": {
+        "max_iter": 200,
+        "tol": 1e-06,
+        "non_negative": False,
+        "step": None,
+        "n_starts": 1,
+    },
+    "preimages.Neighbours": {"n_neighbours": 10},
+    "preimages.Ridge": {"alpha": 0.01, "source": "rows"},
+    "AdaptiveKernelPCA": {
+        "n_components": 2,
+        "kernel": "rbf",
+        "gamma": None,
+        "delta": 0.95,
+        "method": "rls",
+        "eta": 0.02,
+        "beta": 0.98,
+        "weights": None,
+        "center": False,
+        "random_state": None,
+    },
+    "IncrementalKernelPCA": {
+        "n_components": None,
+        "kernel": "rbf",
+        "gamma": None,
+        "n_points": None,
+        "batch_size": 30,
+        "center": True,
+        "random_state": None,
+    },
+    "KernelHebbianPCA": {
+        "n_components": 2,
+        "kernel": "rbf",
+        "gamma": None,
+        "schedule": "auto",
+        "n_epochs": 100,
+        "tol": 1e-06,
+        "center": True,
+        "update": "sample",
+        "init": "rows",
+        "preimage": "auto",
+        "batch_size": "auto",
+        "cache_bytes": 1073741824,
+        "random_state": None,
+        "verbose": False,
+    },
+    "KernelMonitor": {
+        "alpha": 0.01,
+        "false_events_per_day": None,
+        "interval": None,
+        "lags": "auto",
+        "width": "auto",
+        "basis": 200,
+        "ridge": "auto",
+        "whiten": "auto",
+        "floor": 0.001,
+        "smooth": 0.1,
+        "adapt": "event",
+        "memory": 1000,
+        "folds": "auto",
+        "quarantine": 20,
+        "random_state": None,
+    },
+    "OnlineKernelPCA": {
+        "n_components": 2,
+        "kernel": "rbf",
+        "gamma": None,
+        "nu": 0.1,
+        "eta0": 0.5,
+        "tau": 1000,
+        "center": True,
+        "average": False,
+        "random_state": None,
+    },
+    "StreamingKernelClassifier": {
+        "alpha": "gcv",
+        "kernel": "rbf",
+        "gamma": None,
+        "basis": "centroids",
+        "fit_intercept": True,
+        "forgetting": 1.0,
+        "scale": None,
+        "batch_size": "auto",
+        "random_state": None,
+        "verbose": False,
+    },
+    "StreamingKernelPCA": {
+        "n_components": None,
+        "kernel": "rbf",
+        "gamma": None,
+        "basis": "centroids",
+        "tracker": "covariance",
+        "center": True,
+        "scale": None,
+        "preimage": "auto",
+        "certify": "auto",
+        "batch_size": "auto",
+        "device": None,
+        "random_state": None,
+        "verbose": False,
+    },
+    "StreamingKernelRidge": {
+        "alpha": "gcv",
+        "kernel": "rbf",
+        "gamma": None,
+        "basis": "centroids",
+        "fit_intercept": True,
+        "forgetting": 1.0,
+        "scale": None,
+        "batch_size": "auto",
+        "random_state": None,
+        "verbose": False,
+    },
+}
+
+ROOMS = {"kernels": kernels, "bases": bases, "trackers": trackers, "schedules": schedules}
+ROOMS["preimages"] = preimages
+
+
+def public_classes() -> dict[str, type]:
+    """Parts by room and name, estimators by name."""
+    found = {
+        f"{room}.{name}": getattr(module, name)
+        for room, module in ROOMS.items()
+        for name in module.__all__
+    }
+    found |= {name: getattr(kernelstream, name) for name in kernelstream.__all__}
+    return {
+        name: kind
+        for name, kind in found.items()
+        if isinstance(kind, type)
+        and hasattr(kind, "get_params")
+        and not (inspect.isabstract(kind) and issubclass(kind, Part))
+    }
+
+
+def defaults_of(kind: type) -> dict[str, Any]:
+    parameters = inspect.signature(kind).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_defaults_are_those_that_were_promised(name: str) -> None:
+    found = defaults_of(public_classes()[name])
+    assert found == DEFAULTS[name]
+    assert {k: type(v) for k, v in found.items()} == {k: type(v) for k, v in DEFAULTS[name].items()}
+
+
+def test_every_default_is_in_the_list() -> None:
+    missing = {name for name, kind in public_classes().items() if defaults_of(kind)}
+    assert missing == set(DEFAULTS)
+
+
+def test_what_parts_say_of_themselves() -> None:
+    """Points; gains from a second pass; any order; rows of a block, and of one on a device."""
+    of_bases = {
+        name: (b.has_points, b.settles_late, b.order_free, b.preferred_batch, b.preferred_on_device)
+        for name in ("Coherence", "Distance", "Everything", "Fourier", "Landmarks", "ReducedSet")
+        if (b := getattr(bases, name))
+    }
+    assert of_bases == {
+        "Coherence": (True, True, False, 256, 1024),
+        "Distance": (True, True, False, 256, 1024),
+        "Everything": (True, True, False, 256, 1024),
+        "Fourier": (False, False, False, 1024, None),
+        "Landmarks": (True, False, True, 2048, None),
+        "ReducedSet": (True, False, False, 256, 1024),
+    }
+    of_trackers = {
+        name: (t.sequential, t.any_blocks, t.needs_points)
+        for name in ("LMS", "RLS", "Covariance", "Hebbian", "IncrementalSVD", "SubsetHebbian")
+        if (t := getattr(trackers, name))
+    }
+    assert of_trackers == {
+        "LMS": (True, False, True),
+        "RLS": (True, False, False),
+        "Covariance": (False, True, False),
+        "Hebbian": (True, False, False),
+        "IncrementalSVD": (False, False, False),
+        "SubsetHebbian": (True, False, False),
+    }

@@ -1,0 +1,92 @@
+"""Any number of rows, in pieces; the way back from scores; what goes to a device comes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+from kernelstream import StreamingKernelPCA, bases, preimages
+from kernelstream.stream import queries
+
+X = np.random.default_rng(0).normal(size=(50, 3)) + 1.0
+
+
+def stream_of(**parameters: Any) -> Any:
+    given: dict[str, Any] = dict(gamma=0.3, basis=bases.Landmarks(X[:10]))
+    return StreamingKernelPCA(2, **(given | parameters)).partial_fit(X).stream_
+
+
+def test_rows_come_in_pieces_and_none_is_left_out() -> None:
+    stream = stream_of()
+    pieces = list(queries.pieces_of(stream, X, 20))
+    assert [len(piece) for piece in pieces] == [20, 20, 10]
+    np.testing.assert_array_equal(np.concatenate(pieces), X)
+    seen: list[int] = []
+    many = np.tile(X, (100, 1))
+
+    def first(piece: np.ndarray) -> np.ndarray:
+        seen.append(len(piece))
+        return piece[:, :1]
+
+    np.testing.assert_array_equal(queries.in_pieces(stream, first, many), many[:, :1])
+    assert seen == [4096, 904]
+    assert queries.in_pieces(stream, first, X.astype("f4")).dtype == np.float32
+    with pytest.raises(ValueError, match="gave values that are not finite on these rows"):
+        queries.in_pieces(stream, lambda piece: piece * np.inf, X)
+
+
+def test_what_was_sent_to_a_device() -> None:
+    """Rows of the host; those of another namespace are where they are."""
+    here = stream_of()
+    there = replace(here, device="cuda")
+    assert not queries.was_sent(here, X) and queries.was_sent(there, X)
+    assert not queries.was_sent(there, strict.asarray(X))
+
+
+def test_units_are_those_of_the_start() -> None:
+    plain, scaled = stream_of(), stream_of(scale="standard", basis="everything")
+    assert queries.scaler_of(plain) is None and queries.in_units(plain, X) is X
+    scaler = queries.scaler_of(scaled)  # all rows wait: decided by what there is
+    np.testing.assert_allclose(scaler.mean, X.mean(axis=0))
+    np.testing.assert_allclose(queries.in_units(scaled, X), (X - X.mean(axis=0)) / X.std(axis=0))
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_the_way_back_that_was_learned_is_the_regression_on_the_scores(learned: bool) -> None:
+    """With moments of all rows; without them a method looks at the points only."""
+    ridge = preimages.Ridge()
+    stream = stream_of(preimage="ridge" if learned else "fixed_point")
+    scores = stream.components.scores(X)
+    found = queries.inputs_of(stream, scores, ridge)
+    shown = stream.components
+    back = queries.WayBack(shown, ridge, None)
+    assert (back.learned is not None) == learned and (shown.inputs is not None) == learned
+    if back.learned is not None:
+        expected = scores @ back.learned + X.mean(axis=0)
+        np.testing.assert_allclose(found.X, expected, atol=1e-9)
+        slopes = np.linalg.lstsq(scores, X - X.mean(axis=0), rcond=None)[0]
+        np.testing.assert_allclose(back.learned, slopes, atol=0.05)
+    held = scores @ shown.vectors.T + shown.mean
+    kernel = shown.kernel
+    distance = (
+        kernel.diag(found.X)
+        - 2 * np.sum((kernel(found.X, shown.points) @ shown.span.factor) * held, axis=1)
+        + np.sum(held**2, axis=1)
+    )
+    np.testing.assert_allclose(found.distance, distance, atol=1e-9)
+    single = queries.inputs_of(stream, scores.astype("f4"), ridge)
+    assert single.X.dtype == single.distance.dtype == np.float32
+
+
+def test_a_scaled_model_gives_inputs_in_the_units_of_the_data() -> None:
+    far = 100.0 + 10.0 * X
+    model = StreamingKernelPCA(2, gamma=0.3, basis="everything", scale="standard").partial_fit(far)
+    back = model.inverse_transform(model.transform(far))
+    assert np.abs(back - far).mean() < 10.0
+    with pytest.raises(ValueError, match="has explicit features instead of points, and inverse"):
+        fourier = StreamingKernelPCA(2, gamma=0.3, basis=bases.Fourier(8)).partial_fit(X).stream_
+        queries.inputs_of(fourier, np.zeros((1, 2)), preimages.Ridge())
