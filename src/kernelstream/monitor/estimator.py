@@ -683,3 +683,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
 def is_auto(value: Any) -> bool:
     """Whether the choice is left to us."""
     return isinstance(value, str) and value == "auto"
+
+
+def settings_of(monitor: KernelMonitor) -> list[Setting]:
+    """What ``fit`` has to choose from; an error in words where a parameter makes no sense."""
+    return monitor._settings()
