@@ -309,7 +309,12 @@ def test_the_model_is_read_under_the_lock(
 def test_a_model_is_read_once(model: Path, watcher: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice may be of two models, where another process saves one in between."""
     seen, read = [], files.read
-    monkeypatch.setattr(files, "read", lambda path: (seen.append(path), read(path))[1])
+
+    def noted(path: Path) -> files.ModelFile:
+        seen.append(path)
+        return read(path)
+
+    monkeypatch.setattr(files, "read", noted)
     for path in (model, watcher):
         judged(path, stdin=ndjson(normal(2, 1)))
         assert CliRunner().invoke(app, ["info", str(path)]).exit_code == 0
