@@ -204,10 +204,10 @@ class Stream(Value):
     def _cure(self, new: Rows, frozen: bool) -> str | None:
         """What to do about rows that cannot be learned after those that came before them.
 
-        None where that is not their fault: nothing came before, a kernel function fails now and
-        then, or the rows cannot be learned by themselves either.
+        None where they are not the reason, or where that cannot be tried: a function of the user
+        is not called again after it has failed.
         """
-        if not self.n_rows or self._takes(new, frozen):
+        if not self.chain.kernel.psd:
             return None
         if len(self.waiting) and replace(self, waiting=Buffer())._takes(new, frozen):
             return (
