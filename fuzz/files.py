@@ -65,7 +65,7 @@ def put_together(content: str, arrays: Arrays, header: dict[str, Any]) -> bytes:
 # --- changes: each takes the file apart in place, and says what it did
 
 NUMBERS: list[Any] = [
-    0, 1, 2, 3, 7, 64, -1, -3, 2**15, 2**31 - 1, 2**31, 2**53, 2**62, 2**63, 10**30,
+    0, 1, 2, 3, 7, 64, -1, -3, 2**15, 2**31 - 1, 2**31, 2**53, 2**62, 2**63, 10**30, 10**400,
     0.0, 0.5, 1.0, -0.5, 1e-300, 5e-324, 1e300, -1e300, 1.5,
     {"float": "nan"}, {"float": "inf"}, {"float": "-inf"},
     None, True, False, "", "auto", "standard", "tight", "float32", "float64", "ä" * 30,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from dataclasses import fields
 from typing import Any, Self, get_args
 
@@ -57,15 +58,21 @@ def _copy(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray | list) else value
 
 
+def as_number(value: object) -> float:
+    """A real number as a float; NaN for what is none: True, False, and integers beyond floats."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
 def check_number(
     part: str, name: str, value: object, above: float = 0.0, below: float = math.inf
 ) -> None:
     """Raise unless ``value`` is a number strictly between ``above`` and ``below``."""
-    if (
-        not isinstance(value, numbers.Real)
-        or isinstance(value, bool)
-        or not above < float(value) < below
-    ):
+    if not above < as_number(value) < below:
         limits = f"above {above:g}" if below == math.inf else f"between {above:g} and {below:g}"
         raise ValueError(f"{part}: {name} must be a number {limits}, got {value!r}.")
 
@@ -77,6 +84,12 @@ def check_count(part: str, name: str, value: object, none_allowed: bool = True) 
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < 1:
         limit = " or None" if none_allowed else ""
         raise ValueError(f"{part}: {name} must be an integer of at least 1{limit}, got {value!r}.")
+    if int(value) > sys.maxsize:  # said without its digits, of which Python may refuse to write any
+        limit = "; None is no limit" if none_allowed else ""
+        raise ValueError(
+            f"{part}: {name} must be at most {sys.maxsize}, got an integer of "
+            f"{int(value).bit_length()} bits{limit}."
+        )
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import numbers
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
 from kernelstream.files import stored
-from kernelstream.part import Part, check_count
+from kernelstream.part import Part, as_number, check_count
 
 __all__ = [
     "Automatic",
@@ -54,8 +53,7 @@ class Schedule(Part):
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         for name, value in self.get_params(deep=False).items():
             zero_is_fine = name == "floor"
-            is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            number = float(value) if is_number else math.nan
+            number = as_number(value)
             if not (math.isfinite(number) and (number > 0 or (zero_is_fine and number == 0))):
                 raise ValueError(
                     f"{type(self).__name__}: {name} must be a "
@@ -230,7 +228,7 @@ class Automatic(Schedule):
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_count("Automatic", "period", self.period)
-        if not (isinstance(self.floor, numbers.Real) and 0 <= float(self.floor) < 1):
+        if not 0 <= as_number(self.floor) < 1:
             raise ValueError(f"Automatic: floor must be in [0, 1), got {self.floor!r}.")
 
 
@@ -251,8 +249,8 @@ def resolve(spec: Any) -> Schedule:
     """
     if isinstance(spec, str) and spec == "auto":
         return Automatic()
-    if isinstance(spec, numbers.Real) and not isinstance(spec, bool):
-        spec = Constant(float(spec))
+    if not math.isnan(number := as_number(spec)):
+        spec = Constant(number)
     if isinstance(spec, Schedule):
         spec.check()
         return spec

@@ -94,6 +94,32 @@ def test_wrong_usage_is_told_before_anything_happens(
     assert sorted(p.name for p in data.iterdir()) == ["x.parquet"]
 
 
+DIGITS = "1" * 5000  # more than Python reads
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--basis", DIGITS], "--basis has a number of 5000 digits"),
+        (["--components", DIGITS], "--components has a number of 5000 digits"),
+        (["--monitor", "--basis", DIGITS], "--basis has a number of 5000 digits"),
+        (["--monitor", "--basis", "20", "--lags", DIGITS], "--lags has a number of 5000 digits"),
+        (["--basis", "9" * 30], "n_points must be at most"),
+        (["--monitor", "--basis", "9" * 30], "n_points must be at most"),
+        (["--monitor", "--basis", "20", "--lags", "9" * 30], "lags must be at most"),
+        (["--monitor", "--basis", "20", "--alpha", "7"], "alpha must be a number between 0"),
+        (["--basis", "²"], "write a name"),
+        (["--monitor", "--basis", "20", "--lags", "²"], "--lags must be a number or 'auto'"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else " ".join(given)[:30],
+)
+def test_numbers_that_make_no_sense_are_wrong_usage(
+    data: Path, words: list[str], message: str
+) -> None:
+    told = said(run("fit", "x.parquet", "-o", "m.safetensors", *words, code=2))
+    assert message in told and not Path("m.safetensors").exists()
+
+
 @pytest.mark.parametrize(
     "words",
     [

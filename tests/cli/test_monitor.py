@@ -16,8 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kernelstream
-from kernelstream import KernelMonitor, StreamingKernelPCA, load
-from kernelstream.cli import monitor as monitor_module
+from kernelstream import KernelMonitor, StreamingKernelPCA, files, load
 from kernelstream.cli.app import app
 from kernelstream.cli.failures import DATA, MODEL, USAGE
 from kernelstream.cli.monitor import MonitorJudge
@@ -296,15 +295,31 @@ def test_the_model_is_read_under_the_lock(
     """Else what another process saves meanwhile would be lost."""
     path = tmp_path / "m.safetensors"
     path.write_bytes(watcher.read_bytes())
-    held, read = [], monitor_module.holds_monitor
+    held, read = [], files.read
 
-    def noted(model: Path) -> bool:
+    def noted(model: Path) -> files.ModelFile:
         held.append((tmp_path / f".{model.name}.lock").exists())
         return read(model)
 
-    monkeypatch.setattr(monitor_module, "holds_monitor", noted)
+    monkeypatch.setattr(files, "read", noted)
     judged(path, "--learn", stdin=ndjson(normal(2, 1)))
-    assert held == [True]
+    assert held == [True]  # and once
+
+
+def test_a_model_is_read_once(model: Path, watcher: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice may be of two models, where another process saves one in between."""
+    seen, read = [], files.read
+
+    def noted(path: Path) -> files.ModelFile:
+        seen.append(path)
+        return read(path)
+
+    monkeypatch.setattr(files, "read", noted)
+    for path in (model, watcher):
+        judged(path, stdin=ndjson(normal(2, 1)))
+        assert CliRunner().invoke(app, ["info", str(path)]).exit_code == 0
+        assert seen == [path, path]
+        seen.clear()
 
 
 def test_a_watch_that_saw_nothing_is_no_success(model: Path, watcher: Path) -> None:

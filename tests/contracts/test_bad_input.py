@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import pickle
 import re
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from kernelstream import (
     schedules,
     trackers,
 )
+from kernelstream.part import Part
 from kernelstream.stream.chain import Chain
 
 SLOW_STEP = trackers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
@@ -879,6 +881,32 @@ def test_bad_parameters(given: dict[str, Any], words: str) -> None:
     estimator.set_params(**given)
     with unchanged(estimator), pytest.raises(ValueError, match=f"(?s){words}"):
         estimator.fit(rows())
+
+
+PARTS = [part for part in files.STORED.values() if issubclass(part, Part)]
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [(part, name) for part in PARTS for name in inspect.signature(part).parameters],
+    ids=lambda given: getattr(given, "__name__", given),
+)
+@pytest.mark.parametrize("number", [10**400, -(10**400)], ids=["above", "below"])
+def test_numbers_beyond_all_floats(part: type[Part], name: str, number: int) -> None:
+    """Refused in words before the first row, or of no harm: never an error of Python's own."""
+    signature = inspect.signature(part).parameters.values()
+    needed = {p.name: 1 for p in signature if p.default is p.empty}
+    with contextlib.suppress(ValueError):
+        part(**{**needed, name: number}).check()
+
+
+@pytest.mark.parametrize(
+    "given", [{"basis": 10**400}, {"schedule": 10**400}, {"n_components": 10**400}], ids=str
+)
+def test_estimators_with_numbers_beyond_all_floats(given: dict[str, Any]) -> None:
+    tracker = trackers.Hebbian(given.pop("schedule")) if "schedule" in given else "covariance"
+    with contextlib.suppress(ValueError):
+        model(tracker=tracker, **given).fit(rows())
 
 
 def test_an_unknown_parameter() -> None:

@@ -134,6 +134,16 @@ def test_steins_moments_are_not_carried_through_a_move_of_the_points():
     assert project.partial_fit(noisy).transform(noisy).shape == noisy.shape
 
 
+def test_models_of_another_kind_are_not_merged():
+    """A user's argument: also told where Python leaves assertions out."""
+    patches = PatchReconstructor(5, 6, gamma=1.0, basis=20, random_state=0).fit([picture()])
+    images = Denoiser(0.09, basis=20).fit(np.random.default_rng(0).random((60, 5, 5)))
+    pairs: list[tuple[Any, Any]] = [(patches, images), (images, patches), (patches, "no model")]
+    for one, other in pairs:
+        with pytest.raises(ValueError, match=f"the other a {type(other).__name__}"):
+            one.merge(other)
+
+
 def test_models_of_other_rows_are_not_merged():
     one, two = (
         PatchReconstructor(5, 6, gamma=1.0, basis=20, keep_mean=kept, random_state=0).fit(

@@ -53,6 +53,26 @@ def test_expected_clipped_pixels(variance):
     assert noise.undo_clipping(np.array([0.4], dtype=np.float32), variance).dtype == np.float32
 
 
+@pytest.mark.parametrize("variance", [0.0, 5e-324, 1e-300])
+def test_hardly_any_noise_clips_nothing(variance):
+    pixels = np.array([-0.5, 0.0, 0.3, 1.0, 1.5])
+    np.testing.assert_allclose(noise.undo_clipping(pixels, variance), np.clip(pixels, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("variance", "words"),
+    [(-1.0, "0 or more"), (np.nan, "0 or more"), (np.inf, "0 or more"), (1e300, "nothing can be")],
+)
+def test_noise_that_cannot_be_undone(variance, words):
+    with pytest.raises(ValueError, match=f"noise_variance.*{words}"):
+        noise.undo_clipping(np.array([0.5]), variance)
+
+
+def test_a_pixel_that_is_no_number_stays_none():
+    found = noise.undo_clipping(np.array([0.5, np.nan, 2.0]), 0.1)
+    np.testing.assert_allclose(found, [0.5, np.nan, 1.0], atol=1e-6)
+
+
 def test_variance_left_on_a_black_pixel():
     n = np.random.default_rng(0).normal(scale=0.2, size=1_000_000)
     assert np.maximum(n, 0).var() == pytest.approx(0.04 * noise.LEFT_ON_BLACK, rel=0.01)

@@ -136,6 +136,40 @@ def test_parameters_that_change_along_the_stream_are_checked(
 
 
 @pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": 50000.0}, "alpha must be a number between 0 and 0.5"),
+        ({"alpha": 0}, "alpha must be a number between 0 and 0.5"),
+        ({"alpha": None}, "alpha must be a number between 0 and 0.5"),
+        ({"interval": 1.0}, "belong together"),
+        ({"false_events_per_day": "few", "interval": 1.0}, "must be a number above 0"),
+        ({"false_events_per_day": 1.0, "interval": 0}, "interval must be a number above 0"),
+        ({"false_events_per_day": 1.0, "interval": 10**400}, "interval must be a number above 0"),
+        ({"false_events_per_day": 1.0, "interval": 5e-324}, "allow more false events"),
+        ({"false_events_per_day": 1e-300, "interval": 1e-20}, "allow more false events"),
+    ],
+    ids=str,
+)
+def test_parameters_that_change_are_checked_by_queries(
+    fitted: KernelMonitor, parameters: dict[str, Any], message: str
+) -> None:
+    monitor = copy.copy(fitted).set_params(**parameters)
+    for query in (
+        lambda: monitor.alpha_,
+        lambda: monitor.offset_,
+        lambda: monitor.limits_,
+        lambda: monitor.predict(process(5, seed=1)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            query()
+
+
+def test_events_too_rare_for_any_share_of_rows() -> None:
+    with pytest.raises(ValueError, match="allow more false events"):
+        small(false_events_per_day=5e-324, interval=1.0).fit(process(50))
+
+
+@pytest.mark.parametrize(
     "bad",
     [
         ["a", 1.0, 2.0, 3.0],

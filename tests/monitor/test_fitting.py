@@ -70,6 +70,14 @@ def test_a_setting_that_saturates_once_is_not_chosen(monkeypatch: pytest.MonkeyP
     assert choose(correlated(60), 0, settings).ridge == 0.01
 
 
+@pytest.mark.parametrize("lags", [150, 10**9, 2**62])
+def test_more_lags_than_rows(lags: int) -> None:
+    """Told before a row with its past is laid out, which may take more than all memory."""
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    with pytest.raises(ValueError, match=rf"lags={lags} no row of 150 .* fewer lags"):
+        KernelMonitor(lags=lags, basis=10).fit(X)
+
+
 @pytest.mark.parametrize("options", [{}, dict(width=100.0, ridge=1.0, whiten=True)])
 def test_lags_that_leave_nothing_to_learn(options: dict[str, Any]) -> None:
     X = np.random.default_rng(0).normal(size=(150, 2))

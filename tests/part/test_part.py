@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import pickle
+import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +14,14 @@ import numpy as np
 import pytest
 
 from kernelstream import bases, kernels, schedules, trackers
-from kernelstream.part import Value, check_choice, check_count, check_number, checked_seed
+from kernelstream.part import (
+    Value,
+    as_number,
+    check_choice,
+    check_count,
+    check_number,
+    checked_seed,
+)
 
 
 def test_a_copy_has_parameters_of_its_own() -> None:
@@ -49,7 +58,7 @@ def test_what_was_computed_is_no_part_of_a_value() -> None:
     assert pickle.loads(pickle.dumps(asked)).twice == 6
 
 
-@pytest.mark.parametrize("value", [0.0, -1, math.nan, "1", None, True, 5.0])
+@pytest.mark.parametrize("value", [0.0, -1, math.nan, "1", None, True, 5.0, 10**400])
 def test_numbers(value: Any) -> None:
     check_number("Part", "width", 1, above=0.0, below=5.0)
     with pytest.raises(ValueError, match=r"Part: width must be a number between 0 and 5, got"):
@@ -66,6 +75,23 @@ def test_counts(value: Any) -> None:
         check_count("Part", "n", value)
     with pytest.raises(ValueError, match=r"integer of at least 1, got None"):
         check_count("Part", "n", None, none_allowed=False)
+
+
+def test_counts_that_no_memory_holds() -> None:
+    check_count("Part", "n", sys.maxsize)
+    for value in (sys.maxsize + 1, 10**400, 10**5000):  # Python does not write 5000 digits
+        with pytest.raises(ValueError, match=rf"n must be at most {sys.maxsize}, .* bits; None is"):
+            check_count("Part", "n", value)
+
+
+@pytest.mark.parametrize("value", [True, "1", None, 1j, 10**400, -(10**400), math.nan])
+def test_what_is_no_number(value: Any) -> None:
+    assert math.isnan(as_number(value))
+
+
+@pytest.mark.parametrize("value", [0, -2.5, Fraction(1, 4), np.float32(0.5), np.int8(3), math.inf])
+def test_numbers_as_floats(value: Any) -> None:
+    assert as_number(value) == value and type(as_number(value)) is float
 
 
 def test_choices() -> None:

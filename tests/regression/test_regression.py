@@ -158,6 +158,28 @@ def test_the_strength_is_looked_for_this_side_of_the_hill(criterion, place):
     assert found == grid[place]
 
 
+@pytest.mark.parametrize(
+    ("rows", "targets"),
+    [(1e80, 1.0), (1e140, 1.0), (1e-80, 1.0), (1e-140, 1.0), (1e-80, 1e80), (1e140, 1e140)],
+)
+@pytest.mark.parametrize("alpha", ["gcv", "loo"])
+def test_the_strength_follows_the_units_of_rows_and_targets(alpha, rows, targets):
+    """Squares of eigenvalues and of coefficients overflow long before those of rows do."""
+    X, Y = data(60)
+    ridge = StreamingKernelRidge(kernel="linear", basis="everything", alpha=alpha, random_state=0)
+    plain, scaled = clone(ridge).fit(X, Y), clone(ridge).fit(rows * X, targets * Y)
+    assert scaled.alpha_ / rows / rows == pytest.approx(plain.alpha_)
+    found = scaled.predict(rows * X) / targets
+    np.testing.assert_allclose(found, plain.predict(X), rtol=1e-6, atol=1e-9)
+
+
+def test_a_strength_without_a_criterion_is_not_chosen():
+    grid, nan = np.array([1.0, 2.0, 3.0]), np.nan
+    assert strongest_of_the_best(grid, np.array([2.0, 1.0, nan])) == 2.0
+    assert strongest_of_the_best(grid, np.array([nan, np.inf, 1.0])) == 3.0
+    assert strongest_of_the_best(grid, np.array([nan, np.inf, nan])) == 3.0
+
+
 def test_gcv_says_when_weights_are_no_counts():
     X, Y = data(400)
     model = StreamingKernelRidge(gamma=0.5, basis=20, random_state=0)

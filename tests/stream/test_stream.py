@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import gc
+import pickle
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
@@ -230,6 +231,34 @@ def test_a_file_with_rows_that_cannot_be_folded_says_how_to_go_on(
     else:
         assert not model.__sklearn_is_fitted__()
     assert model.partial_fit(GOOD).n_samples_seen_ == finished + 600
+
+
+@pytest.mark.parametrize(
+    "basis", [bases.Everything(), bases.Distance(1e-3, 100), bases.Coherence(0.9, 100)], ids=str
+)
+def test_rows_that_spoil_the_next_ones_are_named(basis: bases.Basis) -> None:
+    """Far rows may wait: they fold by themselves, and a block of them and of near ones does not."""
+    rng = np.random.default_rng(0)
+    far, near = 1e8 * rng.normal(size=(40, 3)), rng.normal(size=(300, 3))
+    parts: dict[str, Any] = dict(gamma=0.5, basis=basis, batch_size=64, random_state=0)
+    model = StreamingKernelPCA(2, **parts).partial_fit(far)
+    before = pickle.dumps(model.stream_)
+    with pytest.raises(ValueError, match=r"rounding spoiled .* 40 rows that wait .*drop_waiting"):
+        model.partial_fit(near)
+    assert pickle.dumps(model.stream_) == before
+    assert model.drop_waiting().partial_fit(near).n_samples_seen_ == 300
+
+
+def test_rows_learned_before_that_spoil_the_next_ones_are_named() -> None:
+    rng = np.random.default_rng(0)
+    first, near = rng.normal(size=(64, 3)), rng.normal(size=(300, 3))
+    first[0] *= 1e8
+    basis = bases.Distance(1e-3, 100)
+    parts: dict[str, Any] = dict(gamma=0.5, basis=basis, batch_size=64, random_state=0)
+    model = StreamingKernelPCA(2, **parts).partial_fit(first)
+    with pytest.raises(ValueError, match=r"rounding spoiled .* learned before.* a new model"):
+        model.partial_fit(near)
+    assert StreamingKernelPCA(2, **parts).partial_fit(near).n_samples_seen_ == 300
 
 
 def test_rows_that_are_to_blame_themselves_are_not_blamed_on_those_that_wait() -> None:

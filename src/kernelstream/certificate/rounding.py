@@ -46,7 +46,10 @@ def moved_in_float32(kernel: Kernel, points: Array | None, coefficients: Array) 
     if points is not None:
         largest = float(np.max(np.abs(to_host(kernel.diag(points))), initial=0.0))
         off = kernel.rounding_in_float32(kernel.extent(points))
-    return off * largest * np.sqrt(np.sum(to_host(coefficients) ** 2, axis=0))
+    c = to_host(coefficients)
+    # In units of the largest, whose square may be no number.
+    unit = float(np.max(np.abs(c), initial=0.0)) or 1.0
+    return off * (largest * unit) * np.sqrt(np.sum((c / unit) ** 2, axis=0))
 
 
 def slack(

@@ -20,6 +20,7 @@ from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
 from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_sense
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.monitor.estimator import settings_of
 from kernelstream.sources import Block, Source
 
 MODEL = "Model"
@@ -250,10 +251,20 @@ def fit_monitor(
     """``fit --monitor``: learn normal operation from rows in the order of time."""
     require_apart([output, rejects], [file.path for file in source.files])
     basis, seed = parts.basis, parts.seed
-    if not basis.isdigit():
+    if not basis.isdecimal():
         raise CommandError(USAGE, f"--monitor takes a number of points as basis; got {basis!r}.")
-    if lags != LAGS and not lags.isdigit():
+    if lags != LAGS and not lags.isdecimal():
         raise CommandError(USAGE, f"--lags must be a number or 'auto'; got {lags!r}.")
+    monitor = kernelstream.KernelMonitor(
+        alpha,
+        lags=lags if lags == LAGS else opt.whole_number(lags, "--lags"),
+        basis=opt.whole_number(basis, "--basis"),
+        random_state=seed,
+    )
+    try:
+        settings_of(monitor)
+    except ValueError as problem:
+        raise CommandError(USAGE, str(problem)) from problem
     began, blocks, bad, size = time.perf_counter(), [], 0, 0
     listing = Rejects(rejects, 0)
     for block in source:
@@ -268,9 +279,6 @@ def fit_monitor(
             )
     listing.close()
     rows = np.concatenate(blocks) if blocks else np.empty((0, len(source.names)))
-    monitor = kernelstream.KernelMonitor(
-        alpha, lags=lags if lags == LAGS else int(lags), basis=int(basis), random_state=seed
-    )
     monitor.fit(rows)
     if source.named:
         monitor.feature_names_in_ = np.array(source.names, dtype=object)
@@ -296,8 +304,8 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
     >>> parse_part("300", bases.NAMES, "basis")
     300
     """
-    if text.strip().isdigit():
-        return int(text)
+    if text.strip().isdecimal():
+        return opt.whole_number(text, f"--{what}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         call = tree if isinstance(tree, ast.Call) else None
@@ -327,7 +335,7 @@ def parse_components(text: str | None) -> int | float | None:
     if text is None or text == "all":
         return None
     try:
-        return int(text) if text.isdigit() else float(text)
+        return opt.whole_number(text, "--components") if text.isdecimal() else float(text)
     except ValueError as problem:
         raise CommandError(
             USAGE, f"--components {text!r}: write a number, a share such as 0.95, or all."

@@ -12,9 +12,8 @@ from rich.table import Table
 from kernelstream import files
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import report_failures
-from kernelstream.cli.modelfile import Stored, holds_monitor, read, report_unreadable
+from kernelstream.cli.modelfile import Stored, holds_monitor, monitor_in, open_file, stored_in
 from kernelstream.cli.terminal import Screen, facts_table
-from kernelstream.estimators.base import build
 from kernelstream.plot.drawing import short_numbers
 
 SHOWN = 20  # components in the table
@@ -35,10 +34,11 @@ def info(
     """
     screen = Screen(as_json)
     with report_failures(as_json):
-        if holds_monitor(model):
-            show_monitor(model, screen)
+        file = open_file(model)
+        if holds_monitor(file):
+            show_monitor(file, model, screen)
             return
-        stored = read(model, any_kind=True)
+        stored = stored_in(file, model, any_kind=True)
         if not hasattr(type(stored.estimator), "certificate_"):
             show_other(stored, model, screen)
             return
@@ -91,11 +91,9 @@ def show_other(stored: Stored, path: Path, screen: Screen) -> None:
     screen.result(facts, facts_table(shown, title=str(path)))
 
 
-def show_monitor(path: Path, screen: Screen) -> None:
+def show_monitor(file: files.ModelFile, path: Path, screen: Screen) -> None:
     """What a monitor watches, and its limits."""
-    with report_unreadable(path):
-        file = files.read(path)
-        monitor, _ = build(file, path)
+    monitor = monitor_in(file, path)
     names = getattr(monitor, "feature_names_in_", None)
     facts = {
         **file_facts(path, "KernelMonitor", file.version, file.release),

@@ -25,6 +25,7 @@ from kernelstream.files.writing import (
     is_replaceable,
     target_of,
 )
+from kernelstream.monitor import KernelMonitor
 from kernelstream.sources import Source
 from kernelstream.stream.components import Components
 from kernelstream.stream.stream import Stream
@@ -105,12 +106,22 @@ def require_sense(estimator: StreamingKernelPCA) -> None:
 
 def read(path: Path, any_kind: bool = False) -> Stored:
     """Read a model file; a file that is none, or no kernel PCA, fails with the reason."""
+    return stored_in(open_file(path), path, any_kind)
+
+
+def open_file(path: Path) -> files.ModelFile:
+    """A model file, whatever it holds; a file that is none fails with the reason."""
     with report_unreadable(path):
-        file = files.read(path)
-        if file.tree.get("estimator") == "KernelMonitor":
-            raise CommandError(
-                MODEL, f"{path} holds a monitor: use it with 'kernelstream monitor {path}'."
-            )
+        return files.read(path)
+
+
+def stored_in(file: files.ModelFile, path: Path, any_kind: bool = False) -> Stored:
+    """The model in a file; one that is no kernel PCA fails with the reason."""
+    if holds_monitor(file):
+        raise CommandError(
+            MODEL, f"{path} holds a monitor: use it with 'kernelstream monitor {path}'."
+        )
+    with report_unreadable(path):
         estimator, content = build(file, path)
         origin, progress = origin_of(content), progress_of(content)
     # Regressions are built on kernel PCA, but learn nothing without targets.
@@ -182,10 +193,15 @@ def object_in(text: Any) -> dict[str, Any]:
     return value
 
 
-def holds_monitor(path: Path) -> bool:
+def holds_monitor(file: files.ModelFile) -> bool:
     """Whether a model file holds a KernelMonitor."""
+    return bool(file.tree.get("estimator") == "KernelMonitor")
+
+
+def monitor_in(file: files.ModelFile, path: Path) -> KernelMonitor:
+    """The monitor in a file that holds one; a damaged one fails with the reason."""
     with report_unreadable(path):
-        return files.read(path).tree.get("estimator") == "KernelMonitor"
+        return build(file, path)[0]
 
 
 @contextlib.contextmanager

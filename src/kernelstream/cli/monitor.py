@@ -14,7 +14,7 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 import typer
 
-import kernelstream
+from kernelstream import KernelMonitor
 from kernelstream.backends.arrays import to_host
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import (
@@ -26,7 +26,14 @@ from kernelstream.cli.failures import (
     report_failures,
     terminable,
 )
-from kernelstream.cli.modelfile import Stored, holds_monitor, lock, read
+from kernelstream.cli.modelfile import (
+    Stored,
+    holds_monitor,
+    lock,
+    monitor_in,
+    open_file,
+    stored_in,
+)
 from kernelstream.cli.terminal import plain
 from kernelstream.cli.transform import t_squared
 from kernelstream.monitor.limits import conformal_p_value
@@ -190,13 +197,14 @@ class Judge(Protocol):
 
 def open_judge(path: Path, alpha: float | None, learn: bool, top: int) -> Judge:
     """The judge that a model file holds."""
-    if holds_monitor(path):
+    file = open_file(path)
+    if holds_monitor(file):
         if alpha is not None:
             raise CommandError(
                 USAGE, "A monitor has its own alpha, given at fit --monitor: leave out --alpha."
             )
-        return MonitorJudge(path, learn, top)
-    return ChartJudge(read(path), 0.01 if alpha is None else alpha, learn, top)
+        return MonitorJudge(monitor_in(file, path), learn, top)
+    return ChartJudge(stored_in(file, path), 0.01 if alpha is None else alpha, learn, top)
 
 
 class MonitorJudge:
@@ -204,8 +212,8 @@ class MonitorJudge:
 
     takes_missing = True
 
-    def __init__(self, path: Path, learn: bool, top: int):
-        self.monitor = kernelstream.KernelMonitor.load(path)
+    def __init__(self, monitor: KernelMonitor, learn: bool, top: int):
+        self.monitor = monitor
         if not learn:
             self.monitor.set_params(adapt="off")
         self.top = top

@@ -169,6 +169,16 @@ def seconds(text: str | None) -> float | None:
     return value
 
 
+def whole_number(digits: str, what: str) -> int:
+    """The number that digits write; Python refuses to read thousands of them."""
+    try:
+        return int(digits)
+    except ValueError as problem:
+        raise CommandError(
+            USAGE, f"{what} has a number of {len(digits)} digits: write a smaller one."
+        ) from problem
+
+
 def column_list(text: str | None) -> list[str] | None:
     """Names separated by commas."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

@@ -96,4 +96,4 @@ def height_and_width(text: str | None) -> tuple[int, int] | None:
         raise CommandError(
             USAGE, f"{text!r} is no image size: write height x width, such as 28x28."
         )
-    return int(words[1]), int(words[2])
+    return opt.whole_number(words[1], "An image size"), opt.whole_number(words[2], "An image size")

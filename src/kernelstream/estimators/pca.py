@@ -38,7 +38,7 @@ from kernelstream.estimators.base import (
     set_stream,
 )
 from kernelstream.kernels import Kernel
-from kernelstream.part import check_choice, checked_seed
+from kernelstream.part import as_number, check_choice, checked_seed
 from kernelstream.stream import queries
 from kernelstream.stream.buffer import SingleRows
 from kernelstream.stream.chain import Chain
@@ -576,7 +576,7 @@ def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | 
         )
     elif n_components is None:
         return None
-    elif isinstance(n_components, numbers.Real) and 0 < float(n_components) < 1:
+    elif 0 < as_number(n_components) < 1:
         return float(n_components)
     raise ValueError(
         "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "

@@ -116,6 +116,11 @@ class ImageModel(StreamEstimator):
             Neither of the two is changed.
         """
         self._require_same_parameters()
+        if type(other) is not type(self):
+            raise ValueError(
+                f"Only models of one kind merge: this is a {type(self).__name__}, the other a "
+                f"{type(other).__name__}."
+            )
         other._require_same_parameters()
         for (name, ours), (_, theirs) in zip(self._learned_with, other._learned_with, strict=False):
             if ours != theirs:
@@ -182,7 +187,6 @@ class PatchModel(ImageModel):
             Neither of the two is changed.
         """
         model = super().merge(other)
-        assert isinstance(other, PatchModel)
         model.n_images_seen_ = self.n_images_seen_ + other.n_images_seen_
         return model
 

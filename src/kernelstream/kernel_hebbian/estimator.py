@@ -16,7 +16,7 @@ from kernelstream.estimators.inputs import NO_WEIGHT, first_rows
 from kernelstream.estimators.paper import PaperMethod
 from kernelstream.kernel_hebbian import epochs
 from kernelstream.kernel_hebbian.gram import KernelMatrix
-from kernelstream.part import check_choice, check_count
+from kernelstream.part import as_number, check_choice, check_count
 from kernelstream.stream.state import State
 from kernelstream.stream.stream import Stream
 from kernelstream.trackers import Moments
@@ -233,7 +233,7 @@ class KernelHebbianPCA(PaperMethod):
         if self.init not in ("rows", "points"):
             check_count("KernelHebbianPCA", "init", self.init, none_allowed=False)
         check_count("KernelHebbianPCA", "n_epochs", self.n_epochs, none_allowed=False)
-        if not (isinstance(self.tol, numbers.Real) and float(self.tol) >= 0):
+        if not as_number(self.tol) >= 0:
             raise ValueError(f"tol must be a non-negative number, got {self.tol!r}.")
         if not (isinstance(self.cache_bytes, numbers.Integral) and int(self.cache_bytes) >= 0):
             raise ValueError(

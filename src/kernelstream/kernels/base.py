@@ -33,7 +33,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.part import Part
+from kernelstream.part import Part, as_number
 
 U32 = float(np.finfo(np.float32).eps) / 2  # unit roundoff of single precision
 
@@ -288,7 +288,7 @@ def require(kernel: Kernel, name: str, accepted: bool, expected: str) -> None:
 
 def is_number(value: Any) -> bool:
     """Whether the value is a finite real number (True and False are none)."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return math.isfinite(as_number(value))
 
 
 def is_positive(value: Any) -> bool:

@@ -438,10 +438,18 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         as many times that share as a burst has rows.
         """
         limits = self._fitted_state().limits
+        self._check_following()  # they may have changed since the last row, or come from a file
         if self.false_events_per_day is None or self.interval is None:
             return float(self.alpha)
-        rows_a_day = SECONDS_A_DAY / self.interval
-        return min(self.false_events_per_day / rows_a_day * limits.burst, MOST_ALPHA)
+        rows_a_day = SECONDS_A_DAY / float(self.interval)
+        share = float(self.false_events_per_day) / rows_a_day * limits.burst
+        if share < np.finfo(float).tiny:
+            raise ValueError(
+                f"{type(self).__name__}: false_events_per_day = {self.false_events_per_day!r} and "
+                f"interval = {self.interval!r} leave no share of rows that may raise an alarm: "
+                "allow more false events."
+            )
+        return min(share, MOST_ALPHA)
 
     @property
     def offset_(self) -> float:
@@ -675,3 +683,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
 def is_auto(value: Any) -> bool:
     """Whether the choice is left to us."""
     return isinstance(value, str) and value == "auto"
+
+
+def settings_of(monitor: KernelMonitor) -> list[Setting]:
+    """What ``fit`` has to choose from; an error in words where a parameter makes no sense."""
+    return monitor._settings()

@@ -75,6 +75,10 @@ def fit_state(
     standard = Standard().measure(Rows(X[whole]))
     if lags is None:
         lags = choose_lags(standard.apply(X), max(0, min(MOST_LAGS, n // (ROWS_A_COLUMN * d) - 1)))
+    if lags >= n:  # before they are laid side by side: a row with its past may fill the memory
+        raise ValueError(
+            f"With lags={lags} no row of {n} has its past: give more rows, fewer lags."
+        )
     R = require_summable(usable_rows(standard.apply(X), lags))
     if len(R) < LEAST_ROWS:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,7 @@ import array_api_compat
 import numpy as np
 
 from kernelstream.backends.arrays import Array, cast, namespace_of, take_rows, to_float64, to_host
-from kernelstream.part import Part, check_count
+from kernelstream.part import Part, as_number, check_count
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ def check_search(method: Any) -> None:
     """Steps and starts of a search are counted, its tolerance is not negative."""
     if not (isinstance(method.max_iter, int | np.integer) and method.max_iter >= 0):
         raise ValueError(f"max_iter={method.max_iter!r}; expected a whole number, 0 or more.")
-    if not (isinstance(method.tol, numbers.Real) and float(method.tol) >= 0):
+    if not as_number(method.tol) >= 0:
         raise ValueError(f"tol={method.tol!r}; expected a number that is not negative.")
     check_count(type(method).__name__, "n_starts", method.n_starts, none_allowed=False)
 

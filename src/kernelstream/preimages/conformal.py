@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 from kernelstream.backends.arrays import Array, namespace_of, symmetric_eigen
 from kernelstream.files import stored
+from kernelstream.part import as_number
 from kernelstream.preimages.base import Preimage, Report, remaining
 
 
@@ -48,7 +48,7 @@ class Conformal(Preimage):
 
     def check(self) -> None:
         """The ridge is not negative."""
-        if not (isinstance(self.eta, numbers.Real) and float(self.eta) >= 0):
+        if not as_number(self.eta) >= 0:
             raise ValueError(f"eta={self.eta!r}; expected a number that is not negative.")
 
     def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from kernelstream.kernels.derivatives import (
     gradient_of_sum,
     require_differentiable,
 )
+from kernelstream.part import as_number
 from kernelstream.preimages.base import Preimage, Report, check_search, remaining
 
 
@@ -84,9 +85,7 @@ class Gradient(Preimage):
     def check(self) -> None:
         """Steps are counted, tolerance and step are numbers."""
         check_search(self)
-        if self.step is not None and not (
-            isinstance(self.step, numbers.Real) and 0 < float(self.step) < float("inf")
-        ):
+        if self.step is not None and not 0 < as_number(self.step) < math.inf:
             raise ValueError(f"step={self.step!r}; expected a positive number or None.")
 
     def check_kernel(self, kernel: Any) -> None:

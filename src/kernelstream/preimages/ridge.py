@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 from kernelstream.backends.arrays import Array, namespace_of, symmetric_eigen
 from kernelstream.files import stored
+from kernelstream.part import as_number
 from kernelstream.preimages.base import Preimage, Report, remaining
 
 
@@ -71,7 +71,7 @@ class Ridge(Preimage):
 
     def check(self) -> None:
         """The strength is not negative."""
-        if not (isinstance(self.alpha, numbers.Real) and float(self.alpha) >= 0):
+        if not as_number(self.alpha) >= 0:
             raise ValueError(f"alpha={self.alpha!r}; expected a number that is not negative.")
         if self.source not in ("rows", "points"):
             raise ValueError(f"source={self.source!r}; expected 'rows' or 'points'.")

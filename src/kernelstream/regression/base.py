@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from kernelstream.certificate.rounding import moved_in_float32
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import at_one_moment, set_stream
 from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.part import as_number
 from kernelstream.regression.normal_equations import (
     STEPS_LEFT_OUT,
     UNEXPLAINED,
@@ -374,8 +374,7 @@ def checked_alpha(alpha: Any) -> float | str:
     """A strength as a number, ``"gcv"`` or ``"loo"``, or an error in words."""
     if isinstance(alpha, str) and alpha in ("gcv", "loo"):
         return alpha
-    is_number = isinstance(alpha, numbers.Real) and not isinstance(alpha, bool)
-    if is_number and 0.0 <= float(alpha) < float("inf"):
+    if 0.0 <= as_number(alpha) < math.inf:
         return float(alpha)
     raise ValueError(
         "alpha must be a number that is not negative, 'gcv' to choose it by generalised "

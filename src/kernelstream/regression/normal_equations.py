@@ -97,13 +97,15 @@ class NormalEquations:
         """
         n = self.weight
         lam = to_host(self.values)[:, None]
-        shift = np.asarray(alphas, dtype=float)[None, :] / n
+        largest = float(lam.max(initial=0.0)) or 1.0  # the unit: squares of λ may be no numbers
+        shift = np.asarray(alphas, dtype=float)[None, :] / n / largest
+        lam = lam / largest
         some = np.maximum(lam + shift, np.finfo(float).tiny)
         freedom = np.sum(lam / some, axis=0) + float(self.centred)
         variance = to_host(self.target_variance)
         varies = variance > 0
-        unit = np.where(varies, variance, 1.0)
-        energy = np.sum(to_host(self.moments) ** 2 * (varies / unit), axis=1)[:, None]
+        unit = np.sqrt(np.where(varies, variance, 1.0)) * np.sqrt(largest)
+        energy = np.sum(np.where(varies, to_host(self.moments) / unit, 0.0) ** 2, axis=1)[:, None]
         explained = np.sum(energy * (lam + 2.0 * shift) / some**2, axis=0)
         there = float(np.sum(varies))
         left = np.maximum(there - explained, UNEXPLAINED * max(there, 1.0))
@@ -173,9 +175,10 @@ def strongest_of_the_best(grid: np.ndarray, criterion: np.ndarray) -> float:
     """The largest strength whose criterion is as good as the best; 0 where there is none."""
     if len(grid) == 0:
         return 0.0
-    if not np.any(np.isfinite(criterion)):
+    known = criterion[np.isfinite(criterion)]  # not where a strength, or what it leaves, overflows
+    if len(known) == 0:
         return float(grid[-1])
-    return float(grid[np.flatnonzero(criterion <= (1.0 + AS_GOOD) * criterion.min())[-1]])
+    return float(grid[np.flatnonzero(criterion <= (1.0 + AS_GOOD) * known.min())[-1]])
 
 
 @dataclass(frozen=True)

@@ -197,9 +197,42 @@ class Stream(Value):
         """
         try:
             return self._learn(new, frozen)
-        except Exception:
+        except Exception as problem:
             _ = self.caught_up  # raises where not these rows are to blame, but those that waited
-            raise
+            if not (isinstance(problem, ValueError) and (cure := self._cure(new, frozen))):
+                raise
+            raise ValueError(f"{problem} {cure}") from problem
+
+    def _cure(self, new: Rows, frozen: bool) -> str | None:
+        """What to do about rows that cannot be learned after those that came before them.
+
+        None where they are not the reason, or where that cannot be tried: a function of the user
+        is not called again after it has failed.
+        """
+        if not self.chain.kernel.psd:
+            return None
+        if len(self.waiting) and replace(self, waiting=Buffer())._takes(new, frozen):
+            return (
+                f"It is the {len(self.waiting)} rows that wait for their block which cannot be "
+                "learned together with these: leave these out, or take out those that wait with "
+                "model.drop_waiting()."
+            )
+        if self.state is not None and replace(self.with_state(None), waiting=Buffer())._takes(new):
+            return (
+                "It is the rows learned before, in places far from these, after which these cannot "
+                "be learned: leave these out, or begin a new model with them."
+            )
+        return None
+
+    def _takes(self, rows: Rows, frozen: bool = False) -> bool:
+        """Whether rows can be learned and answered with."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                _ = self._learn(rows, frozen).caught_up
+        except Exception:
+            return False
+        return True
 
     def _learn(self, new: Rows, frozen: bool) -> Stream:
         stream = self

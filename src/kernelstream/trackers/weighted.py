@@ -79,7 +79,10 @@ class Weighted(Tracker[W]):
     def _check_weights(self) -> None:
         if self.weights is None:
             return
-        omega = np.asarray(self.weights, dtype=float)
+        try:
+            omega = np.asarray(self.weights, dtype=float)
+        except (OverflowError, TypeError, ValueError):
+            omega = np.empty(0)
         if omega.ndim != 1 or len(omega) == 0 or not np.all(np.isfinite(omega) & (omega > 0)):
             raise ValueError(
                 f"{type(self).__name__}: weights must be positive numbers, one for each component, "
