@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelstream import bases, kernels
-from kernelstream.bases.base import Clock, factorise
+from kernelstream.bases.base import factorise
 from kernelstream.bases.landmarks import FixedState
 
 KERNEL = kernels.Polynomial(2, 0.5, 1.0)
@@ -72,8 +72,8 @@ def test_the_sample_is_of_rows_by_their_weights() -> None:
 def test_coordinates_are_those_of_the_projection() -> None:
     basis = bases.Landmarks(X[:4])
     state = basis.begin(KERNEL, X, None, 0)
-    same, block = basis.project(KERNEL, state, X, None, Clock(0, 0))
-    assert same is state and block.admitted == () and block.fresh_from == 0
+    block = basis.express(KERNEL, state, X)
+    assert basis.measures(state) and block.admitted == () and block.fresh_from == 0
     K = KERNEL(X[:4])
     reproduced = block.Z @ block.Z.T
     across = KERNEL(X, X[:4])

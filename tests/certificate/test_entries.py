@@ -10,10 +10,9 @@ import pytest
 import scipy.sparse
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.bases.base import Projection, Span, factorise, transition
+from kernelstream.bases.base import Projection, Span, factorise, transition, weighted_total
 from kernelstream.certificate import entries, rounding
 from kernelstream.certificate.entries import Accumulated
-from kernelstream.certificate.ledger import Ledger
 from kernelstream.trackers import Moments
 from tests.conftest import settled_state
 from tests.naive.certificate import kappa
@@ -279,10 +278,10 @@ def test_energy_that_nobody_measured() -> None:
 
 def test_sums_of_weighted_rows() -> None:
     values, w = np.array([1.0, 2.0, 4.0]), np.array([3.0, 0.5, 0.25])
-    assert entries.weighted_total(values[:2], None, slice(0, 2)) == 3.0
-    assert entries.weighted_total(values[1:], w, slice(1, 3)) == 2.0
+    assert weighted_total(values[:2], None) == 3.0
+    assert weighted_total(values[1:], w[1:]) == 2.0
     small = np.full(3, 0.1, dtype=np.float32)
-    assert entries.weighted_total(small, None, slice(0, 3)) == 3 * float(np.float32(0.1))
+    assert weighted_total(small, None) == 3 * float(np.float32(0.1))
 
 
 @pytest.mark.parametrize("spoiled", ["coordinates", "energy", "nothing"])
@@ -304,11 +303,11 @@ def test_what_is_measured_of_float32_rows(spoiled: str) -> None:
     else:
         expected = 0.0
     held = accumulated(span, np.zeros((0, 3)), np.zeros(0))
-    found = held.measured_deviation(X, Projection(Z, energy, residual))
+    block = Projection(Z, energy, residual)
+    found = held.measured_deviation(X, block, 0, 0.0)
     assert found == pytest.approx(expected, rel=1e-3, abs=1e-6)
-    assert held.measured_deviation(X, Projection(Z, energy, residual, 1, (0,))) == 0.0
-    assert replace(held, span=None).measured_deviation(X, Projection(Z, energy, residual)) == 0.0
-    known = Ledger(deviation=1e-7)
+    assert held.measured_deviation(X, replace(block, fresh_from=1, admitted=(0,)), 0, 0.0) == 0.0
+    assert replace(held, span=None).measured_deviation(X, block, 0, 0.0) == 0.0
     for blocks, measured in (
         (0, True),
         (3, True),
@@ -317,8 +316,6 @@ def test_what_is_measured_of_float32_rows(spoiled: str) -> None:
         (16, True),
         (17, False),
     ):
-        later = replace(held, ledger=replace(known, blocks=blocks))
-        again = later.measured_deviation(X, Projection(Z, energy, residual))
+        again = held.measured_deviation(X, block, blocks, 1e-7)
         assert again == (found if measured else 0.0)
-        unmeasured = replace(held, ledger=Ledger(blocks=blocks))
-        assert unmeasured.measured_deviation(X, Projection(Z, energy, residual)) == found
+        assert held.measured_deviation(X, block, blocks, 0.0) == found
