@@ -389,6 +389,10 @@ class Basis(Part, Generic[S]):
         """
         return state
 
+    def sampled(self, state: S) -> Array | None:
+        """A uniform sample of the rows so far; None where the basis keeps none."""
+        return None
+
     def correction(self, kernel: Kernel, state: S) -> Correction | None:
         """A sample of rows that were folded in older bases; None where there are no older bases."""
         return None

@@ -268,16 +268,14 @@ class ChartJudge:
     def _take_limits(self) -> None:
         """Limits and deviations, from the sample that the model keeps."""
         stream = self.stored.stream.settled
-        state: Any = stream.state
-        reservoir = getattr(state.basis, "reservoir", None)
-        if reservoir is None or len(reservoir) < LEAST_REFERENCE:
+        rows = stream.chain.basis.sampled(stream.begun.basis)
+        if rows is None or int(rows.shape[0]) < LEAST_REFERENCE:
             raise CommandError(
                 MODEL,
                 "A monitor needs a reference, and this model keeps no sample of at least "
                 f"{LEAST_REFERENCE} rows ({stream.chain.basis}). Make a monitor from "
                 "rows of normal operation: kernelstream fit --monitor.",
             )
-        rows, _ = reservoir.sample()
         components = self.stored.components
         self.errors = np.sort(to_host(components.reconstruction_error(rows)).astype(float))
         self.variances = np.asarray(self.stored.estimator.explained_variance_, dtype=float)

@@ -387,6 +387,10 @@ class Centroids(Basis[CentroidsState]):
         Z = state.span.coordinates(kernel, state.sample.sample()[0])
         return replace(state, sample=state.sample.folded_as(Z), carried=False)
 
+    def sampled(self, state: CentroidsState) -> Array | None:
+        """The rows of the sample."""
+        return state.sample.sample()[0] if len(state.sample) else None
+
     def correction(self, kernel: Kernel, state: CentroidsState) -> Correction | None:
         """The sampled rows, in the present basis and as they were folded."""
         return state.sample.correction(kernel, state.span) if state.carried else None
