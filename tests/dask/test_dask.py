@@ -458,10 +458,11 @@ class TestOneProcess:
     def test_what_travels_does_not_grow_with_the_rows(self, basis: Any) -> None:
         """Pickles of every task's result: a chunk four times as long weighs the same."""
         m, d = 40, 4  # the larger of the numbers of points
-        bound = 8 * (12 * m * m + 40 * m * d) + 20_000
+        sample = 8 * max(1000, 30 * m) * (d + m)  # its rows and their coordinates
+        bound = sample + 8 * (12 * m * m + 40 * m * d) + 20_000
         begun = new_stream(estimator(basis=basis), X)
         fixed = worker.decide(begun, worker.sample(begun, 0, "", X, None))
-        for n in (10_000, 40_000):
+        for n in (30_000, 60_000):
             chunk = rows(n)
             results: list[Any] = [worker.sample(begun, 0, "", chunk, None)]
             if fixed.state is None:
@@ -777,18 +778,19 @@ class TestCluster:
         assert identical(model, quiet)
 
     def test_what_is_held_and_moved(self, client: Any) -> None:
-        """All results weigh O(m² + m d): a chunk never leaves the task that makes it."""
-        m, d, n = 30, 4, 8_000
+        """All results weigh O(m (m + d)), with 30 m rows: a chunk never leaves the task that makes it."""
+        m, d, n = 30, 4, 30_000
         watch = Watch(client.cluster.scheduler)
         client.cluster.scheduler.add_plugin(watch, name="watch")
         try:
-            model = kd.fit(estimator(basis=m, gamma=None), made_on_workers(16, n))
+            model = kd.fit(estimator(basis=m, gamma=None), made_on_workers(6, n))
         finally:
             client.cluster.scheduler.remove_plugin("watch")
-        assert model.n_samples_seen_ == 16 * n
+        assert model.n_samples_seen_ == 6 * n
         kinds = {"sample", "learn", "merge_all", "without_sums", "sum_chunk", "add_sums"}
         assert kinds <= watch.bytes.keys()
-        bound = 8 * (12 * m * m + 40 * m * d) + 20_000
+        sample = 8 * 1000 * (d + m)  # its rows and their coordinates, of two models on the way
+        bound = 2 * sample + 8 * (12 * m * m + 40 * m * d) + 20_000
         assert max(watch.bytes.values()) < bound < n * d * 8, watch.bytes
 
 
