@@ -778,7 +778,7 @@ class TestCluster:
         assert identical(model, quiet)
 
     def test_what_is_held_and_moved(self, client: Any) -> None:
-        """All results weigh O(m (m + d)), with 30 m rows: a chunk never leaves the task that makes it."""
+        """Results weigh O(m (m + d)), with 30 m rows; no chunk leaves the task that made it."""
         m, d, n = 30, 4, 30_000
         watch = Watch(client.cluster.scheduler)
         client.cluster.scheduler.add_plugin(watch, name="watch")

@@ -50,21 +50,6 @@ def near(seed=0, n=7, m=12, d=3):
 # --- gradient
 
 
-@pytest.mark.parametrize("kernel", SMOOTH, ids=name)
-def test_gradients_are_those_of_finite_differences(kernel):
-    points, coefficients = example()
-    X = np.random.default_rng(5).normal(size=(7, 3))
-    h = 1e-6
-    for axis in range(3):
-        e = h * np.eye(3)[axis]
-        up, down = kernel.block(X + e, points), kernel.block(X - e, points)
-        expected = np.sum(coefficients * (up - down), axis=1) / (2 * h)
-        found = gradient_of_sum(kernel, X, points, coefficients)[:, axis]
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-        expected = (kernel.diag(X + e) - kernel.diag(X - e)) / (2 * h)
-        np.testing.assert_allclose(gradient_of_diagonal(kernel, X)[:, axis], expected, atol=1e-6)
-
-
 @pytest.mark.parametrize("non_negative", [False, True])
 @pytest.mark.parametrize("kernel", SMOOTH[:1] + SMOOTH[3:5] + SMOOTH[8:9], ids=name)
 def test_one_step_of_a_given_length(kernel, non_negative):

@@ -1,0 +1,256 @@
+"""The decisions of centroids as numbers: sizes, costs, when to look, what a look leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelstream import bases, kernels
+from kernelstream.bases.base import Clock, Measured
+from kernelstream.bases.centroids.cells import Cells
+from kernelstream.bases.centroids.polish import Sampled, main_directions, n_directions, principal
+from kernelstream.bases.centroids.sample import Reservoir
+from kernelstream.bases.centroids.state import CentroidsState, Work
+
+KERNEL = kernels.RBF(gamma=0.3)
+X = np.random.default_rng(0).normal(size=(2000, 3))
+
+
+def begun(basis: bases.Centroids, rows: np.ndarray = X[:600]) -> CentroidsState:
+    return basis.begin(KERNEL, rows, None, 0, 2)
+
+
+def measured(basis: bases.Centroids, state: Any, rows: np.ndarray, row: int) -> Measured:
+    block = basis.express(KERNEL, state, rows)
+    return Measured.of(rows, None, None, Clock(0, row), block, scatter=False)
+
+
+@pytest.mark.parametrize(
+    ("m", "rows"), [(5, 1000), (33, 1000), (50, 1500), (166, 4980), (200, 5000), (800, 8000)]
+)
+def test_rows_of_the_sample(m: int, rows: int) -> None:
+    assert begun(bases.Centroids(m)).sample.size == rows
+
+
+@pytest.mark.parametrize(("m", "rows"), [(10, 500), (50, 500), (51, 510)])
+def test_rows_of_the_start(m: int, rows: int) -> None:
+    assert bases.Centroids(m).start_rows() == rows
+    assert bases.Centroids(m, tolerance=0.1).start_rows() == 500
+
+
+@pytest.mark.parametrize(
+    ("d", "directions"), [(3, None), (95, None), (96, 64), (128, 64), (180, 90), (784, 100)]
+)
+def test_directions(d: int, directions: int | None) -> None:
+    assert n_directions(d) == directions
+
+
+def test_main_directions_are_those_of_the_singular_vectors() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(400, 120)) * np.geomspace(100, 1e-3, 120)
+    weights = rng.uniform(0.5, 2.0, size=400)
+    V = main_directions(rows, weights, 5, rng)
+    assert V.shape == (120, 15)
+    np.testing.assert_allclose(V.T @ V, np.eye(15), atol=1e-12)
+    top = np.linalg.svd(rows * np.sqrt(weights)[:, None])[2][:5]
+    np.testing.assert_allclose(np.linalg.norm(top @ V, axis=1), 1.0, atol=1e-3)
+
+
+def test_what_rows_and_looks_cost() -> None:
+    work = Work(m=20, d=784, wanted=5, rows=1000)
+    assert work.row == 20 * (784 + 2 * 20 + 30) + 2000
+    assert work.evaluation == 1000 * 20 * (2 * 100 + 20 + 2 * 5 + 2 * 30) + 10 * 20**3
+    look = 1000 * 784 * 100 * 2 + 1000 * (3 * 20 * (100 + 30) + work.row) + 20 * 20**3
+    assert work.look == look and work.short_look == look + 4 * work.evaluation
+    narrow = Work(m=20, d=10, wanted=50, rows=1000)
+    assert narrow.evaluation == 1000 * 20 * (2 * 10 + 20 + 2 * 20 + 2 * 30) + 10 * 20**3
+    assert narrow.look == 1000 * (3 * 20 * (10 + 30) + narrow.row) + 20 * 20**3
+    for due in (-1, 0, 3, 12, 40):
+        n = (work.look + (due + 0.5) * work.evaluation + 7.0) / (2.0 * work.row)
+        assert work.evaluations(n, 2.0, 7.0) == min(12, max(0, due))  # type: ignore[arg-type]
+
+
+def test_the_first_state() -> None:
+    basis = bases.Centroids(8)
+    state = begun(basis)
+    Z = state.span.coordinates(KERNEL, X[:600])
+    missed = 1.0 - np.sum(Z**2, axis=1)
+    assert state.reference == state.residual == pytest.approx(1.15 * missed.mean())
+    assert state.variance == pytest.approx(missed.var()) and state.unit == 1.0
+    assert (state.n, state.looked_at, state.next_look) == (0, 0, 4 * 600)
+    assert not state.carried and state.growth is None and state.cells is None
+
+
+def test_the_residual_is_watched_and_rows_are_sampled() -> None:
+    basis = bases.Centroids(8)
+    state = begun(basis)
+    one, two = (measured(basis, state, X[a : a + 100], a) for a in (0, 100))
+    found, count = basis.enter(KERNEL, state, [one, two])
+    assert count == 2 and found.n == 200 and len(found.sample) == 200
+    residual = state.residual
+    for block in (one, two):  # averaged over 500 rows
+        residual += 0.2 * (block.missed / 100 - residual)
+    assert found.residual == pytest.approx(residual)
+    assert found.missed == pytest.approx(one.missed + two.missed) and found.weight == 200.0
+    once, _ = basis.enter(KERNEL, state, [one])
+    again, _ = basis.enter(KERNEL, once, [two])
+    np.testing.assert_array_equal(again.sample.sample()[0], found.sample.sample()[0])
+    assert again.residual == found.residual and again.missed == found.missed
+
+
+def test_blocks_are_entered_up_to_one_after_which_points_are_looked_for() -> None:
+    basis = bases.Centroids(8)
+    state = replace(begun(basis), next_look=150, n=10**7)  # rows that repay a look
+    blocks = [measured(basis, state, X[a : a + 100], a) for a in (0, 100, 200)]
+    found, count = basis.enter(KERNEL, state, blocks)
+    assert count == 1 and found.n == 10**7 + 100
+    assert basis.revise(KERNEL, found, Clock(0, 100)) is not None
+    for other in (
+        replace(state, next_look=0),
+        replace(state, spent=1e20),
+        replace(state, next_look=10**9),
+    ):
+        found, count = basis.enter(KERNEL, other, blocks)
+        assert count == 3 and basis.revise(KERNEL, found, Clock(0, 300)) is None
+    still = bases.Centroids(8, follows=False)
+    assert still.enter(KERNEL, state, blocks)[1] == 3
+    assert still.revise(KERNEL, replace(state, n=10**7), Clock(0, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("residual", "variance", "moved"),
+    [
+        (0.126, 1e-6, True),
+        (0.124, 1e-6, False),  # not a quarter above
+        (0.126, 0.02, False),  # within five standard errors of 500 rows
+        (0.2, 0.19, True),
+        (0.2, 0.21, False),
+    ],
+)
+def test_when_a_stream_has_moved(residual: float, variance: float, moved: bool) -> None:
+    state = replace(begun(bases.Centroids(8)), reference=0.1, residual=residual, variance=variance)
+    assert state.has_moved(500) is moved
+
+
+def test_nothing_is_gained_where_nothing_is_missed() -> None:
+    state = replace(begun(bases.Centroids(8)), reference=0.0, variance=0.0)
+    assert not replace(state, residual=0.9e-9).has_moved(500)
+    assert replace(state, residual=1.1e-9).has_moved(500)
+
+
+def test_looks_on_credit_when_the_stream_has_moved() -> None:
+    basis = bases.Centroids(8)
+    state, _ = basis.enter(KERNEL, begun(basis), [measured(basis, begun(basis), X, 0)])
+    state = replace(state, reference=0.01, residual=0.5, variance=0.0)
+    cost = state.work.short_look
+    paid = 0.75 * state.n * state.work.row
+    assert basis._affordable(replace(state, spent=paid + 0.9 * cost)) == 4
+    assert basis._affordable(replace(state, spent=paid + 1.1 * cost)) == 0  # two looks of credit
+    quiet = replace(state, residual=0.01)
+    assert basis._affordable(replace(quiet, spent=paid)) == 0
+
+
+def test_what_a_look_leaves_behind() -> None:
+    basis = bases.Centroids(8)
+    first = begun(basis, X[:600] * 0.3)  # points that are too near to each other
+    state, _ = basis.enter(KERNEL, first, [measured(basis, first, X, 0)])
+    found, T = basis._relook(KERNEL, state, Clock(0, 2000), 4)
+    assert T is not None and found.carried
+    assert found.looked_at == 2000 and found.next_look == 8000
+    work = state.work
+    assert found.spent == pytest.approx(work.look + 4 * work.evaluation)
+    assert found.missed == found.weight == 0.0
+    assert found.residual == found.reference < state.residual
+    residual, variance = found.sample.residual(KERNEL, found.span, 1.0)
+    assert (found.reference, found.variance) == (residual, variance)
+    correction = basis.correction(KERNEL, found)
+    assert correction is not None and basis.correction(KERNEL, state) is None
+    np.testing.assert_allclose(correction.folded, state.sample.sample()[1] @ T.T, atol=1e-12)
+    again, T = basis._relook(KERNEL, found, Clock(0, 2000), 1)
+    assert T is None and again.span is found.span  # nothing is gained by one more evaluation
+    assert again.next_look == 0
+
+
+def test_a_query_looks_where_rows_are_missed_more_than_is_normal() -> None:
+    basis = bases.Centroids(8)
+    first = begun(basis, X[:600] * 0.3)
+    state, _ = basis.enter(KERNEL, first, [measured(basis, first, X, 0)])
+    mean = state.missed / state.weight
+    normal = replace(state, reference=mean / 1.04)
+    assert basis.settle(KERNEL, normal, Clock(0, 2000)) is None
+    risen = replace(state, reference=mean / 1.06)
+    assert basis.settle(KERNEL, risen, Clock(0, 2000)) is not None
+    assert basis.settle(KERNEL, replace(risen, looked_at=1801), Clock(0, 2000)) is None
+    assert basis.settle(KERNEL, replace(risen, looked_at=1799), Clock(0, 2000)) is not None
+
+
+def test_fit_knows_all_rows() -> None:
+    basis = bases.Centroids(8)
+    sample = basis.draw(X, None, Clock(0, 0))
+    assert sample is not None and len(sample) == 1000
+    placed = basis.survey(KERNEL, sample, 2000, Clock(0, 2000), 2)
+    assert (placed.n, placed.next_look, placed.carried) == (2000, 8000, False)
+    np.testing.assert_allclose(
+        placed.sample.sample()[1], placed.span.coordinates(KERNEL, sample.sample()[0])
+    )
+    few = np.repeat(X[:3], 700, axis=0)
+    assert basis.draw(few, None, Clock(0, 0)) is None  # others may be among those not drawn
+    assert basis.draw(few[:900], None, Clock(0, 0)) is not None
+
+
+def test_components_of_a_sample() -> None:
+    rng = np.random.default_rng(2)
+    weights = rng.uniform(0.5, 2.0, size=500)
+    weights /= weights.mean()
+    for kernel in (KERNEL, kernels.Polynomial(2, 1e3, 0.0)):
+        span = bases.Landmarks(X[:6]).begin(kernel, X, None, 0).span
+        found = principal(kernel, span, Sampled(X[:500], weights), 3)
+        Z = span.coordinates(kernel, X[:500])
+        mean = weights @ Z / 500
+        C = (Z * weights[:, None]).T @ Z / 500 - np.outer(mean, mean)
+        exact = np.linalg.eigvalsh(C)[::-1][:3]
+        np.testing.assert_allclose(found.values, exact, rtol=1e-8)
+        np.testing.assert_allclose(np.sum(found.U * (C @ found.U), axis=0), exact, rtol=1e-8)
+        np.testing.assert_allclose(found.mean, weights @ kernel(X[:500], X[:6]) / 500)
+
+
+def test_cells_of_old_files() -> None:
+    points = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    rows = np.array([[1.0, 0.0], [9.0, 1.0], [8.0, 0.0], [0.0, 1.0]])
+    basis = bases.Landmarks(points)
+    state = basis.begin(KERNEL, points, None, 0)
+    left = np.array([1.0, 2.0, 1.0, 3.0])
+    block = Measured.of(
+        rows, None, left, Clock(0, 0, 0.5), basis.express(KERNEL, state, rows), scatter=False
+    )
+    cells = Cells(np.array([2.0, 4.0]), np.array([[2.0, 2.0], [40.0, 0.0]]))
+    found = cells.enter(block, points)  # the third point has joined since
+    np.testing.assert_allclose(found.mass, [1.0 + 4.0, 2.0 + 3.0, 0.0])
+    np.testing.assert_allclose(found.sums, [[1 + 1, 1 + 3], [20 + 18 + 8, 2], [0, 0]])
+    np.testing.assert_allclose(found.means(points), [[0.4, 0.8], [9.2, 0.4], [0.0, 10.0]])
+
+
+def test_samples_that_meet() -> None:
+    """Thresholds and places in the count go along; the highest that is left out is remembered."""
+    rows = np.arange(60.0)[:, None]
+
+    def offered(size: int, seed: int, beta: float) -> Reservoir:
+        clock = Clock(seed, 0, beta**60, float(np.log(beta)))
+        return Reservoir(size).offer([(rows, rows, None)], clock)
+
+    whole = offered(60, 1, 0.9)
+    some = offered(20, 1, 0.9)
+    left_out = np.sort(whole.priority)[:40]
+    assert some.threshold == left_out.max() and whole.threshold == -np.inf
+    assert some.position.dtype == np.intp
+    shifted = some.later(2.5)
+    assert shifted.threshold == some.threshold + 2.5 and shifted.now == some.now + 2.5
+    np.testing.assert_array_equal(shifted.priority, some.priority + 2.5)
+    assert some.later(0.0) is some
+    joint = whole.merge(offered(60, 2, 0.9))
+    both = np.concatenate([whole.priority, offered(60, 2, 0.9).priority]) + whole.now
+    assert joint.threshold == pytest.approx(np.sort(both)[::-1][60])
+    assert joint.now == pytest.approx(2 * whole.now)
