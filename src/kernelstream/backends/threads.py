@@ -1,20 +1,101 @@
-"""One thread for BLAS, where results must not depend on how many there are.
+"""Threads: one for BLAS, whose results would depend on how many there are, and many for blocks.
 
-Products, Cholesky factors and eigenvectors are rounded differently with 1 and 2 threads of BLAS.
+Products, Cholesky factors and eigenvectors are rounded differently with 1 and 2 threads of BLAS. So
+what enters a model is computed with one, and where there are more, blocks of rows are worked on at
+the same time, each by one thread of a pool, which changes nothing about the numbers of a block.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _lock = threading.Lock()
 _inside = 0  # callers that want one thread now
 _over = threading.Event()  # that the last one of them has left
+_here = threading.local()  # .n: blocks that this thread may work on at a time
+_known: tuple[int, ThreadpoolController] | None = None
+_pool: tuple[int, ThreadPoolExecutor] | None = None
+
+
+def _controller() -> ThreadpoolController:
+    """The libraries of the process; looked for again when modules came, which may bring others."""
+    global _known
+    if _known is None or _known[0] != len(sys.modules):
+        _known = len(sys.modules), ThreadpoolController()
+    return _known[1]
+
+
+def _blas() -> list[Any]:
+    return [lib for lib in _controller().lib_controllers if lib.user_api == "blas"]
+
+
+@contextlib.contextmanager
+def cores() -> Iterator[int]:
+    """One thread for BLAS inside, and how many blocks to work on at a time: as many as it had.
+
+    So whatever limits BLAS limits us: environment variables, threadpoolctl, joblib, a Dask task.
+
+    Examples
+    --------
+    >>> from threadpoolctl import threadpool_limits
+    >>> from kernelstream.backends.threads import cores
+    >>> with threadpool_limits(1), cores() as n:
+    ...     n
+    1
+    """
+    if getattr(_here, "n", 0):
+        yield _here.n
+        return
+    n = max((lib.get_num_threads() or 1 for lib in _blas()), default=1)
+    alone = n == 1 and _inside == 0
+    _here.n = n
+    try:
+        with contextlib.nullcontext() if alone else one_blas_thread():
+            yield n
+    finally:
+        _here.n = 0
+
+
+def in_threads(function: Callable[[T], R], items: Sequence[T], n: int) -> list[R]:
+    """``[function(item) for item in items]``, n at a time; inside of :func:`cores`."""
+    if n == 1 or len(items) < 2:
+        return [function(item) for item in items]
+    errors = np.geterr()  # of this thread; those of the pool have their own
+
+    def run(item: T) -> R:
+        with np.errstate(**errors):
+            return function(item)
+
+    return list(_threads(n).map(run, items))
+
+
+def _threads(n: int) -> ThreadPoolExecutor:
+    """The pool; its threads never use more than one of BLAS."""
+    global _pool
+    with _lock:
+        if _pool is None or _pool[0] != n:
+            if _pool is not None:
+                _pool[1].shutdown(wait=False)
+            pool = ThreadPoolExecutor(n, "kernelstream", initializer=_one_of_blas)
+            _pool = n, pool
+        return _pool[1]
+
+
+def _one_of_blas() -> None:
+    for lib in _blas():
+        lib.set_num_threads(1)
 
 
 @contextlib.contextmanager
@@ -41,7 +122,7 @@ def one_blas_thread() -> Iterator[None]:
             held.wait()
         _inside += 1
     try:
-        with ThreadpoolController().limit(limits=1, user_api="blas"):
+        with _controller().limit(limits=1, user_api="blas"):
             yield
     finally:
         with _lock:
@@ -52,15 +133,15 @@ def one_blas_thread() -> Iterator[None]:
 
 def _hold(held: threading.Event, over: threading.Event) -> None:
     """Hold the number of the process."""
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    with _controller().limit(limits=1, user_api="blas"):
         held.set()
         over.wait()
 
 
 def _begin_anew() -> None:
-    """A child process has none of the threads that were inside."""
-    global _lock, _inside
-    _lock, _inside = threading.Lock(), 0
+    """A child process has none of the threads that were inside, and none of the pool."""
+    global _lock, _inside, _pool, _here
+    _lock, _inside, _pool, _here = threading.Lock(), 0, None, threading.local()
 
 
 if hasattr(os, "register_at_fork"):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from kernelstream.backends.arrays import (
     weighted_sum,
 )
 from kernelstream.backends.jit import compiled
+from kernelstream.backends.threads import in_threads
 from kernelstream.bases import Basis, Clock
 from kernelstream.bases.base import Measured, finite
 from kernelstream.certificate.entries import Accumulated, blank_ledger
@@ -133,18 +135,24 @@ class Chain:
         )
 
     def measure(
-        self, basis: Any, X: Array, weights: np.ndarray | None, row: int, scatter: bool
+        self, basis: Any, at: tuple[tuple[Array, np.ndarray | None], int], scatter: bool
     ) -> Measured:
         """What a block says about itself: coordinates, energies, what is missed, and their sums.
 
         A function of basis and rows alone: a thread, a device and another machine compute the same.
+        ``at`` has rows, weights and the number of the first row.
         """
+        (X, weights), row = at[0], int(at[1])
         clock, left = forget(self.tracker.forgetting, int(X.shape[0]), weights, self.seed, row)
         block = self.basis.express(self.kernel, basis, X)
         return Measured.of(X, weights, left, clock, block, scatter)
 
     def fold_blocks(
-        self, state: State, blocks: Sequence[tuple[Array, np.ndarray | None]], frozen: bool
+        self,
+        state: State,
+        blocks: Sequence[tuple[Array, np.ndarray | None]],
+        frozen: bool,
+        at_a_time: int = 1,
     ) -> State:
         """Learn blocks that change nothing but sums: measure them all, enter them in their turn.
 
@@ -154,10 +162,11 @@ class Chain:
             rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
             # A reference for signs is taken after a block, too.
             most = 1 + int(np.searchsorted(rows[1:], state.next_signs))
-            measured = [
-                self.measure(state.basis, X, weights, int(row), scatter=True)
-                for (X, weights), row in zip(blocks[:most], rows, strict=False)
-            ]
+            measured = in_threads(
+                partial(self.measure, state.basis, scatter=True),
+                list(zip(blocks[:most], rows, strict=False)),
+                at_a_time,
+            )
             basis, count = state.basis, len(measured)
             if not frozen:
                 basis, count = self.basis.enter(self.kernel, basis, measured)
@@ -214,7 +223,7 @@ class Chain:
         if frozen:
             block = self.basis.express(self.kernel, state.basis, X)
         elif self.basis.measures(state.basis):
-            measured = self.measure(state.basis, X, weights, state.n_rows, scatter=False)
+            measured = self.measure(state.basis, ((X, weights), state.n_rows), scatter=False)
             basis, _ = self.basis.enter(self.kernel, state.basis, [measured])
             state, block = replace(state, basis=basis), measured.block
         else:

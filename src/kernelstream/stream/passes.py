@@ -12,6 +12,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import Array, like
 from kernelstream.backends.draws import generator
+from kernelstream.backends.threads import cores
 from kernelstream.bases import Clock
 from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.chain import forget
@@ -29,6 +30,11 @@ def learn_all(stream: Stream, rows: Rows) -> Stream:
     The second pass sees every row in the final basis, so nothing is stale. Sequential rules and
     bases that lose nothing need one pass only.
     """
+    with cores():
+        return _learn_all(stream, rows)
+
+
+def _learn_all(stream: Stream, rows: Rows) -> Stream:
     n, chain = len(rows), stream.chain
     if wants_second_pass(stream):
         clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
@@ -82,7 +88,8 @@ def wants_second_pass(stream: Stream) -> bool:
 
 def begin_second_pass(stream: Stream, read: Reader | None = None) -> Stream:
     """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
-    stream = finish_basis(stream.caught_up, read)
+    with cores():
+        stream = finish_basis(stream.caught_up, read)
     state = stream.begun
     return defer_signs(stream.with_state(stream.chain.blank(state.basis, state.moments.total)))
 

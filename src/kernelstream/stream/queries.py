@@ -20,6 +20,7 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.backends.devices import move_to_device, place, preferred_rows
+from kernelstream.backends.threads import cores, in_threads
 from kernelstream.kernels import Kernel
 from kernelstream.preimages.base import Preimage, Report, remaining
 from kernelstream.preimages.ridge import Ridge
@@ -44,7 +45,11 @@ def in_pieces(stream: Stream, function: Callable[[Array], Array], X: Array) -> A
     """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
     size = preferred_rows(X, stream.device, 1, QUERY_ROWS)
     with np.errstate(over="ignore", invalid="ignore"):
-        pieces = [function(piece) for piece in pieces_of(stream, X, size)]
+        if stream.device is None and not is_foreign(X) and int(X.shape[0]) > size:
+            with cores() as n:
+                pieces = in_threads(function, list(pieces_of(stream, X, size)), n)
+        else:
+            pieces = [function(piece) for piece in pieces_of(stream, X, size)]
         if was_sent(stream, X):
             pieces = [to_host(piece) for piece in pieces]
     result = cast(concatenate_rows(pieces), X.dtype)

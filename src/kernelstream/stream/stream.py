@@ -35,6 +35,7 @@ from kernelstream.backends.devices import (
     place,
     preferred_rows,
 )
+from kernelstream.backends.threads import cores
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
 from kernelstream.certificate.certificate import Certificate, certify
@@ -240,7 +241,8 @@ class Stream(Value):
             missing = stream.start_rows - len(stream.waiting)
             if len(new) < missing:
                 return stream.wait(new)
-            stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
+            with cores():
+                stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
         size = stream.batch_size
         if len(stream.waiting) + len(new) < size:
             return stream.wait(new)
@@ -382,18 +384,17 @@ class Stream(Value):
                 warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)
         if frozen and chain.tracker.any_blocks:  # the basis decides nothing: as a device likes
             size = preferred_rows(rows.X, self.device, chain.basis.size, size)
-        with explain_memory(size):
+        with explain_memory(size), cores() as n:
             together: list[tuple[Array, np.ndarray | None]] = []
             for X, weights, targets in self.blocks(rows, size):
                 if not chain.adds_up(state, int(X.shape[0]), frozen, targets is not None):
-                    state = chain.fold_blocks(state, together, frozen)
-                    together = []
+                    state, together = chain.fold_blocks(state, together, frozen, n), []
                     state = chain.fold(state, X, weights, frozen, targets)
                     continue
                 together.append((X, weights))
-                if len(together) == measured_together(X, chain.basis.rank(state.basis)):
-                    state, together = chain.fold_blocks(state, together, frozen), []
-            state = chain.fold_blocks(state, together, frozen)
+                if len(together) == measured_together(X, chain.basis.rank(state.basis), n):
+                    state, together = chain.fold_blocks(state, together, frozen, n), []
+            state = chain.fold_blocks(state, together, frozen, n)
         return self.with_state(state)
 
     # -- what queries see
@@ -417,8 +418,9 @@ class Stream(Value):
         # Never the stream itself: a value that held itself, with all its matrices, would stay in
         # memory until Python searches for such circles.
         rows = self.waiting.join()
-        begun = self.start(rows) if self.state is None else self
-        return replace(begun.fold(rows), waiting=Buffer())
+        with cores():
+            begun = self.start(rows) if self.state is None else self
+            return replace(begun.fold(rows), waiting=Buffer())
 
     @property
     def settled(self) -> Stream:
@@ -428,8 +430,9 @@ class Stream(Value):
         """
         stream = self.caught_up
         chain, state = stream.chain, stream.begun
-        change = chain.basis.settle(chain.kernel, state.basis, Clock(chain.seed, state.n_rows))
-        return stream if change is None else stream.with_state(chain.rebase(state, *change))
+        with cores():
+            change = chain.basis.settle(chain.kernel, state.basis, Clock(chain.seed, state.n_rows))
+            return stream if change is None else stream.with_state(chain.rebase(state, *change))
 
     @cached_property
     def components(self) -> Components:
@@ -458,11 +461,14 @@ class Stream(Value):
         return found
 
 
-def measured_together(X: Array, rank: int) -> int:
-    """Blocks like X that are measured before they are entered: a few megabytes of coordinates."""
+def measured_together(X: Array, rank: int, n: int) -> int:
+    """Blocks like X that are measured before they are entered, n at a time.
+
+    A few megabytes of coordinates, and at least one block for each thread.
+    """
     if is_foreign(X):
         return 1  # a device has enough to do with one
-    return max(1, MEASURED_NUMBERS // max(1, int(X.shape[0]) * rank))
+    return max(n, MEASURED_NUMBERS // max(1, int(X.shape[0]) * rank))
 
 
 def invisible(X: Array) -> str | None:
