@@ -437,14 +437,16 @@ class Stream(Value):
     @cached_property
     def components(self) -> Components:
         """The components of all rows, those that wait included."""
-        return self.settled.learned.components
+        with cores():
+            return self.settled.learned.components
 
     @cached_property
     def certificate(self) -> Certificate:
         """What is certain about batch kernel PCA of all rows: of the plain sums, as accumulated."""
         shown, plain = self.components, self.caught_up
-        held = plain.chain.accumulated(plain.begun)
-        return certify(held, shown.vectors, shown.mean, shown.span)
+        with cores():
+            held = plain.chain.accumulated(plain.begun)
+            return certify(held, shown.vectors, shown.mean, shown.span)
 
     @cached_property
     def solutions(self) -> dict[Any, Any]:

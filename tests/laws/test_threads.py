@@ -1,0 +1,130 @@
+"""The law of threads: a model does not know how many there were, bit for bit."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from kernelstream import (
+    StreamingKernelPCA,
+    StreamingKernelRidge,
+    bases,
+    trackers,
+)
+from kernelstream.backends.threads import cores, in_threads
+
+X = np.random.default_rng(0).normal(size=(5000, 40)).astype(np.float32)
+X[3500:] += 2.0  # the stream moves
+BASES: dict[str, Callable[[], Any]] = {
+    "centroids": lambda: bases.Centroids(60),
+    "landmarks": lambda: bases.Landmarks(60),
+    "fourier": lambda: bases.Fourier(60),
+    "distance": lambda: bases.Distance(nu=0.3, max_points=60),
+    "coherence": lambda: bases.Coherence(delta=0.6, max_points=60),
+}
+TRACKERS: dict[str, Callable[[], Any]] = {
+    "covariance": trackers.Covariance,
+    "forgetting": lambda: trackers.Covariance(0.999),
+    "hebbian": trackers.Hebbian,
+    "incremental_svd": trackers.IncrementalSVD,
+}
+
+
+def many_threads() -> bool:
+    with threadpool_limits(2):
+        return any(lib.get_num_threads() == 2 for lib in ThreadpoolController().lib_controllers)
+
+
+pytestmark = pytest.mark.skipif(not many_threads(), reason="a BLAS that has one thread only")
+
+
+def learned(model: Any, n: int, how: str, path: Path) -> tuple[bytes, bytes]:
+    """The file and the scores of a model that was made with n threads."""
+    with threadpool_limits(n):
+        if how == "fit":
+            model.fit(X)
+        else:
+            for start in range(0, len(X), 1300):
+                model.partial_fit(X[start : start + 1300])
+        scores = model.transform(X[:4500])
+        model.save(path)
+    return path.read_bytes(), scores.tobytes()
+
+
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("basis", BASES)
+def test_any_number_of_threads(basis: str, tracker: str, how: str, tmp_path: Path) -> None:
+    def model() -> StreamingKernelPCA:
+        return StreamingKernelPCA(
+            5, gamma=0.02, basis=BASES[basis](), tracker=TRACKERS[tracker](), random_state=0
+        )
+
+    file, scores = learned(model(), 1, how, tmp_path / "one")
+    for n in (2, 3, 7):
+        again = learned(model(), n, how, tmp_path / "more")
+        assert again == (file, scores), n
+
+
+def test_regressions_and_certificates() -> None:
+    y = X[:, :2] @ np.array([1.0, -1.0])
+    found = []
+    for n in (1, 2, 7):
+        with threadpool_limits(n):
+            model = StreamingKernelRidge(gamma=0.02, basis=50, random_state=0).fit(X, y)
+            shown = StreamingKernelPCA(3, gamma=0.02, basis=50, random_state=0).fit(X)
+            certificate = shown.certificate_
+        found.append((model.predict(X[:50]).tobytes(), repr(certificate)))
+    assert found[1:] == found[:1] * 2
+
+
+def test_as_many_as_blas_had_and_one_for_blas() -> None:
+    blas = [lib for lib in ThreadpoolController().lib_controllers if lib.user_api == "blas"]
+    with threadpool_limits(3):
+        with cores() as n:
+            assert n == 3
+            assert {lib.get_num_threads() for lib in blas} == {1}
+            with cores() as inner:  # as many as the outer one may use
+                assert inner == 3
+            inside = in_threads(lambda _: {lib.get_num_threads() for lib in blas}, range(6), n)
+            assert inside == [{1}] * 6
+        assert {lib.get_num_threads() for lib in blas} == {3}
+    with threadpool_limits(1), cores() as n:
+        assert n == 1
+
+
+def test_results_come_in_order_and_errors_come_through() -> None:
+    with threadpool_limits(4), cores() as n:
+        names = in_threads(lambda i: (i * i, threading.current_thread().name), range(50), n)
+        assert [square for square, _ in names] == [i * i for i in range(50)]
+        assert all(name.startswith("kernelstream") for _, name in names)
+        with pytest.raises(ZeroDivisionError):
+            in_threads(lambda i: 1 // (i - 3), range(8), n)
+        with np.errstate(divide="ignore"):  # as it is for the caller
+            assert in_threads(lambda i: float(np.float64(1.0) / i), [0, 0], n) == [np.inf] * 2
+
+
+def in_a_child(path: str) -> None:
+    with threadpool_limits(2):
+        StreamingKernelPCA(3, gamma=0.02, basis=30, random_state=0).fit(X).save(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_of_a_process_with_a_pool(tmp_path: Path) -> None:
+    in_a_child(str(tmp_path / "here"))
+    child = multiprocessing.get_context("fork").Process(
+        target=in_a_child, args=(str(tmp_path / "there"),)
+    )
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
