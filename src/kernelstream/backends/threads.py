@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 _lock = threading.Lock()
 _inside = 0  # callers that want one thread now
-_over = threading.Event()  # that the last one of them has left
+_found: dict[str, int] = {}  # what the first of them found, by library
 _here = threading.local()  # .n: blocks that this thread may work on at a time
 _known: tuple[int, ThreadpoolController] | None = None
 _pool: tuple[int, ThreadPoolExecutor] | None = None
@@ -95,16 +95,16 @@ def _threads(n: int) -> ThreadPoolExecutor:
 
 def _one_of_blas() -> None:
     for lib in _blas():
-        lib.set_num_threads(1)
+        if _of_each_thread(lib):
+            _set(lib, 1)
 
 
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Let BLAS work with one thread; several threads of Python may want that at once.
 
-    Some libraries have one number for each thread of Python, others one for the whole process, and
-    only the thread that changed that one may change it back. So every caller sets its own, and a
-    thread beside them holds that of the process from the first caller to the last.
+    Some libraries have one number for each thread of Python: every caller sets its own. Others have
+    one for the whole process: the last caller to leave gives back what the first one found.
 
     Examples
     --------
@@ -114,34 +114,44 @@ def one_blas_thread() -> Iterator[None]:
     ...     float((np.eye(3) @ np.eye(3)).sum())
     3.0
     """
-    global _inside, _over
+    global _inside
+    libraries = _blas()
     with _lock:
-        if _inside == 0:
-            _over, held = threading.Event(), threading.Event()
-            threading.Thread(target=_hold, args=(held, _over), daemon=True).start()
-            held.wait()
+        own = [lib.get_num_threads() for lib in libraries]
+        for lib, number in zip(libraries, own, strict=True):
+            _found.setdefault(lib.filepath, number)
+            _set(lib, 1)
         _inside += 1
     try:
-        with _controller().limit(limits=1, user_api="blas"):
-            yield
+        yield
     finally:
         with _lock:
             _inside -= 1
+            for lib, number in zip(libraries, own, strict=True):
+                if _of_each_thread(lib):
+                    _set(lib, number)
+                elif _inside == 0:
+                    _set(lib, _found[lib.filepath])
             if _inside == 0:
-                _over.set()
+                _found.clear()
 
 
-def _hold(held: threading.Event, over: threading.Event) -> None:
-    """Hold the number of the process."""
-    with _controller().limit(limits=1, user_api="blas"):
-        held.set()
-        over.wait()
+def _of_each_thread(lib: Any) -> bool:
+    """Whether a library has a number for each thread of Python."""
+    return getattr(lib, "threading_layer", None) in ("openmp", "intel", "gnu")
+
+
+def _set(lib: Any, number: int) -> None:
+    # threadpoolctl lets only one thread of Python change OpenBLAS, from version 3.7 on: but here
+    # the last one to leave may be another than the first.
+    getattr(lib, "_real_set_num_threads", lib.set_num_threads)(number)
 
 
 def _begin_anew() -> None:
     """A child process has none of the threads that were inside, and none of the pool."""
     global _lock, _inside, _pool, _here
     _lock, _inside, _pool, _here = threading.Lock(), 0, None, threading.local()
+    _found.clear()
 
 
 if hasattr(os, "register_at_fork"):
