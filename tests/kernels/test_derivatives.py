@@ -64,7 +64,9 @@ def a_function(x: Any, y: Any) -> float:
 
 
 @pytest.mark.parametrize(
-    "kernel", [*WITH_A_CUSP, RBF + WITH_A_CUSP[0], kernels.FromCallable(a_function)], ids=str
+    "kernel",
+    [*WITH_A_CUSP, RBF + WITH_A_CUSP[0], kernels.FromCallable(a_function)],
+    ids=lambda kernel: type(kernel).__name__,
 )
 def test_kernels_with_a_cusp_are_not(kernel: Any) -> None:
     assert not is_smooth(kernel)
