@@ -125,7 +125,7 @@ def test_the_tables_of_the_policy_are_whole_and_go_into_their_page(tmp_path, mon
     np.savez(tmp_path / "mnist.npz", x_train=digits, y_train=np.arange(1700) % 10)
     np.savez(tmp_path / "elec2.npz", X=made_up(1300, 6))
     np.savez(tmp_path / "frey.npz", images=digits[:1100])
-    chosen = [c for c in policy.CONSTANTS if c.attribute in ("start_rows", "_pause", "MOVED_SHARE")]
+    chosen = [c for c in policy.CONSTANTS if c.attribute in ("start_rows", "FEWEST", "LEAST_GAIN")]
     assert len(chosen) == 3
     monkeypatch.setattr(policy, "CONSTANTS", chosen)
     page = tmp_path / "page.md"
@@ -135,12 +135,12 @@ def test_the_tables_of_the_policy_are_whole_and_go_into_their_page(tmp_path, mon
     text = page.read_text()
     assert "old" not in text
     lines = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + 5 + 2 + 2 * len(chosen)
-    for line in lines[2:7]:
+    assert len(lines) == 2 + 6 + 2 + 2 * len(chosen)
+    for line in lines[2:8]:
         assert all(0.5 < float(cell.split()[0]) < 1.001 for cell in line[2:4])
-    assert {line[0] for line in lines[9:]} == {f"| {c.name}" for c in chosen}
+    assert {line[0] for line in lines[10:]} == {f"| {c.name}" for c in chosen}
     # a start of other rows gives another model: the change reached what is measured
-    assert any(cell != "0 / 0" for cell in lines[9][3:8])
+    assert any(cell != "0 / 0" for cell in lines[10][3:9])
     with pytest.raises(ValueError, match="no place"):
         policy.put(text, "no such table", "")
 
