@@ -135,12 +135,11 @@ def test_the_tables_of_the_policy_are_whole_and_go_into_their_page(tmp_path, mon
     text = page.read_text()
     assert "old" not in text
     lines = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + 6 + 2 + 2 * len(chosen)
     for line in lines[2:8]:
         assert all(0.5 < float(cell.split()[0]) < 1.001 for cell in line[2:4])
-    assert {line[0] for line in lines[10:]} == {f"| {c.name}" for c in chosen}
-    # a start of other rows gives another model: the change reached what is measured
-    assert any(cell != "0 / 0" for cell in lines[10][3:9])
+    # a start of other rows gives another model; steps uphill are not taken with so few rows
+    assert [line[0] for line in lines[10:]] == ["| start rows"] * 2
+    assert all(any(cell != "0 / 0" for cell in line[3:9]) for line in lines[10:])
     with pytest.raises(ValueError, match="no place"):
         policy.put(text, "no such table", "")
 
