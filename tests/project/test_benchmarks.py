@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
 
-from benchmarks import naive, policy
+from benchmarks import front, naive, policy, scripts
 from benchmarks.data import made_up
 from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interleaved, within
 from benchmarks.parts import TABLES, markdown, put, tables
@@ -59,7 +59,8 @@ def test_every_claim_has_its_line(run):
     assert {row: lines.count(row) for row in CLAIMS} == CLAIMS
     assert "asked" in printed and "reached" in printed
     table = (folder / "table.md").read_text().splitlines()
-    assert len([line for line in table if line.startswith("|")]) == 2 + len(lines)
+    n_lines = 2 + len(lines) + 2 + len(facts["raw"]["front"])
+    assert len([line for line in table if line.startswith("|")]) == n_lines
     for outcome in facts["outcomes"]:
         assert outcome["work"] and outcome["asked"] > 0
         assert outcome["sense"] in ("at least", "within", "below")
@@ -224,7 +225,62 @@ def test_the_exponent_is_the_slope():
     assert exponent([10, 100, 1000], [3e2, 3e4, 3e6]) == pytest.approx(2.0)
 
 
+# -- equal accuracy, on one grid
+
+
+@pytest.mark.parametrize("needed", [1, 20, 21, 94, 101, 333, 2400])
+def test_the_smallest_size_of_the_grid_is_found(needed):
+    size, share = front.smallest(lambda size: size / needed, 1.0)
+    assert size == min(s for s in front.GRID if s >= needed)
+    assert share == size / needed
+
+
+def test_the_largest_size_of_the_grid_stands_where_none_is_enough():
+    assert front.smallest(lambda size: size / 1e6, 1.0) == (front.GRID[-1], front.GRID[-1] / 1e6)
+
+
+def test_the_table_of_scripts_has_every_system_and_set(run):
+    facts, printed, folder = run
+    lines = facts["raw"]["front"]
+    assert {line["system"] for line in lines} == {s.name for s in (*front.SYSTEMS, *front.SLOW)}
+    assert all(float(line["captured"]) >= 0.9 and line["size"] in front.GRID for line in lines)
+    for line in lines:
+        assert f"| {line['system']} |" in printed
+        assert f"| {line['system']} |" in (folder / "table.md").read_text()
+
+
+def test_sets_that_are_there_are_compared_and_others_named(tmp_path):
+    np.savez(tmp_path / "elec2.npz", X=np.random.default_rng(0).normal(3.0, 2.0, size=(6000, 6)))
+    said: list[str] = []
+    (found,) = front.sets(tmp_path, said.append)
+    assert [Path(words.split()[0]).name for words in said] == ["mnist.npz", "adult_a9a.npz"]
+    assert found.rows.shape == (1000, 6) and found.judged.shape == (front.JUDGED, 6)
+    everything = np.vstack([found.rows, found.judged])
+    np.testing.assert_allclose(everything.mean(axis=0), 0.0, atol=1e-4)
+    np.testing.assert_allclose(everything.std(axis=0), 1.0, atol=1e-4)
+
+
 # -- what ours is measured against does the same work
+
+
+@pytest.mark.parametrize("gamma", [0.2, 0.002])  # K(D,D) is sound, or is not
+def test_a_script_has_the_components_of_given_points(gamma):
+    rng = np.random.default_rng(0)
+    X, D = (rng.normal(size=(n, 6)).astype(np.float32) for n in (5000, 40))
+    theirs = scripts.covariance(X, D, Problem(gamma, 3))(X[:200])
+    model = StreamingKernelPCA(3, gamma=gamma, basis=bases.Landmarks(D)).fit(X)
+    ours = model.transform(X[:200])
+    signs = np.sign(np.sum(theirs * ours, axis=0))
+    np.testing.assert_allclose(signs * theirs, ours, atol=2e-3 * np.abs(ours).max())
+
+
+def test_points_of_scripts_are_rows_or_centres_of_rows():
+    X = np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32)
+    drawn, centres = scripts.drawn(X, 50, seed=1), scripts.centres(X, 50, seed=1)
+    assert drawn.shape == centres.shape == (50, 4)
+    assert all((row == X).all(axis=1).any() for row in drawn)
+    near = [((X[:, None] - D) ** 2).sum(axis=2).min(axis=1).mean() for D in (drawn, centres)]
+    assert near[1] < 0.9 * near[0]
 
 
 def test_the_naive_epoch_is_the_blocked_one():

@@ -105,11 +105,11 @@ class Centroids(Basis[CentroidsState]):
     In a stream the first ``max(10 m, 500)`` rows are kept as they are and give the first points, by
     k-means; then one pass, in blocks. A uniform sample of all rows, as a rule 30 a point, tells
     where better points are: centres of k-means, moved uphill in the variance that they capture of
-    the sample. ``fit`` looks for them first, and then sees all rows in their span. Points live in input
-    space; those for a kernel that has no gradient there (``Laplacian``, ``Exponential``, functions)
-    are centres or rows of the sample. With at most ``n_points`` different rows the points are those
-    rows and the model is exact. Where the start has fewer (a machine at rest), later rows become
-    points as they come, until there are ``n_points``.
+    the sample. ``fit`` looks for them first, and then sees all rows in their span. Points live in
+    input space; those for a kernel that has no gradient there (``Laplacian``, ``Exponential``,
+    functions) are centres or rows of the sample. With at most ``n_points`` different rows the
+    points are those rows and the model is exact. Where the start has fewer (a machine at rest),
+    later rows become points as they come, until there are ``n_points``.
 
     Examples
     --------
