@@ -146,7 +146,7 @@ def compared(
             works = {s.name: partial(s.learn, one.rows, m, problem) for s, (m, _) in found.items()}
             seconds, _ = interleaved(works, repeats, time.process_time)
             ours = min(seconds[OURS_FITTED.name])
-            lines += [
+            of_set: list[Row] = [
                 {
                     "system": system.name,
                     "rows": f"{one.name} {len(one.rows):,} × {one.rows.shape[1]}",
@@ -157,6 +157,8 @@ def compared(
                 }
                 for system, (size, share) in found.items()
             ]
+            say(markdown(of_set))
+            lines += of_set
     return lines
 
 

@@ -88,17 +88,18 @@ def _streamed(features: Any, X: np.ndarray, components: int) -> Scores:
 
 def _nystroem_incremental(X: np.ndarray, size: int, problem: Problem) -> Scores:
     features = Nystroem(gamma=problem.gamma, n_components=size, random_state=problem.seed)
-    return _streamed(features.fit(X[:PEER_ROWS]), X, problem.components)
+    return _streamed(features.fit(X[:PEER_ROWS]), X, min(problem.components, size))
 
 
 def _fourier_incremental(X: np.ndarray, size: int, problem: Problem) -> Scores:
     features = RBFSampler(gamma=problem.gamma, n_components=size, random_state=problem.seed)
-    return _streamed(features.fit(X[:PEER_ROWS]), X, problem.components)
+    return _streamed(features.fit(X[:PEER_ROWS]), X, min(problem.components, size))
 
 
 def _nystroem_in_memory(X: np.ndarray, size: int, problem: Problem) -> Scores:
     features = Nystroem(gamma=problem.gamma, n_components=size, random_state=problem.seed)
-    pca = PCA(problem.components, svd_solver="covariance_eigh").fit(features.fit_transform(X))
+    pca = PCA(min(problem.components, size), svd_solver="covariance_eigh")
+    pca.fit(features.fit_transform(X))
     return lambda rows: pca.transform(features.transform(rows))
 
 
