@@ -80,6 +80,16 @@ class Judge:
         """Variance of the scores relative to the exact one."""
         return float(scores(self.rows).astype(float).var(axis=0).sum()) / self.exact
 
+    def captured_soundly(self, scores: Scores) -> float:
+        """The same, refused where rounding has made the components longer than unit vectors."""
+        share, most = self.captured(scores), self.explained(scores)
+        if share > most + 1e-4:
+            raise ValueError(
+                f"Scores have {share:.4f} of the variance and explain {most:.4f}: the components "
+                "are no unit vectors, and what they capture is not known."
+            )
+        return share
+
     def explained(self, scores: Scores) -> float:
         """Exact variance that the scores explain, relative to the best possible."""
         Y = scores(self.rows).astype(float)

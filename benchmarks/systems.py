@@ -86,20 +86,30 @@ def _streamed(features: Any, X: np.ndarray, components: int) -> Scores:
     return lambda rows: pca.transform(features.transform(rows))
 
 
+def _nystroem(X: np.ndarray, size: int, problem: Problem) -> Nystroem:
+    """Landmarks drawn as ``Nystroem`` draws them, each once.
+
+    Of a row that is drawn twice it would make a feature of rounding alone, 5·10⁵ times enlarged.
+    """
+    drawn = X[np.random.RandomState(problem.seed).permutation(len(X))[:size]]
+    distinct = np.unique(drawn, axis=0)
+    return Nystroem(gamma=problem.gamma, n_components=len(distinct)).fit(distinct)
+
+
 def _nystroem_incremental(X: np.ndarray, size: int, problem: Problem) -> Scores:
-    features = Nystroem(gamma=problem.gamma, n_components=size, random_state=problem.seed)
-    return _streamed(features.fit(X[:PEER_ROWS]), X, min(problem.components, size))
+    features = _nystroem(X[:PEER_ROWS], size, problem)
+    return _streamed(features, X, min(problem.components, features.n_components))
 
 
 def _fourier_incremental(X: np.ndarray, size: int, problem: Problem) -> Scores:
     features = RBFSampler(gamma=problem.gamma, n_components=size, random_state=problem.seed)
-    return _streamed(features.fit(X[:PEER_ROWS]), X, min(problem.components, size))
+    return _streamed(features.fit(X[:PEER_ROWS]), X, min(problem.components, features.n_components))
 
 
 def _nystroem_in_memory(X: np.ndarray, size: int, problem: Problem) -> Scores:
-    features = Nystroem(gamma=problem.gamma, n_components=size, random_state=problem.seed)
-    pca = PCA(min(problem.components, size), svd_solver="covariance_eigh")
-    pca.fit(features.fit_transform(X))
+    features = _nystroem(X, size, problem)
+    pca = PCA(min(problem.components, features.n_components), svd_solver="covariance_eigh")
+    pca.fit(features.transform(X))
     return lambda rows: pca.transform(features.transform(rows))
 
 

@@ -21,7 +21,7 @@ from benchmarks.data import made_up
 from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interleaved, within
 from benchmarks.parts import TABLES, markdown, put, tables
 from benchmarks.search import Search
-from benchmarks.systems import Problem, System
+from benchmarks.systems import NYSTROEM_IN_MEMORY, NYSTROEM_INCREMENTAL, Problem, System
 from kernelstream import StreamingKernelPCA, bases, kernels, schedules
 from kernelstream.kernel_hebbian import epochs
 from kernelstream.kernel_hebbian.gram import KernelMatrix
@@ -164,6 +164,23 @@ def test_exact_scores_are_judged_to_be_exact_and_others_by_what_they_explain():
     assert judge.explained(lambda rows: 7.0 * exact(rows)) == pytest.approx(1.0, abs=1e-5)
     assert judge.captured(lambda rows: exact(rows)[:, :2]) < 0.9
     assert judge.explained(lambda rows: np.array(rows[:, :2])) < 1.0
+
+
+def test_components_that_are_no_unit_vectors_are_refused():
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    judge = Judge(X, 0.2, components=4)
+    exact = KernelPCA(4, kernel="rbf", gamma=0.2).fit(X.astype(float)).transform
+    assert judge.captured_soundly(lambda rows: 0.9 * exact(rows)) == pytest.approx(0.81, abs=1e-6)
+    with pytest.raises(ValueError, match="no unit vectors"):
+        judge.captured_soundly(lambda rows: 1.01 * exact(rows))
+
+
+@pytest.mark.parametrize("system", [NYSTROEM_IN_MEMORY, NYSTROEM_INCREMENTAL])
+def test_a_landmark_that_is_drawn_twice_makes_no_feature_of_rounding(system):
+    X = np.repeat(made_up(150, 8), 4, axis=0)
+    X = X[np.random.default_rng(0).permutation(len(X))]
+    scores = system.learn(X, 100, Problem(0.5, 10))
+    assert 0.9 < Judge(X[::3], 0.5, 10).captured_soundly(scores) <= 1.0
 
 
 def test_systems_take_turns():
