@@ -6,6 +6,7 @@
 Prints one line for each claim about speed, with the captured variance and the size of both sides.
 The systems take turns and the shortest of the repeats counts. Sizes of equal accuracy are searched
 before, and that is not timed (``search.py``); the settings of the peers are in ``systems.py``.
+A second table (``front``) has scripts beside ours, on three data sets.
 Without ``--data`` rows of the same shapes are made up. ``--json`` keeps every single time,
 ``--markdown`` writes the table for the documentation, ``--out`` draws two pictures. ``--quick``
 shrinks everything: it tests the benchmark, its times mean nothing.
@@ -22,22 +23,25 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import methods
+from benchmarks import front, methods
 from benchmarks.measuring import Outcome
+from benchmarks.parts import Row
+from benchmarks.parts import markdown as lines_as_markdown
 from benchmarks.report import facts, markdown, table
 from benchmarks.rows import ROWS
 from benchmarks.run import Run
 from benchmarks.sizes import FULL, QUICK
 
-METHODS = "methods"  # the papers' methods beside each other: a table of its own
+# Tables of their own: the papers' methods beside each other; scripts and pipelines on three sets.
+METHODS, FRONT = "methods", front.TABLE
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--data", type=Path, help="folder with mnist.npz")
+    parser.add_argument("--data", type=Path, help="folder with mnist.npz; adult_a9a.npz, elec2.npz")
     parser.add_argument("--repeats", type=int, default=3, help="turns of every system")
-    parser.add_argument("--only", nargs="+", choices=[*ROWS, METHODS], help="rows to run")
+    parser.add_argument("--only", nargs="+", choices=[*ROWS, FRONT, METHODS], help="rows to run")
     parser.add_argument("--quick", action="store_true", help="small sizes, to test the benchmark")
     parser.add_argument("--json", type=Path, help="file for everything that was measured")
     parser.add_argument("--markdown", type=Path, help="file for the table as Markdown")
@@ -54,11 +58,14 @@ def main(arguments: list[str] | None = None) -> None:
 
     run = Run(sizes, options.repeats, options.data, say)
     outcomes: list[Outcome] = []
-    chosen = options.only or [*ROWS, METHODS]
+    chosen = options.only or [*ROWS, FRONT, METHODS]
     for name in chosen:
         if name == METHODS:
             shown, run.raw[METHODS] = methods.compared(few=options.quick)
             Console(width=max(console.width, 110)).print(shown)
+        elif name == FRONT:
+            run.raw[FRONT] = lines = of_front(run, options.quick)
+            print(lines_as_markdown(lines))
         else:
             say(f"row: {name}")
             outcomes += ROWS[name](run)
@@ -70,12 +77,22 @@ def main(arguments: list[str] | None = None) -> None:
         options.json.write_text(json.dumps(plain(found), indent=1, allow_nan=False) + "\n")
     if options.markdown:
         options.markdown.parent.mkdir(parents=True, exist_ok=True)
-        options.markdown.write_text(markdown(outcomes, found))
+        tables = [markdown(outcomes, found)] if outcomes else []
+        tables += [lines_as_markdown(run.raw[FRONT]) + "\n"] if FRONT in run.raw else []
+        options.markdown.write_text("\n".join(tables))
     if options.out:
         from benchmarks import plots
 
         for path in plots.draw(found, options.out):
             say(f"wrote {path}")
+
+
+def of_front(run: Run, few: bool) -> list[Row]:
+    """Scripts and pipelines beside ours."""
+    given = front.sets(run.folder, run.say, few)
+    if few:
+        return front.compared(given, run.repeats, run.sizes.components, run.sizes.target, run.say)
+    return front.compared(given, run.repeats, say=run.say)
 
 
 def plain(value: Any) -> Any:

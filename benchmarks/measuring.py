@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 Scores = Callable[[np.ndarray], np.ndarray]
 
 
-def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
+def seconds_of(
+    work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, Any]:
     """How long a piece of work takes, and its result."""
-    start = time.perf_counter()
+    start = clock()
     result = work()
-    return time.perf_counter() - start, result
+    return clock() - start, result
 
 
 def brief_or_once(work: Callable[[], Any], brief: float = 2.0) -> tuple[float, Any]:
@@ -31,7 +33,9 @@ def brief_or_once(work: Callable[[], Any], brief: float = 2.0) -> tuple[float, A
 
 
 def interleaved(
-    works: dict[str, Callable[[], Any]], repeats: int
+    works: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[dict[str, list[float]], dict[str, Any]]:
     """Seconds of every repeat of every work, and the last results.
 
@@ -45,7 +49,7 @@ def interleaved(
         first = repeat % len(names)
         for name in names[first:] + names[:first]:
             results.pop(name, None)  # two results at a time would double the memory
-            elapsed, results[name] = seconds_of(works[name])
+            elapsed, results[name] = seconds_of(works[name], clock)
             seconds[name].append(elapsed)
     return seconds, results
 
@@ -75,6 +79,16 @@ class Judge:
     def captured(self, scores: Scores) -> float:
         """Variance of the scores relative to the exact one."""
         return float(scores(self.rows).astype(float).var(axis=0).sum()) / self.exact
+
+    def captured_soundly(self, scores: Scores) -> float:
+        """The same, refused where rounding has made the components longer than unit vectors."""
+        share, most = self.captured(scores), self.explained(scores)
+        if share > most + 1e-4:
+            raise ValueError(
+                f"Scores have {share:.4f} of the variance and explain {most:.4f}: the components "
+                "are no unit vectors, and what they capture is not known."
+            )
+        return share
 
     def explained(self, scores: Scores) -> float:
         """Exact variance that the scores explain, relative to the best possible."""

@@ -220,9 +220,9 @@ def tables(few: bool = False) -> dict[str, list[Row]]:
         return {name: table(X, y, 1 if few else 5) for name, table in TABLES.items()}
 
 
-def put(page: str, name: str, table: str) -> str:
+def put(page: str, name: str, table: str, script: str = "benchmarks.parts") -> str:
     """The page with another table between its marks."""
-    begin, end = f"<!-- {name}: python -m benchmarks.parts -->", "<!-- end -->"
+    begin, end = f"<!-- {name}: python -m {script} -->", "<!-- end -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     new, n = pattern.subn(lambda _: f"{begin}\n\n{table}\n\n{end}", page)
     if n != 1:

@@ -41,7 +41,8 @@ stream = np.vstack([drawn(small, CHANGE), drawn(large, CHANGE)])
 # --------------
 # ``trackers.Covariance(forgetting=f)`` multiplies the weight of all earlier rows by *f* with each
 # new row. It remembers about 1 / (1 − f) rows: all, the last 1,000, the last 100. The basis follows
-# the stream by itself: when new rows are missed by far more than usual, points move to them.
+# the stream by itself: when new rows are missed by far more than usual, points are looked for anew
+# in a sample of the rows, and old rows fade from the sample as they do from the memory.
 
 memories = {"all rows": 1.0, "1,000 rows": 0.999, "100 rows": 0.99}
 models = {
@@ -94,8 +95,8 @@ for name, shares in captured.items():
 # %%
 # The basis follows
 # -----------------
-# A tracker can only find components that the points span. Part of the points has moved as well,
-# without being told that something has changed: now there are 5s to 9s among them.
+# A tracker can only find components that the points span. Here are those of the shortest memory.
+# They have moved as well, without being told that something has changed: now they are 5s to 9s.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 for axis, state in zip(axes, (earlier, model), strict=True):

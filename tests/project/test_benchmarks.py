@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
 
-from benchmarks import naive, policy
+from benchmarks import front, naive, policy, scripts
 from benchmarks.data import made_up
 from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interleaved, within
 from benchmarks.parts import TABLES, markdown, put, tables
 from benchmarks.search import Search
-from benchmarks.systems import Problem, System
+from benchmarks.systems import NYSTROEM_IN_MEMORY, NYSTROEM_INCREMENTAL, Problem, System
 from kernelstream import StreamingKernelPCA, bases, kernels, schedules
 from kernelstream.kernel_hebbian import epochs
 from kernelstream.kernel_hebbian.gram import KernelMatrix
@@ -59,7 +59,8 @@ def test_every_claim_has_its_line(run):
     assert {row: lines.count(row) for row in CLAIMS} == CLAIMS
     assert "asked" in printed and "reached" in printed
     table = (folder / "table.md").read_text().splitlines()
-    assert len([line for line in table if line.startswith("|")]) == 2 + len(lines)
+    n_lines = 2 + len(lines) + 2 + len(facts["raw"]["front"])
+    assert len([line for line in table if line.startswith("|")]) == n_lines
     for outcome in facts["outcomes"]:
         assert outcome["work"] and outcome["asked"] > 0
         assert outcome["sense"] in ("at least", "within", "below")
@@ -125,7 +126,7 @@ def test_the_tables_of_the_policy_are_whole_and_go_into_their_page(tmp_path, mon
     np.savez(tmp_path / "mnist.npz", x_train=digits, y_train=np.arange(1700) % 10)
     np.savez(tmp_path / "elec2.npz", X=made_up(1300, 6))
     np.savez(tmp_path / "frey.npz", images=digits[:1100])
-    chosen = [c for c in policy.CONSTANTS if c.attribute in ("start_rows", "_pause", "MOVED_SHARE")]
+    chosen = [c for c in policy.CONSTANTS if c.attribute in ("start_rows", "FEWEST", "LEAST_GAIN")]
     assert len(chosen) == 3
     monkeypatch.setattr(policy, "CONSTANTS", chosen)
     page = tmp_path / "page.md"
@@ -135,12 +136,11 @@ def test_the_tables_of_the_policy_are_whole_and_go_into_their_page(tmp_path, mon
     text = page.read_text()
     assert "old" not in text
     lines = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == 2 + 5 + 2 + 2 * len(chosen)
-    for line in lines[2:7]:
+    for line in lines[2:8]:
         assert all(0.5 < float(cell.split()[0]) < 1.001 for cell in line[2:4])
-    assert {line[0] for line in lines[9:]} == {f"| {c.name}" for c in chosen}
-    # a start of other rows gives another model: the change reached what is measured
-    assert any(cell != "0 / 0" for cell in lines[9][3:8])
+    # a start of other rows gives another model; steps uphill are not taken with so few rows
+    assert [line[0] for line in lines[10:]] == ["| start rows"] * 2
+    assert all(any(cell != "0 / 0" for cell in line[3:9]) for line in lines[10:])
     with pytest.raises(ValueError, match="no place"):
         policy.put(text, "no such table", "")
 
@@ -164,6 +164,23 @@ def test_exact_scores_are_judged_to_be_exact_and_others_by_what_they_explain():
     assert judge.explained(lambda rows: 7.0 * exact(rows)) == pytest.approx(1.0, abs=1e-5)
     assert judge.captured(lambda rows: exact(rows)[:, :2]) < 0.9
     assert judge.explained(lambda rows: np.array(rows[:, :2])) < 1.0
+
+
+def test_components_that_are_no_unit_vectors_are_refused():
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    judge = Judge(X, 0.2, components=4)
+    exact = KernelPCA(4, kernel="rbf", gamma=0.2).fit(X.astype(float)).transform
+    assert judge.captured_soundly(lambda rows: 0.9 * exact(rows)) == pytest.approx(0.81, abs=1e-6)
+    with pytest.raises(ValueError, match="no unit vectors"):
+        judge.captured_soundly(lambda rows: 1.01 * exact(rows))
+
+
+@pytest.mark.parametrize("system", [NYSTROEM_IN_MEMORY, NYSTROEM_INCREMENTAL])
+def test_a_landmark_that_is_drawn_twice_makes_no_feature_of_rounding(system):
+    X = np.repeat(made_up(150, 8), 4, axis=0)
+    X = X[np.random.default_rng(0).permutation(len(X))]
+    scores = system.learn(X, 100, Problem(0.5, 10))
+    assert 0.9 < Judge(X[::3], 0.5, 10).captured_soundly(scores) <= 1.0
 
 
 def test_systems_take_turns():
@@ -225,7 +242,62 @@ def test_the_exponent_is_the_slope():
     assert exponent([10, 100, 1000], [3e2, 3e4, 3e6]) == pytest.approx(2.0)
 
 
+# -- equal accuracy, on one grid
+
+
+@pytest.mark.parametrize("needed", [1, 20, 21, 94, 101, 333, 2400])
+def test_the_smallest_size_of_the_grid_is_found(needed):
+    size, share = front.smallest(lambda size: size / needed, 1.0)
+    assert size == min(s for s in front.GRID if s >= needed)
+    assert share == size / needed
+
+
+def test_the_largest_size_of_the_grid_stands_where_none_is_enough():
+    assert front.smallest(lambda size: size / 1e6, 1.0) == (front.GRID[-1], front.GRID[-1] / 1e6)
+
+
+def test_the_table_of_scripts_has_every_system_and_set(run):
+    facts, printed, folder = run
+    lines = facts["raw"]["front"]
+    assert {line["system"] for line in lines} == {s.name for s in (*front.SYSTEMS, *front.SLOW)}
+    assert all(float(line["captured"]) >= 0.9 and line["size"] in front.GRID for line in lines)
+    for line in lines:
+        assert f"| {line['system']} |" in printed
+        assert f"| {line['system']} |" in (folder / "table.md").read_text()
+
+
+def test_sets_that_are_there_are_compared_and_others_named(tmp_path):
+    np.savez(tmp_path / "elec2.npz", X=np.random.default_rng(0).normal(3.0, 2.0, size=(6000, 6)))
+    said: list[str] = []
+    (found,) = front.sets(tmp_path, said.append)
+    assert [Path(words.split()[0]).name for words in said] == ["mnist.npz", "adult_a9a.npz"]
+    assert found.rows.shape == (1000, 6) and found.judged.shape == (front.JUDGED, 6)
+    everything = np.vstack([found.rows, found.judged])
+    np.testing.assert_allclose(everything.mean(axis=0), 0.0, atol=1e-4)
+    np.testing.assert_allclose(everything.std(axis=0), 1.0, atol=1e-4)
+
+
 # -- what ours is measured against does the same work
+
+
+@pytest.mark.parametrize("gamma", [0.2, 0.002])  # K(D,D) is sound, or is not
+def test_a_script_has_the_components_of_given_points(gamma):
+    rng = np.random.default_rng(0)
+    X, D = (rng.normal(size=(n, 6)).astype(np.float32) for n in (5000, 40))
+    theirs = scripts.covariance(X, D, Problem(gamma, 3))(X[:200])
+    model = StreamingKernelPCA(3, gamma=gamma, basis=bases.Landmarks(D)).fit(X)
+    ours = model.transform(X[:200])
+    signs = np.sign(np.sum(theirs * ours, axis=0))
+    np.testing.assert_allclose(signs * theirs, ours, atol=2e-3 * np.abs(ours).max())
+
+
+def test_points_of_scripts_are_rows_or_centres_of_rows():
+    X = np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32)
+    drawn, centres = scripts.drawn(X, 50, seed=1), scripts.centres(X, 50, seed=1)
+    assert drawn.shape == centres.shape == (50, 4)
+    assert all((row == X).all(axis=1).any() for row in drawn)
+    near = [((X[:, None] - D) ** 2).sum(axis=2).min(axis=1).mean() for D in (drawn, centres)]
+    assert near[1] < 0.9 * near[0]
 
 
 def test_the_naive_epoch_is_the_blocked_one():

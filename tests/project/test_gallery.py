@@ -38,7 +38,7 @@ def drift(found: dict[str, Any]) -> None:
     assert hundred[13] > thousand[13] > everything[13]  # 500 rows after it
     assert thousand[-1] > hundred[-1] > everything[-1]  # at the end
     moved = found["model"].basis_points_ - found["earlier"].basis_points_
-    assert 20 < np.sum(np.abs(moved).max(axis=1) > 0.3) < 100
+    assert np.all(np.abs(moved).max(axis=1) > 0.3)  # a memory of 100 rows: all of them
 
 
 def novelty(found: dict[str, Any]) -> None:
@@ -60,14 +60,16 @@ def basis_size(found: dict[str, Any]) -> None:
 
 def comparison(found: dict[str, Any]) -> None:
     captured = {key: [row[1] for row in rows] for key, rows in found["results"].items()}
-    ours, nystroem, exact = found["SYSTEMS"]
+    ours, stream, nystroem, exact = found["SYSTEMS"]
     groups, tails = found["streams"]
-    assert captured[groups, ours][1] > captured[groups, nystroem][2]  # 100 means, 200 landmarks
-    assert captured[groups, ours][1] > captured[groups, exact][1]  # 1,000 rows
-    assert np.all(np.less(captured[tails, ours], captured[tails, nystroem]))
+    assert captured[groups, ours][1] > captured[groups, nystroem][2]  # 100 points, 200 landmarks
+    assert captured[groups, stream][1] > captured[groups, nystroem][2]
+    assert captured[groups, ours][1] > captured[groups, exact][2] - 0.003  # 2,000 rows
+    assert np.all(np.greater(captured[tails, ours][:2], captured[tails, nystroem][:2]))
+    assert np.all(np.less(captured[tails, stream], captured[tails, nystroem]))
     assert max(map(max, captured.values())) <= 1
     megabytes = {key: rows[-1][3] for key, rows in found["results"].items()}
-    assert megabytes[groups, ours] < megabytes[groups, nystroem]
+    assert megabytes[groups, stream] < megabytes[groups, nystroem]
 
 
 def merge(found: dict[str, Any]) -> None:

@@ -124,7 +124,7 @@ class Certificate:
 def certify(held: Accumulated, vectors: Array, mean: Array, shown_in: Span | None) -> Certificate:
     """The certificate of what was accumulated, for the components that a query is shown.
 
-    Their vectors and mean may stand in a refreshed basis, ``shown_in``, with corrected moments; the
+    Their vectors and mean may stand in another basis, ``shown_in``, with corrected moments; the
     known difference between the two is added.
     """
     r = int(vectors.shape[1])

@@ -250,7 +250,7 @@ class MonitorJudge:
 class ChartJudge:
     """Reconstruction error and T² of a plain model; limits from the sample of rows it keeps.
 
-    The basis of centroids keeps a uniform sample of everything components. The limits are the upper
+    The basis of centroids keeps a uniform sample of all rows. The limits are the upper
     α/2 quantiles of the two statistics over that sample, so that about a share α of rows like
     those learned raises an alarm.
     """

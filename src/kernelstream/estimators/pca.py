@@ -53,9 +53,10 @@ from kernelstream.stream.stream import Stream
 class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamEstimator):
     """Kernel PCA in one pass and bounded memory.
 
-    ``fit`` passes twice over rows that are at hand; ``partial_fit`` and ``learn_one`` learn from a
-    stream, strictly one pass. The same rows in the same order give the same model, bit for bit,
-    however they are cut into calls, and a query changes nothing.
+    ``fit`` chooses the points from all rows, then passes over them in the span of these points;
+    ``partial_fit`` and ``learn_one`` learn from a stream, strictly one pass. The same rows in the
+    same order give the same model, bit for bit, however they are cut into calls, and a query
+    changes nothing.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ class OnePassRidge(StreamingKernelPCA):
         return self
 
     def _learn_from_all(self, rows: Rows) -> Stream:
-        """Two passes: points may follow the rows in the first, and stay from then on."""
+        """Points may follow the rows while they are chosen, and stay from then on."""
         begun = self._new_stream(rows.X)
         learned = learn_all(free_points(self, begun), rows)
         return learned.with_chain(basis=begun.chain.basis)

@@ -70,7 +70,8 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     others and are left out: a very weak ridge notices that. Weights count rows: for ``"gcv"`` the
     number of rows is the sum of the weights (which should not be normalised to one, therefore);
     ``"loo"`` leaves out a row together with its weight.
-    ``fit`` passes over the rows twice (basis, then moments); ``partial_fit`` is strictly one pass.
+    ``fit`` chooses the basis from all rows, then passes over them for the moments;
+    ``partial_fit`` is strictly one pass.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rows that are all at hand: one pass for the basis, one for the statistics."""
+"""Rows that are all at hand: the basis first, then one pass for the statistics."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ Reader = Callable[[], Iterator[tuple[Array, np.ndarray | None]]]  # of blocks an
 def learn_all(stream: Stream, rows: Rows) -> Stream:
     """Learn rows that are all at hand.
 
-    The second pass sees every row in the final basis, so nothing is stale. Sequential rules and
-    bases that lose nothing need one pass only.
+    Points come from a sample of all rows, or from a first pass where the basis draws none. The
+    pass for the statistics sees every row in the final basis, so nothing is stale. Sequential
+    rules and bases that lose nothing need that one only.
     """
     with cores():
         return _learn_all(stream, rows)

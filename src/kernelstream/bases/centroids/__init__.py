@@ -1,4 +1,4 @@
-"""Centroids of k-means that follow the rows: the default basis."""
+"""Points that a sample of all rows places, and that follow the rows: the default basis."""
 
 from kernelstream.bases.centroids.basis import Centroids
 

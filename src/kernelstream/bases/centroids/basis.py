@@ -82,7 +82,7 @@ QUERY_RISE = 1.05  # … and was missed by this much more than is normal
 
 @stored
 class Centroids(Basis[CentroidsState]):
-    """Points near the centres of the data that follow the stream.
+    """Points that capture most of the variance of a sample of all rows, and follow the stream.
 
     Parameters
     ----------
@@ -102,11 +102,14 @@ class Centroids(Basis[CentroidsState]):
 
     Notes
     -----
-    The first ``max(10 m, 500)`` rows are kept as they are and give the first centroids; then one
-    pass, in blocks. Centroids live in input space and serve every kernel that is smooth there; the
-    cells are Euclidean whatever the kernel. With at most ``n_points`` different rows the points are
-    those rows and the model is exact. Where the start has fewer (a machine at rest), later rows
-    become points as they come, until there are ``n_points``.
+    In a stream the first ``max(10 m, 500)`` rows are kept as they are and give the first points, by
+    k-means; then one pass, in blocks. A uniform sample of all rows, as a rule 30 a point, tells
+    where better points are: centres of k-means, moved uphill in the variance that they capture of
+    the sample. ``fit`` looks for them first, and then sees all rows in their span. Points live in
+    input space; those for a kernel that has no gradient there (``Laplacian``, ``Exponential``,
+    functions) are centres or rows of the sample. With at most ``n_points`` different rows the
+    points are those rows and the model is exact. Where the start has fewer (a machine at rest),
+    later rows become points as they come, until there are ``n_points``.
 
     Examples
     --------
@@ -150,7 +153,7 @@ class Centroids(Basis[CentroidsState]):
         whole = isinstance(self.refinements, numbers.Integral)
         if not whole or isinstance(self.refinements, bool) or self.refinements < 0:
             raise ValueError(
-                "Centroids: refinements must be a whole number of passes, 0 or more, got "
+                "Centroids: refinements must be a whole number of looks, 0 or more, got "
                 f"{self.refinements!r}."
             )
         if self.refinements and not self.follows:
