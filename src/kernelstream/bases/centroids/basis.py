@@ -324,9 +324,12 @@ class Centroids(Basis[CentroidsState]):
         return self._affordable(state) >= FEWEST
 
     def _affordable(self, state: CentroidsState) -> int:
-        """Evaluations that a look may take now: few on credit, when the stream has moved."""
+        """Evaluations that a look may take now: few on credit, when the stream has moved.
+
+        The first look is on credit, too: it is worth most.
+        """
         work = state.work
-        if state.has_moved(self._window):
+        if state.spent == 0.0 or state.has_moved(self._window):
             credit = CREDIT * work.short_look
             if state.spent + work.short_look <= STREAM_SHARE * state.n * work.row + credit:
                 return max(FEWEST, work.evaluations(state.n, STREAM_SHARE, state.spent))

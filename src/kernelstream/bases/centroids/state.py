@@ -17,7 +17,7 @@ from kernelstream.files import stored
 RISE = 1.25  # the stream has moved when the residual is this much above its reference …
 SIGMAS = 5.0  # … and by this many standard errors
 # Work of looking for points, as a share of that of the rows: of a stream so far, of all in ``fit``.
-STREAM_SHARE, FIT_SHARE = 0.75, 3.0
+STREAM_SHARE, FIT_SHARE = 0.5, 3.0
 CREDIT = 2  # looks beyond that when the stream has moved
 # A kernel value and the passes over it, and a row as such, cost as much as so many multiplications.
 ENTRY, ROW = 30.0, 2000.0
