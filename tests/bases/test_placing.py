@@ -146,11 +146,12 @@ def test_looks_on_credit_when_the_stream_has_moved() -> None:
     state, _ = basis.enter(KERNEL, begun(basis), [measured(basis, begun(basis), X, 0)])
     state = replace(state, reference=0.01, residual=0.5, variance=0.0)
     cost = state.work.short_look
-    paid = 0.75 * state.n * state.work.row
+    paid = 0.5 * state.n * state.work.row
     assert basis._affordable(replace(state, spent=paid + 0.9 * cost)) == 4
     assert basis._affordable(replace(state, spent=paid + 1.1 * cost)) == 0  # two looks of credit
     quiet = replace(state, residual=0.01)
     assert basis._affordable(replace(quiet, spent=paid)) == 0
+    assert basis._affordable(replace(quiet, spent=0.0)) >= 4  # the first look
 
 
 def test_what_a_look_leaves_behind(monkeypatch: pytest.MonkeyPatch) -> None:
