@@ -66,10 +66,10 @@ def comparison(found: dict[str, Any]) -> None:
     assert captured[groups, stream][1] > captured[groups, nystroem][2]
     assert captured[groups, ours][1] > captured[groups, exact][2] - 0.003  # 2,000 rows
     assert np.all(np.greater(captured[tails, ours][:2], captured[tails, nystroem][:2]))
-    assert np.all(np.less(captured[tails, stream], captured[tails, nystroem]))
+    assert np.all(np.greater(captured[tails, stream], captured[tails, nystroem]))
+    for rows in (groups, tails):  # a stream is nearly as good as all rows at once
+        assert np.all(np.subtract(captured[rows, ours], captured[rows, stream]) < 0.008)
     assert max(map(max, captured.values())) <= 1
-    megabytes = {key: rows[-1][3] for key, rows in found["results"].items()}
-    assert megabytes[groups, stream] < megabytes[groups, nystroem]
 
 
 def merge(found: dict[str, Any]) -> None:
