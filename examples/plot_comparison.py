@@ -146,7 +146,7 @@ plt.show()
 # random, and as much as exact kernel PCA of the first two thousand rows. On rows with heavy tails
 # fifty or a hundred say more than as many rows drawn at random; two hundred hardly do, and drawing
 # is cheaper. Looking for points pays when the model is used: each score takes as many kernel values
-# as there are points. A stream places its first points by its first rows, looks for better ones when
-# there are four times as many, and captures nearly as much as all rows at once. What scikit-learn
-# lacks is the stream itself: ``Nystroem`` + ``PCA`` has to hold all rows and their m features at a
-# time, and cannot go on with the next row.
+# as there are points. A stream places its first points by its first rows, looks for better ones
+# when there are four times as many, and captures nearly as much as all rows at once. What
+# scikit-learn lacks is the stream itself: ``Nystroem`` + ``PCA`` has to hold all rows and their m
+# features at a time, and cannot go on with the next row.
