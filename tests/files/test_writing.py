@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelstream.files import writing
 from kernelstream.files.writing import (
     Replacement,
     beside,
@@ -187,3 +188,15 @@ def test_discarded(tmp_path: Path) -> None:
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match="folder"):
         write_atomically(tmp_path, b"new")
+
+
+def test_an_interrupt_while_the_new_file_is_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writing, "_lock", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        writing.write_atomically(tmp_path / "model", b"new")
+    assert not list(tmp_path.iterdir())

@@ -123,6 +123,9 @@ class Replacement:
             self._begin()
         except OSError as problem:  # in the words of the caller, who knows nothing of our names
             raise type(problem)(problem.errno, problem.strerror, str(path)) from problem
+        except BaseException:  # an interrupt: nobody else knows of the new file yet
+            self.discard()
+            raise
 
     def _begin(self) -> None:
         """Open a new file beside the target, with the lock that says that it is in use."""
@@ -158,7 +161,7 @@ class Replacement:
 
     def discard(self) -> None:
         """Leave what is there as it is."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):  # it may not be open yet
             self.file.close()
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
