@@ -197,7 +197,13 @@ class Event:
     accepted: bool = False
 
     def check(self, sizes: dict[str, int]) -> None:
-        """Raise unless the event has rows."""
+        """Raise unless the event has rows.
+
+        Parameters
+        ----------
+        sizes : dict
+            The lengths that the file has named so far.
+        """
         if not self.id or self.last_row < self.first_row:
             raise ValueError(f"event {self.id} from row {self.first_row} to {self.last_row}")
 
