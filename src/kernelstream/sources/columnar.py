@@ -155,6 +155,8 @@ def _cut(stored: Iterator[pa.RecordBatch], wanted: list[str], skip: int) -> Iter
         columns = whole.select(wanted)
         for start in range(0, columns.num_rows, size):
             piece = columns.slice(start, size)
+            # Arrow takes what is stored as it is: a damaged offset would lead out of the memory.
+            piece.validate(full=True)
             yield from _after(piece, done, skip)
             done += piece.num_rows
 
