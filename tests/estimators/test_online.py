@@ -164,7 +164,8 @@ def test_theorem_5(nu: float, center: bool) -> None:
 
 def test_theorem_5_needs_a_dictionary_that_is_not_full() -> None:
     X = np.random.default_rng(0).normal(size=(2100, 40))
-    found = OnlineKernelPCA(1, gamma=1.0, nu=0.5).fit(X).bounds(np.array([0.1]))
+    with pytest.warns(RuntimeWarning, match="max_points=2000 points now"):
+        found = OnlineKernelPCA(1, gamma=1.0, nu=0.5).fit(X).bounds(np.array([0.1]))
     assert found.order == 2000 and np.isinf(found.approximation_error[0])
     assert 0 < found.approximation_error_sharp[0] < np.inf
 

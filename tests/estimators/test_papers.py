@@ -99,7 +99,7 @@ def test_saved_models_go_on_bit_for_bit(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_parameters_are_the_papers(name: str) -> None:
     model = METHODS[name]
-    assert {"basis", "tracker", "preimage"}.isdisjoint(model.get_params())
+    assert {"basis", "tracker"}.isdisjoint(model.get_params())
     again = clone(model).set_params(n_components=1, gamma=0.7)
     again = again if name != "lms" else again.set_params(weights=None)
     assert again.fit(rows()).n_components_ == 1 and again.kernel_.get_params()["gamma"] == 0.7

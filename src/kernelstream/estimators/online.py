@@ -11,9 +11,6 @@ from kernelstream import bases, schedules, trackers
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimators.paper import PaperMethod
 
-MOST_POINTS = 2000  # of the dictionary: Lemma 2 says that it is finite, not that it is small
-
-
 @dataclass(frozen=True)
 class ReducedOrderBounds:
     """What is proved about the dictionary of the distance criterion, as numbers.
@@ -83,18 +80,30 @@ class OnlineKernelPCA(PaperMethod):
         The step is ``eta0/(1 + t/tau)``. After τ rows it falls like η₀τ/t (the paper has η₀/t).
         Large values of τ follow a stream that moves; small ones come to rest early (section 5.1 of
         the paper has it the other way round).
-    center : bool
-        Whether the mapped data is centred.
+    max_points : int or None
+        Most points of the dictionary. When they are reached, a warning says so.
+    exchange : int or None
+        With a number of rows, a full dictionary moves with the stream: rows take the places of
+        points that the last so many rows needed least (:class:`bases.Distance`).
+    guard : bool
+        Whether steps that are too long are shortened (``n_shortened_steps_`` counts them). False
+        runs the paper's rule and nothing else; where it diverges, an error says so.
+    center : bool or "paper"
+        Whether the mapped data is centred. With True the centre is the running mean in coordinates,
+        and components are functions that do not change when the mean does; ``"paper"`` is the
+        centring κ^c of section 5.2, where they move with it (:class:`trackers.RecentredHebbian`).
     average : bool
         Show the averages of the components along the stream (:class:`trackers.Averaged`).
+    preimage : str or Preimage
+        How ``inverse_transform`` goes back to inputs, as in :class:`StreamingKernelPCA`.
     random_state : int, RandomState or None
         Nothing is drawn; for uniformity with the other estimators.
 
     Notes
     -----
-    The dictionary stops at 2,000 points. The paper gives no start, and α = 0 would stay 0:
-    component j starts at the j-th point, less its projection on the earlier ones. The centre is the
-    running mean in coordinates; components are functions that do not change when the mean does.
+    The paper gives no start, and α = 0 would stay 0: component j starts at the j-th point, less its
+    projection on the earlier ones. To the letter: ``guard=False, center="paper"``, and
+    ``raw_dual_coef_`` for the components by the paper's index and at their own length.
 
     References
     ----------
@@ -114,6 +123,8 @@ class OnlineKernelPCA(PaperMethod):
     (6, True)
     """
 
+    _paper_centres = True
+
     def __init__(
         self,
         n_components: int = 2,
@@ -123,8 +134,12 @@ class OnlineKernelPCA(PaperMethod):
         nu: float = 0.1,
         eta0: float = 0.5,
         tau: float = 1000,
-        center: bool = True,
+        max_points: int | None = 2000,
+        exchange: int | None = None,
+        guard: bool = True,
+        center: bool | str = True,
         average: bool = False,
+        preimage: Any = "auto",
         random_state: Any = None,
     ):
         self.n_components = n_components
@@ -133,15 +148,23 @@ class OnlineKernelPCA(PaperMethod):
         self.nu = nu
         self.eta0 = eta0
         self.tau = tau
+        self.max_points = max_points
+        self.exchange = exchange
+        self.guard = guard
         self.center = center
         self.average = average
+        self.preimage = preimage
         self.random_state = random_state
 
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
-        rule: trackers.Tracker = trackers.Hebbian(schedules.SearchThenConverge(self.eta0, self.tau))
+        steps = schedules.SearchThenConverge(self.eta0, self.tau)
+        rule: trackers.Tracker = trackers.Hebbian(steps, guard=self.guard)
+        if self._centres_as_the_paper():
+            rule = trackers.RecentredHebbian(steps, self.guard)
         if self.average:
             rule = trackers.Averaged(rule)
-        return bases.resolve(bases.Distance(self.nu, MOST_POINTS)), trackers.resolve(rule)
+        dictionary = bases.Distance(self.nu, self.max_points, self.exchange)
+        return bases.resolve(dictionary), trackers.resolve(rule)
 
     def bounds(self, eigenvalues: Any = None) -> ReducedOrderBounds:
         """The paper's Lemma 3, Theorem 4 and Theorem 5 for the model as it is, as numbers.
@@ -174,7 +197,7 @@ class OnlineKernelPCA(PaperMethod):
         lam = np.asarray(self.explained_variance_ if eigenvalues is None else eigenvalues, float)
         missed = state.ledger.missed / state.moments.weight
         tiny = np.finfo(float).tiny  # no variance: nothing is claimed
-        full = m >= MOST_POINTS
+        full = self.max_points is not None and m >= self.max_points
         return ReducedOrderBounds(
             order=m,
             coherence=float((cosines - np.eye(m)).max(initial=0.0)),
