@@ -12,8 +12,17 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
-from kernelstream import AdaptiveKernelPCA, IncrementalKernelPCA, OnlineKernelPCA, kernels
+from kernelstream import (
+    AdaptiveKernelPCA,
+    IncrementalKernelPCA,
+    KernelHebbianPCA,
+    OnlineKernelPCA,
+    kernels,
+    schedules,
+)
+from kernelstream.backends.draws import generator
 from tests.naive import papers as naive
 
 
@@ -153,6 +162,52 @@ def test_a_bare_rule_that_diverges_says_so_and_leaves_the_model(model: Any) -> N
     with pytest.raises(ValueError, match=r"have diverged.*smaller step"):
         model.partial_fit(X)
     assert not hasattr(model, "n_features_in_")
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("center", ["paper", False])
+def test_kim_on_a_stream(case: str, center: Any) -> None:
+    X, kernel = CASES[case]
+    steps = schedules.SearchThenConverge(0.1 / float(np.median(kernel.diag(X))), 100)
+    model = KernelHebbianPCA(
+        2, kernel=kernel, schedule=steps, center=center, guard=False, batch_size=50
+    ).partial_fit(X)
+    A, mean = naive.kim_online(
+        by_definition(kernel), X, 2, lambda t: float(steps.steps(t, 1)[0]), center == "paper"
+    )
+    same_functions(model, X, X, A)
+    if center:
+        k = by_definition(kernel)
+        np.testing.assert_allclose(
+            k(X, model.basis_points_) @ model.mean_coef_, k(X, X) @ mean, atol=1e-10 * k(X, X).max()
+        )
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("center", [True, False])
+def test_kim_on_a_finite_set(case: str, center: bool) -> None:
+    """Eqs. (10)–(13) from a given A(0), in the order that is drawn, without any finish."""
+    X, kernel = CASES[case]
+    X = X[:80]
+    start = np.random.default_rng(1).normal(size=(2, 80)) / 80
+    step = 0.05 / float(np.median(kernel.diag(X)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KernelHebbianPCA(
+            2,
+            kernel=kernel,
+            schedule=step,
+            n_epochs=3,
+            init=start,
+            guard=False,
+            ritz=False,
+            center=center,
+            random_state=7,
+        ).fit(X)
+    orders = [generator(7, "epoch", epoch).permutation(80) for epoch in range(3)]
+    A = naive.kim(by_definition(kernel)(X, X), start, np.concatenate(orders), step, center)
+    expected = A - A.mean(axis=1, keepdims=True) if center else A  # Σ a φ̃ over the raw φ
+    same_functions(model, X, X, expected.T)
 
 
 @pytest.mark.parametrize("case", ["banana, narrow", "digits, rbf", "digits, cosine"])

@@ -134,6 +134,30 @@ def honeine(
     return {"points": points, "A": A, "mean": total / len(X) if center else 0.0 * total}
 
 
+def kim(
+    K: np.ndarray, A: np.ndarray, order: np.ndarray, eta: float, center: bool
+) -> np.ndarray:
+    """Kim, Franz and Schölkopf, component by component as in (11), with (12) or (13).
+
+    Mended: the second bracket of (13) has a minus.
+    """
+    A, l = A.copy(), len(K)
+    k_mean = K.mean(axis=0)
+    for j in order:
+        y = np.zeros(len(A))
+        for i in range(len(A)):
+            if center:
+                y[i] = A[i] @ (K[j] - k_mean) - A[i].mean() * np.sum(K[j] - k_mean)
+            else:
+                y[i] = A[i] @ K[j]
+        old = A.copy()
+        for i in range(len(A)):
+            for k in range(l):
+                A[i, k] = old[i, k] - eta * y[i] * sum(old[m, k] * y[m] for m in range(i + 1))
+            A[i, j] += eta * y[i]
+    return A
+
+
 def kim_online(
     kernel: Kernel, X: np.ndarray, r: int, eta: Callable[[int], float], center: bool
 ) -> tuple[np.ndarray, np.ndarray]:

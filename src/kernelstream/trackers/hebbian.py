@@ -159,10 +159,10 @@ class Hebbian(Tracker[HebbianState]):
             time += n
         require_bounded(type(self).__name__, V, self.guard)
         if not state.n_shortened:
-            self._warn_of(n_shortened)
+            self.warn_of(n_shortened)
         return replace(state, V=V, time=time, variances=variances, n_shortened=n_shortened)
 
-    def _warn_of(self, n_shortened: int) -> None:
+    def warn_of(self, n_shortened: int) -> None:
         """Say once that steps are shortened."""
         if n_shortened:
             warnings.warn(

@@ -165,7 +165,7 @@ class RecentredHebbian(Hebbian):
             time, n_shortened = time + n, n_shortened + shortened
         require_bounded(type(self).__name__, V, self.guard)
         if not state.n_shortened:
-            self._warn_of(n_shortened)
+            self.warn_of(n_shortened)
         return replace(
             state,
             V=V,
