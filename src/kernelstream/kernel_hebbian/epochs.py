@@ -296,12 +296,12 @@ class Solution:
 
 
 def solution(data: KernelMatrix, means: Means, state: Expansion, ritz: bool = True) -> Solution:
-    """Exact variances and unit components with fixed signs: two passes over the kernel matrix.
+    """Exact variances and residuals of the components: four passes over the kernel matrix.
 
-    With ``ritz`` the components are the best ones in their span: those of the covariance of the
-    outputs, which are there anyway. Without, they are those of the rule, at its length and sign.
-    The second pass is for the residuals.
+    With ``ritz`` they are the best components in the span that was found, with fixed signs.
+    Without, in two passes, they are those of the rule, at its length and with its sign.
     """
+    state = finished(data, means, state) if ritz else state
     xp = namespace_of(state.A)
     # components (and mean) as functions of the raw φ: Σ a (φ − φ̄) = Σ (a − s w/l) φ
     share = like(data.weights / data.n_rows, state.A)[None, :]
@@ -324,7 +324,6 @@ def solution(data: KernelMatrix, means: Means, state: Expansion, ritz: bool = Tr
     raw = transform @ inner[:, :r]
     centred = Z - (total / data.n_rows)[None, :] if data.center else Z
     if ritz:
-        raw = ritz_vectors(raw, to_host(xp.matrix_transpose(centred * w[:, None]) @ centred))
         raw *= to_host(canonical_signs(factor @ like(raw, factor)))[None, :]
     norms = np.linalg.norm(raw, axis=0)
     V = raw / np.where(norms > 0, norms, 1.0)[None, :]
@@ -345,18 +344,31 @@ def solution(data: KernelMatrix, means: Means, state: Expansion, ritz: bool = Tr
     )
 
 
-def ritz_vectors(V: np.ndarray, scatter: np.ndarray) -> np.ndarray:
-    """The principal directions of a scatter in the span of the columns of V, as many columns.
+def finished(data: KernelMatrix, means: Means, state: Expansion) -> Expansion:
+    """A finish by Rayleigh and Ritz: the best r components in the span of w_i and C w_i.
 
-    A finish by Rayleigh and Ritz: Sanger's rule finds the span long before it has turned two
-    components of nearly the same variance apart.
+    Sanger's rule finds the span long before it has turned two components of nearly the same
+    variance apart. With the outputs Y of the components, ``C w_i = Σ_j (w_j/l) y_ij φ̃_j``; these
+    and the w_i span a space whose principal directions need no more than their outputs.
     """
-    left, lengths, _ = np.linalg.svd(V, full_matrices=False)
-    Q = left[:, lengths > 1e-8 * lengths.max(initial=0.0)]
-    values, vectors = np.linalg.eigh(Q.T @ scatter @ Q)
-    turned = np.zeros_like(V)
-    turned[:, : Q.shape[1]] = Q @ vectors[:, np.argsort(-values)]
-    return turned
+    xp = namespace_of(state.A)
+    share = like(data.weights / data.n_rows, state.A)[None, :]
+    Y = means.centred(state.A, data.products(state.A))
+    # at unit length: a kernel times 100 has images 100 times as long
+    images = Y * share
+    outputs = means.centred(images, data.products(images))
+    both, seen = xp.concat([state.A, images], axis=0), xp.concat([Y, outputs], axis=0)
+    inner = to_host(seen @ xp.matrix_transpose(both))
+    lengths = np.sqrt(np.maximum(np.diag(inner), 0.0))
+    unit = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    transform, rank = orthonormal(data, inner * unit[:, None] * unit[None, :])
+    transform = transform[:rank] * unit[None, :]
+    scatter = transform @ to_host((seen * share) @ xp.matrix_transpose(seen)) @ transform.T
+    _, vectors = np.linalg.eigh((scatter + scatter.T) / 2)
+    r = int(state.A.shape[0])
+    best = np.zeros((r, 2 * r))
+    best[: min(r, rank)] = vectors[:, ::-1][:, :r].T @ transform
+    return replace(state, A=like(best, both) @ both)
 
 
 def residuals_of(
