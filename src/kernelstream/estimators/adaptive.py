@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelstream import bases, trackers
+from kernelstream.estimators.online import ReducedOrderBounds, dictionary_bounds
 from kernelstream.estimators.paper import PaperMethod
 from kernelstream.part import check_choice, check_count
 
@@ -127,3 +128,26 @@ class AdaptiveKernelPCA(PaperMethod):
             self.coherence == "cosine",
         )
         return bases.resolve(dictionary), trackers.resolve(rules[self.method])
+
+    def bounds(self, eigenvalues: Any = None) -> ReducedOrderBounds:
+        """What the coherence criterion proves about the model as it is (Honeine 2015).
+
+        A row that is no point resembles one by more than δ, so it misses at most k(x, x)(1 − δ²) of
+        itself; with that in the place of ν, Theorem 5 holds as for the distance criterion.
+
+        Parameters
+        ----------
+        eigenvalues : array of shape (r,), optional
+            λ_r of the second moments of all rows (of the covariance, with ``center=True``). Left
+            out, the running estimates of the model stand in: then its bounds are estimates as well.
+
+        Returns
+        -------
+        ReducedOrderBounds
+        """
+        if self.coherence != "cosine":
+            raise ValueError(
+                f"bounds are those of cosines, and coherence={self.coherence!r} compares kernel "
+                "values; use coherence='cosine' (for kernels of unit norm both are the same)."
+            )
+        return dictionary_bounds(self, lambda _: 1.0 - self.delta**2, eigenvalues, self.delta)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
-from kernelstream import bases, schedules, trackers
+from kernelstream import bases, kernels, schedules, trackers
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimators.paper import PaperMethod
+from kernelstream.kernels import Kernel
 
 @dataclass(frozen=True)
 class ReducedOrderBounds:
-    """What is proved about the dictionary of the distance criterion, as numbers.
+    """What is proved about a dictionary, as numbers.
+
+    For :class:`AdaptiveKernelPCA`, whose criterion is the coherence δ itself, both bounds on the
+    coherence are δ, and κ(1 − δ²) takes the place of ν in what rows can miss.
 
     The paper states Lemma 3 and Theorem 4 for kernels of unit norm. Here they hold for every
     kernel: with the largest energy κ = max k(d,d) of a point, ν/κ takes the place of ν, and
@@ -31,14 +37,29 @@ class ReducedOrderBounds:
     coherence_bound_sharp : float
         √(1 − ν/κ), never larger: the squared distance to the span is at most the one to the line
         through φ(x_i), k(x_j,x_j) (1 − cos²).
+    babel : float
+        Largest sum of the cosines of a point with all others (the Babel measure), measured.
+    babel_bound : float
+        m − 1 times the smaller of the two bounds on the coherence.
+    input_distance : float
+        Smallest distance of two points in input space, measured; infinite for a single point.
+    input_distance_bound : float or None
+        For kernels that fall with the distance: two points are at least so far apart. For the
+        Gaussian kernel the paper has √(−2σ² ln(1 − ν/2)); here with the smaller of the two bounds
+        on the coherence. None for other kernels.
     eigenvalues : array of shape (m,)
         Of the kernel matrix of the points, descending, measured.
     eigenvalue_bounds, eigenvalue_bounds_sharp : (low, high)
         Theorem 4, with each of the two coherences. The lower bound is negative for any dictionary
         of some size and proves nothing; that the matrix is not singular follows from the criterion
         itself, whose pivots exceed ν.
+    eigenvalue_bounds_babel : (low, high)
+        The same discs with the Babel measure itself (Honeine 2015): far sharper.
     missed : float
         Mean squared distance of the rows to the span, at most ν unless the dictionary is full.
+    missed_bound : float
+        What a row that is no point can miss: ν for the distance criterion, κ(1 − δ²) for the
+        coherence criterion (Honeine 2015); infinite once the dictionary is full.
     approximation_error : array of shape (r,)
         Theorem 5: the squared distance of the r-th exact principal function to the span is at most
         ν/λ_r.
@@ -51,10 +72,16 @@ class ReducedOrderBounds:
     coherence: float
     coherence_bound: float
     coherence_bound_sharp: float
+    babel: float
+    babel_bound: float
+    input_distance: float
+    input_distance_bound: float | None
     eigenvalues: np.ndarray
     eigenvalue_bounds: tuple[float, float]
     eigenvalue_bounds_sharp: tuple[float, float]
+    eigenvalue_bounds_babel: tuple[float, float]
     missed: float
+    missed_bound: float
     approximation_error: np.ndarray
     approximation_error_sharp: np.ndarray
 
@@ -180,33 +207,66 @@ class OnlineKernelPCA(PaperMethod):
         -------
         ReducedOrderBounds
         """
-        seen, state = self.stream_.components, self.stream_.settled.begun
-        K = to_host(seen.kernel.gram(seen.points))
-        if len(K) == 0:
-            raise ValueError(
-                f"nu={self.nu!r} is above k(x, x) of every row, so the dictionary is empty and "
-                "there is nothing to bound; use a smaller nu."
-            )
-        energy = np.diag(K)
-        m, largest = len(K), float(energy.max())
-        cosines = np.abs(K) / np.sqrt(np.outer(energy, energy))
-        share = self.nu / largest  # below 1: a point misses at most its own energy
-        plain, sharp = 1.0 - share / 2.0, float(np.sqrt(1.0 - share))
-        radius = largest * (m - 1)
-        low = float(energy.min())
-        lam = np.asarray(self.explained_variance_ if eigenvalues is None else eigenvalues, float)
-        missed = state.ledger.missed / state.moments.weight
-        tiny = np.finfo(float).tiny  # no variance: nothing is claimed
-        full = self.max_points is not None and m >= self.max_points
-        return ReducedOrderBounds(
-            order=m,
-            coherence=float((cosines - np.eye(m)).max(initial=0.0)),
-            coherence_bound=plain,
-            coherence_bound_sharp=sharp,
-            eigenvalues=np.linalg.eigvalsh(K)[::-1],
-            eigenvalue_bounds=(low - radius * plain, largest + radius * plain),
-            eigenvalue_bounds_sharp=(low - radius * sharp, largest + radius * sharp),
-            missed=missed,
-            approximation_error=(np.inf if full else self.nu) / np.maximum(lam, tiny),
-            approximation_error_sharp=missed / np.maximum(lam, tiny),
+        return dictionary_bounds(self, lambda largest: self.nu / largest, eigenvalues)
+
+
+def dictionary_bounds(
+    model: Any,
+    share: Callable[[float], float],
+    eigenvalues: Any,
+    delta: float | None = None,
+) -> ReducedOrderBounds:
+    """What is proved about the dictionary of a model.
+
+    ``share`` is what a row that is no point can miss, as a share of the largest energy; ``delta``
+    is the coherence that the criterion allows, where that is the criterion.
+    """
+    seen, state = model.stream_.components, model.stream_.settled.begun
+    K, D = to_host(seen.kernel.gram(seen.points)), to_host(seen.points).astype(float)
+    if len(K) == 0:
+        raise ValueError(
+            f"nu={model.nu!r} is above k(x, x) of every row, so the dictionary is empty and "
+            "there is nothing to bound; use a smaller nu."
         )
+    energy = np.diag(K)
+    m, largest, low = len(K), float(energy.max()), float(energy.min())
+    cosines = np.abs(K) / np.sqrt(np.outer(energy, energy)) - np.eye(m)
+    coherence, babel = float(cosines.max(initial=0.0)), float(cosines.sum(axis=1).max())
+    if delta is None:  # Lemma 3: a share below 1, for a point misses at most its own energy
+        plain, sharp = 1.0 - share(largest) / 2.0, float(np.sqrt(1.0 - share(largest)))
+    else:  # the first points were admitted whatever their coherence
+        plain = sharp = max(delta, coherence)
+    radius, least = largest * (m - 1), min(plain, sharp)
+    lam = np.asarray(model.explained_variance_ if eigenvalues is None else eigenvalues, float)
+    lam = np.maximum(lam, np.finfo(float).tiny)  # no variance: nothing is claimed
+    missed = state.ledger.missed / state.moments.weight
+    full = model.max_points is not None and m >= model.max_points
+    most = np.inf if full else share(largest) * largest
+    apart = pdist(D).min(initial=np.inf)
+    return ReducedOrderBounds(
+        order=m,
+        coherence=coherence,
+        coherence_bound=plain,
+        coherence_bound_sharp=sharp,
+        babel=babel,
+        babel_bound=(m - 1) * least,
+        input_distance=float(apart),
+        input_distance_bound=distance_at(seen.kernel, least),
+        eigenvalues=np.linalg.eigvalsh(K)[::-1],
+        eigenvalue_bounds=(low - radius * plain, largest + radius * plain),
+        eigenvalue_bounds_sharp=(low - radius * sharp, largest + radius * sharp),
+        eigenvalue_bounds_babel=(low - largest * babel, largest + largest * babel),
+        missed=missed,
+        missed_bound=float(most),
+        approximation_error=most / lam,
+        approximation_error_sharp=missed / lam,
+    )
+
+
+def distance_at(kernel: Kernel, value: float) -> float | None:
+    """The distance beyond which a Gaussian or exponential kernel is below a value; else None."""
+    if not 0.0 < value < 1.0:
+        return 0.0 if value >= 1.0 else None
+    if isinstance(kernel, kernels.RBF):
+        return float(np.sqrt(-np.log(value) / kernel.gamma))
+    return float(-np.log(value) / kernel.gamma) if isinstance(kernel, kernels.Exponential) else None
