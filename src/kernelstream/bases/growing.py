@@ -147,13 +147,18 @@ class Growing(Basis[GrowingState]):
         n_out = int(np.sum(np.cumprod(losses[victims] < gains[best])))
         if n_out == 0:
             return settled, None
-        left = np.setdiff1d(np.arange(len(losses)), victims[:n_out])
-        fewer = _keep(kernel, settled, left)
         newcomers = take_rows(state.waiting, np.sort(best[:n_out]))
-        # by the criterion, as ever: rows that wait may resemble each other
-        joined, _ = self.offer(kernel, fewer, newcomers, clock.seed)
-        joined = replace(joined, waiting=None)
-        return joined, transition(kernel, state.span, joined.span)
+        while n_out:
+            left = np.setdiff1d(np.arange(len(losses)), victims[:n_out])
+            fewer = _keep(kernel, settled, left)
+            # by the criterion, as ever: rows that wait may resemble each other
+            joined, _ = self.offer(kernel, fewer, newcomers, clock.seed)
+            n_in = len(joined.energies) - len(fewer.energies)
+            if n_in >= n_out:
+                joined = replace(joined, waiting=None)
+                return joined, transition(kernel, state.span, joined.span)
+            n_out = n_in  # as many points go as rows come
+        return settled, None
 
     def coordinates(self, kernel: Kernel, state: GrowingState, X: Array) -> Array:
         """Coordinates of rows, in float64."""
