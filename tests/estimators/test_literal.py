@@ -43,7 +43,7 @@ def drifting(n: int) -> np.ndarray:
 
 
 def by_definition(kernel: kernels.Kernel) -> Any:
-    """k(X, Y) straight from the formula: a twin of a paper needs no fast product, but all digits."""
+    """k(X, Y) by the formula: a twin of a paper needs no fast product, but all digits."""
 
     def k(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         if isinstance(kernel, kernels.RBF):

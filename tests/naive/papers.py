@@ -134,9 +134,7 @@ def honeine(
     return {"points": points, "A": A, "mean": total / len(X) if center else 0.0 * total}
 
 
-def kim(
-    K: np.ndarray, A: np.ndarray, order: np.ndarray, eta: float, center: bool
-) -> np.ndarray:
+def kim(K: np.ndarray, A: np.ndarray, order: np.ndarray, eta: float, center: bool) -> np.ndarray:
     """Kim, Franz and Schölkopf, component by component as in (11), with (12) or (13).
 
     Mended: the second bracket of (13) has a minus.
@@ -286,9 +284,7 @@ def compressed(
     return library, pi, np.diag(carried) * sigma, v
 
 
-def least_squares(
-    kernel: Kernel, used: np.ndarray, a: np.ndarray, u: np.ndarray
-) -> np.ndarray:
+def least_squares(kernel: Kernel, used: np.ndarray, a: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Coefficients over some inputs for Σ_i u_i φ(a_i)."""
     if len(used) == 0:
         return np.zeros(0)

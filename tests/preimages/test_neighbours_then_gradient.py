@@ -50,7 +50,13 @@ def test_the_papers_estimators_take_it_by_name() -> None:
         by_hand = preimages.resolve(model.preimage, model.kernel_).solve(
             model.kernel_,
             model.basis_points_,
-            (model.transform(X[:5]) @ np.linalg.pinv(model.dual_coef_.T @ model.kernel_(
-                model.basis_points_) @ model.dual_coef_)) @ model.dual_coef_.T + model.mean_coef_,
+            (
+                model.transform(X[:5])
+                @ np.linalg.pinv(
+                    model.dual_coef_.T @ model.kernel_(model.basis_points_) @ model.dual_coef_
+                )
+            )
+            @ model.dual_coef_.T
+            + model.mean_coef_,
         )[0]
         np.testing.assert_allclose(back, by_hand, atol=1e-6)

@@ -41,9 +41,7 @@ class Distance(Growing):
     True
     """
 
-    def __init__(
-        self, nu: float = 0.1, max_points: int | None = 2000, exchange: int | None = None
-    ):
+    def __init__(self, nu: float = 0.1, max_points: int | None = 2000, exchange: int | None = None):
         self.nu = nu
         self.max_points = max_points
         self.exchange = exchange

@@ -114,7 +114,7 @@ class IteratedPreimages(Basis[GrowingState]):
     def compress(
         self, kernel: Kernel, state: GrowingState, vectors: Array
     ) -> tuple[GrowingState, Array] | None:
-        """Write the vectors, columns in coordinates, in pre-images; None while there are few points.
+        """Write the vectors, columns in coordinates, in pre-images; None while points are few.
 
         The matrix carries each vector to its approximation.
         """
@@ -204,9 +204,7 @@ def is_new(kernel: Kernel, used: np.ndarray, y: np.ndarray) -> bool:
     return own - float(k @ beta) > DISTINCT * own
 
 
-def coordinates_of(
-    kernel: Kernel, span: Span, found: list[Written], separate: bool
-) -> np.ndarray:
+def coordinates_of(kernel: Kernel, span: Span, found: list[Written], separate: bool) -> np.ndarray:
     """The approximations in the coordinates of the new span, as columns."""
     columns, used = [], found[0].inputs[:0]
     for one in found:

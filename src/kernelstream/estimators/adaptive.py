@@ -75,6 +75,9 @@ class AdaptiveKernelPCA(PaperMethod):
     (1000, 2)
     """
 
+    paper = "Tanaka, Washizawa and Kuh 2012, Adaptive kernel principal components tracking"
+    equations = "cost (4), coherence (7), algorithm 1 (lms), 2 (rls) or 3 (subkha)"
+
     def __init__(
         self,
         n_components: int = 2,

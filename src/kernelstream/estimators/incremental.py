@@ -63,6 +63,9 @@ class IncrementalKernelPCA(PaperMethod):
     True
     """
 
+    paper = "Chin and Suter 2006, Incremental kernel PCA"
+    equations = "mean (7)-(8), incremental SVD (9)-(18), compression (19)-(25)"
+
     def __init__(
         self,
         n_components: int | float | None = None,

@@ -14,6 +14,7 @@ from kernelstream.backends.arrays import to_host
 from kernelstream.estimators.paper import PaperMethod
 from kernelstream.kernels import Kernel
 
+
 @dataclass(frozen=True)
 class ReducedOrderBounds:
     """What is proved about a dictionary, as numbers.
@@ -151,6 +152,8 @@ class OnlineKernelPCA(PaperMethod):
     """
 
     _paper_centres = True
+    paper = "Honeine 2012, Online kernel PCA: a reduced-order model"
+    equations = "distance criterion (8)-(11), rule (17)-(19), steps (20), centring section 5.2"
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -27,6 +27,10 @@ class PaperMethod(StreamingKernelPCA):
     verbose: bool = False
     #: Whether the paper centres in a way of its own, which ``center="paper"`` asks for.
     _paper_centres = False
+
+    #: The text that the method is from, and its equations: ``kernelstream info`` names them.
+    paper: ClassVar[str]
+    equations: ClassVar[str]
 
     @property
     def raw_dual_coef_(self) -> Array:
@@ -111,7 +115,6 @@ class PaperMethod(StreamingKernelPCA):
     def _centres_as_the_paper(self) -> bool:
         own_way = isinstance(self.center, str) and self.center == "paper"
         return own_way and self._paper_centres
-
 
     @abstractmethod
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:

@@ -126,6 +126,8 @@ class KernelHebbianPCA(PaperMethod):
 
     _also_saved = ("n_epochs_", "converged_", "residuals_")
     _paper_centres = True
+    paper = "Kim, Franz and Schölkopf 2003, Kernel Hebbian algorithm (MPI technical report 109)"
+    equations = "fit: (10)-(13); partial_fit: appendix A, (14)-(17)"
 
     def _check_restored(self) -> None:
         epochs, converged = getattr(self, "n_epochs_", 0), getattr(self, "converged_", True)
@@ -144,7 +146,7 @@ class KernelHebbianPCA(PaperMethod):
         schedule: Any = "auto",
         n_epochs: int = 100,
         tol: float = 1e-6,
-        center: bool = True,
+        center: bool | str = True,
         update: str = "sample",
         init: Any = "rows",
         guard: bool = True,

@@ -132,7 +132,7 @@ class KernelMatrix:
         """``k(x_j, x_k)`` for the rows j of a block and all k: (B, l), in the type of the rows."""
         if self.matrix is not None and self.n_kept == self.n_rows:
             return take_rows(self.matrix, J)
-        known = J < self.n_kept
+        known = self.n_kept > J
         if self.matrix is None or not known.any():
             return self.kernel.block(take_rows(self.X, J), self._met)
         # those that are kept first, then the others, and back into the order that was asked for

@@ -107,9 +107,7 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         self._check_forgetting()
-        check_choice(
-            "IncrementalSVD: reorthogonalise", self.reorthogonalise, ("exact", "paper")
-        )
+        check_choice("IncrementalSVD: reorthogonalise", self.reorthogonalise, ("exact", "paper"))
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> IncrementalSVDState:
         """Start without rows."""

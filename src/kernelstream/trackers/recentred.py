@@ -25,6 +25,7 @@ from kernelstream import schedules
 from kernelstream.backends.arrays import Array, like, namespace_of, padded, to_float64, to_host
 from kernelstream.files import stored
 from kernelstream.schedules import Schedule
+from kernelstream.trackers.base import Tracker
 from kernelstream.trackers.hebbian import Hebbian, HebbianState, recursion, require_bounded
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
@@ -46,7 +47,7 @@ class RecentredState(HebbianState):
 
 
 @stored
-class RecentredHebbian(Hebbian):
+class RecentredHebbian(Hebbian, Tracker[RecentredState]):  # type: ignore[misc]
     """Sanger's rule with the centring of Honeine's section 5.2, for comparison with the paper.
 
     With :class:`Hebbian` a component is a function that stays as it is when the mean moves. Here
