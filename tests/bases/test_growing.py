@@ -9,7 +9,7 @@ import scipy.stats
 
 from kernelstream import StreamingKernelPCA, bases, kernels
 from kernelstream.bases.base import Clock, factorise
-from kernelstream.bases.growing import GrowingState, _cosines, _strained
+from kernelstream.bases.growing import GrowingState, _strained
 from tests.bases.test_base import span_of
 from tests.conftest import settled_state
 from tests.naive import chain as naive
@@ -225,7 +225,7 @@ def test_a_factor_is_strained_from_a_million_on():
 
 def test_cosines_of_rows_without_energy_and_of_huge_ones():
     K = np.array([[3.0, 0.0], [-1e300, 1.0]])
-    found = _cosines(K, np.array([[9.0], [1e300]]), np.array([[4.0, 0.0]]))
+    found = bases.Coherence().resemblance(K, np.array([[9.0], [1e300]]), np.array([[4.0, 0.0]]))
     np.testing.assert_allclose(found, [[0.5, 1.0], [1e150 / 2.0, 1.0]])
 
 

@@ -34,7 +34,7 @@ def test_a_start_that_is_given_is_taken() -> None:
 def test_what_one_part_refuses_the_chain_refuses() -> None:
     for bad in ({"n_neighbours": 0}, {"max_iter": -1}, {"tol": -1.0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
-            preimages.NeighboursThenGradient(**bad).check()  # type: ignore[arg-type]
+            preimages.NeighboursThenGradient(**bad).check()
     with pytest.raises(ValueError, match=r"preimages\.Neighbours needs a kernel"):
         preimages.resolve("neighbours_then_gradient", kernels.Cosine())
 

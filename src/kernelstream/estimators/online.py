@@ -181,7 +181,7 @@ class OnlineKernelPCA(PaperMethod):
         self.max_points = max_points
         self.exchange = exchange
         self.guard = guard
-        self.center = center
+        self.center = center  # type: ignore[assignment]
         self.average = average
         self.preimage = preimage
         self.random_state = random_state

@@ -100,7 +100,7 @@ class PaperMethod(StreamingKernelPCA):
     def _tell_if_full(self, before: bool) -> None:
         if self._is_full() and not before and getattr(self, "exchange", None) is None:
             warnings.warn(
-                f"{type(self).__name__}: the dictionary has max_points={self.max_points} points "  # type: ignore[attr-defined]
+                f"{type(self).__name__}: the dictionary has max_points={self.max_points} points "
                 "now and takes no more: rows far from all of them are missed. Give more max_points,"
                 " a threshold that admits fewer rows, or exchange=1000, which lets points go that "
                 "the last thousand rows did not need.",

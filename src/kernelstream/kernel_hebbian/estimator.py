@@ -163,7 +163,7 @@ class KernelHebbianPCA(PaperMethod):
         self.schedule = schedule
         self.n_epochs = n_epochs
         self.tol = tol
-        self.center = center
+        self.center = center  # type: ignore[assignment]
         self.update = update
         self.init = init
         self.guard = guard

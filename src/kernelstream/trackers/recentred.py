@@ -47,7 +47,7 @@ class RecentredState(HebbianState):
 
 
 @stored
-class RecentredHebbian(Hebbian, Tracker[RecentredState]):  # type: ignore[misc]
+class RecentredHebbian(Hebbian, Tracker[RecentredState]):
     """Sanger's rule with the centring of Honeine's section 5.2, for comparison with the paper.
 
     With :class:`Hebbian` a component is a function that stays as it is when the mean moves. Here
