@@ -248,10 +248,10 @@ def test_float32_rows_are_computed_with_in_float64_where_rounding_would_be_seen(
 
 
 def test_factors_that_differ_by_rounding_are_the_same() -> None:
-    kernel = kernels.RBF(gamma=0.3)
-    span = factorise(kernel, 1e3 * np.random.default_rng(0).normal(size=(6, 3)))
+    near_one = kernels.RBF(gamma=0.3)
+    long = factorise(near_one, 1e3 * np.random.default_rng(0).normal(size=(6, 3)))
     far = factorise(kernels.Linear(), 1e-6 * np.random.default_rng(0).normal(size=(3, 3)))
-    for kernel, span in ((kernel, span), (kernels.Linear(), far)):
+    for kernel, span in ((near_one, long), (kernels.Linear(), far)):
         largest = np.abs(span.factor).max()
         near = replace(span, factor=span.factor + 0.9e-9 * largest)
         assert onto(kernel, near, span) is None

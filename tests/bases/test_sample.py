@@ -222,9 +222,9 @@ def test_the_reservoir_is_that_of_all_priorities(step, weighted, beta):
     X, held, size = np.arange(300.0)[:, None], Reservoir(15), 15
     for a in range(0, 300, step):
         b = min(a + step, 300)
-        w = None if weights is None else weights[a:b]
+        w, so_far = (None, None) if weights is None else (weights[a:b], weights[:b])
         held = held.offer([(X[a:b], -X[a:b], w)], Clock(3, a, beta ** (b - a), np.log(beta)))
-        kept, log_weight, threshold = twin(b, 3, None if w is None else weights[:b], beta, size)
+        kept, log_weight, threshold = twin(b, 3, so_far, beta, size)
         rows, z = held.sample()
         order = np.argsort(rows[:, 0])
         np.testing.assert_array_equal(rows[order, 0], kept)
@@ -233,6 +233,7 @@ def test_the_reservoir_is_that_of_all_priorities(step, weighted, beta):
         assert held.now == pytest.approx(-b * np.log(beta))
         assert held.position.dtype == np.intp
         if weighted or beta != 1.0:
+            assert held.log_weight is not None
             np.testing.assert_allclose(held.log_weight[order], log_weight, atol=1e-12)
         else:
             assert held.log_weight is None
@@ -298,13 +299,13 @@ def test_the_residual_is_that_of_the_rows_held_back(n, judges):
 
 def test_a_correction_is_the_difference_of_moments():
     rng = np.random.default_rng(0)
-    X, C, Z, w = (rng.normal(size=s) for s in [(8, 3), (8, 2), (8, 2), 8])
-    for given in (None, np.abs(w)):
-        scatter, total, n = Correction(X, C, Z, given).moments()
-        W = np.diag(np.ones(8) if given is None else given)
+    X, C, Z, w = (rng.normal(size=(8, s)) for s in (3, 2, 2, 1))
+    for stands_for in (None, np.abs(w[:, 0])):
+        scatter, total, n = Correction(X, C, Z, stands_for).moments()
+        W = np.diag(np.ones(8) if stands_for is None else stands_for)
         np.testing.assert_allclose(scatter, Z.T @ W @ Z - C.T @ W @ C)
         np.testing.assert_allclose(total, W.diagonal() @ (Z - C))
         assert n == 8.0
         origin = np.array([1.0, 2.0, 3.0])
-        cross = Correction(X, C, Z, given).cross(origin)
+        cross = Correction(X, C, Z, stands_for).cross(origin)
         np.testing.assert_allclose(cross, (Z - C).T @ W @ (X - origin) / 8)

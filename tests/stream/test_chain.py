@@ -18,7 +18,9 @@ def chain_of(**parameters: Any) -> Chain:
     model = StreamingKernelPCA(
         2, gamma=0.3, basis=bases.Landmarks(20), random_state=0, **parameters
     )
-    return model.partial_fit(X[:300])._stream.chain
+    stream = model.partial_fit(X[:300])._stream
+    assert stream is not None
+    return stream.chain
 
 
 @pytest.mark.parametrize("beta", [1.0, 0.99])
@@ -46,6 +48,7 @@ def test_blocks_that_are_added_up_are_those_folded_one_by_one(beta: float, weigh
         assert state.ledger.energy == pytest.approx(left.sum(), rel=1e-12)
         assert state.ledger.longest == 50 and state.ledger.blocks == 8
     assert together.next_signs == one.next_signs
+    assert one.signs is not None and together.signs is not None
     np.testing.assert_allclose(together.signs, one.signs, atol=1e-12)
 
 
@@ -68,9 +71,9 @@ def test_what_a_file_may_say_of_a_chain() -> None:
             replace(chain, n_components=r).check({})
     sequential = replace(chain, tracker=trackers.LMS())
     sequential.check({})
-    with pytest.raises(ValueError, match="0.5 components for LMS"):
+    with pytest.raises(ValueError, match=r"0\.5 components for LMS"):
         replace(sequential, n_components=0.5).check({})
     for changes in ({"certify": "maybe"}, {"seed": 2**32}):
-        with pytest.raises(ValueError, match="certify=.*seed="):
+        with pytest.raises(ValueError, match=r"certify=.*seed="):
             replace(chain, **changes).check({})
     replace(chain, seed=2**32 - 1).check({})

@@ -24,7 +24,9 @@ X = np.random.default_rng(0).normal(size=(900, 3))
 def streamed() -> Stream:
     """A stream whose first rows were not like the others: it gains from another look."""
     model = StreamingKernelPCA(2, gamma=0.3, basis=12, batch_size=64, random_state=0)
-    return model.partial_fit(np.vstack([0.2 * X[:500], X]))._stream
+    stream = model.partial_fit(np.vstack([0.2 * X[:500], X]))._stream
+    assert stream is not None
+    return stream
 
 
 def test_a_second_pass_begins_with_the_finished_basis_and_nothing_else() -> None:
@@ -53,5 +55,7 @@ def test_rows_that_wait_at_the_end_of_a_second_pass_are_folded_once() -> None:
 
 def test_signs_of_a_finished_model_do_not_hang_on_older_ones() -> None:
     ended = end_second_pass(begin_second_pass(streamed()).learn(Rows(X), frozen=True))
-    turned = ended.with_state(replace(ended.begun, signs=-ended.begun.signs))
-    np.testing.assert_array_equal(take_signs(turned).begun.signs, ended.begun.signs)
+    signs = ended.begun.signs
+    assert signs is not None
+    turned = ended.with_state(replace(ended.begun, signs=-signs))
+    np.testing.assert_array_equal(take_signs(turned).begun.signs, signs)

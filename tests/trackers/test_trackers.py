@@ -182,4 +182,4 @@ def test_forgetting_is_a_share(name: str, forgetting: float) -> None:
     if "forgetting" not in inspect.signature(part).parameters:
         return
     with pytest.raises(ValueError, match="forgetting must be"):
-        part(forgetting=forgetting).check()  # type: ignore[call-arg]
+        part(forgetting=forgetting).check()
