@@ -6,11 +6,13 @@ The twins in ``tests/naive/papers.py`` are written from the papers' equations.
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
@@ -20,6 +22,7 @@ from kernelstream import (
     KernelHebbianPCA,
     OnlineKernelPCA,
     kernels,
+    load,
     schedules,
 )
 from kernelstream.backends.draws import generator
@@ -234,3 +237,48 @@ def test_chin_and_suter_without_compression_is_exact() -> None:
     model = IncrementalKernelPCA(3, kernel=kernel, batch_size=30).partial_fit(X)
     _, values, _, _ = naive.chin_suter(by_definition(kernel), X, 3, 30)
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        OnlineKernelPCA(2, gamma=0.2, nu=0.3, center="paper"),
+        OnlineKernelPCA(2, gamma=0.5, nu=0.2, max_points=9, exchange=60),
+        AdaptiveKernelPCA(2, gamma=0.5, delta=0.7, max_points=9, exchange=60, coherence="paper"),
+        IncrementalKernelPCA(2, gamma=0.2, n_preimages=2, batch_size=25),
+        KernelHebbianPCA(2, gamma=0.2, batch_size=32, random_state=0),
+        KernelHebbianPCA(2, gamma=0.2, batch_size=32, init="points", random_state=0),
+        KernelHebbianPCA(2, gamma=0.2, batch_size=32, center="paper", random_state=0),
+        KernelHebbianPCA(5, kernel="linear", batch_size=32, random_state=0),
+    ],
+    ids=str,
+)
+def test_both_laws_hold(model: Any, tmp_path: Path) -> None:
+    """The same rows give the same model, bit for bit, however cut; a query changes nothing."""
+    X = drifting(300)
+    whole, cut = clone(model).partial_fit(X), clone(model)
+    for start, stop in ((0, 1), (1, 40), (40, 43), (43, 190), (190, 300)):
+        cut.partial_fit(X[start:stop])
+        cut.transform(X[:3])
+    np.testing.assert_array_equal(cut.dual_coef_, whole.dual_coef_)
+    np.testing.assert_array_equal(cut.raw_dual_coef_, whole.raw_dual_coef_)
+    cut.save(tmp_path / "model")
+    more = load(tmp_path / "model").partial_fit(X[:70])
+    np.testing.assert_array_equal(more.dual_coef_, whole.partial_fit(X[:70]).dual_coef_)
+
+
+def test_what_cannot_go_together_is_said() -> None:
+    X = drifting(60)
+    for model, message in (
+        (OnlineKernelPCA(center="paper", average=True), "move with the mean"),
+        (OnlineKernelPCA(center="sometimes"), "center must be True or False"),
+        (AdaptiveKernelPCA(center="paper"), "center must be True or False"),
+        (AdaptiveKernelPCA(coherence="angle"), "coherence must be one of"),
+        (IncrementalKernelPCA(2, n_points=5, n_preimages=2), "two ways to compress"),
+        (IncrementalKernelPCA(n_preimages=2), "give n_components as an integer"),
+        (IncrementalKernelPCA(2, n_preimages=2, sharing="no"), "sharing must be one of"),
+        (OnlineKernelPCA(guard="off"), "guard must be True or False"),
+        (KernelHebbianPCA(ritz="yes"), "ritz must be True or False"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(X)

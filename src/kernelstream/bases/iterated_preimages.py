@@ -29,7 +29,8 @@ class IteratedPreimages(Basis[GrowingState]):
     is approximated by ``n_preimages`` inputs, found one by one on what is left over (eqs. 19–20),
     and these at most ``(r + 1) n′`` inputs take the place of all points, as soon as there are more
     points than that. For comparison with the paper: :class:`ReducedSet` looks at the scatter of the
-    rows in the place of the components and holds much more of the variance with as many points.
+    rows in the place of the components, serves every tracker, and as a rule holds a little more of
+    the variance with as many points.
 
     Parameters
     ----------

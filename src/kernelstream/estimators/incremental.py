@@ -44,8 +44,9 @@ class IncrementalKernelPCA(PaperMethod):
     ``(r + 1) n'`` pre-images; the number of points is a budget of its own here.
 
     ``n_points`` is not the paper's compression, which writes the components themselves in
-    pre-images, but a better one (:class:`bases.ReducedSet`): on 400 rows of a banana with 12 points
-    two components have 0.999 of the variance of batch kernel PCA, with the paper's own 0.63.
+    pre-images, but one that looks for inputs that hold the scatter of the rows
+    (:class:`bases.ReducedSet`). Share of the variance of batch kernel PCA in 5 components: 400 rows
+    of a parabola 0.993 with 12 points (the paper's 0.965), of a swiss roll 0.767 (0.743).
 
     References
     ----------
