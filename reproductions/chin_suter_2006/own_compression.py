@@ -99,9 +99,9 @@ def claims(found: dict[str, Any] | None, persons: dict[str, Any] | None) -> list
                 "no critical difference to KPCA",
                 listed,
                 all(s["paper"] > 0.95 for s in last),
-                "on the roll every compression to so few points loses a part. Ours is a little ahead "
-                "here; on 800 rows of the roll, with 12 and 24 points, the paper's was. Figures 2 to "
-                "4 and table 2 above are with our compression (`n_points`)",
+                "on the roll every compression to so few points loses a part. Ours is a little "
+                "ahead here; on 800 rows of the roll, with 12 and 24 points, the paper's was. "
+                "Figures 2 to 4 and table 2 above are with our compression (`n_points`)",
             )
         )
     if persons is not None:
