@@ -67,8 +67,8 @@ class ReducedSet(Basis[ReducedSetState]):
     components then have 0.973 of the variance of batch kernel PCA; with pre-images of the
     components it is 0.960. The basis serves every tracker and the mean, and the number of points is
     a budget (the paper's ``(r+1) n'`` does not fit its own experiment). The iteration is Mika's,
-    ``y ← Σ w_i x_i / Σ w_i`` with ``w_i = γ_i k(x_i, y)``, taken back where it does not help: exact for the RBF kernel, and for
-    any other kernel never worse than choosing among the points.
+    ``y ← Σ w_i x_i / Σ w_i`` with ``w_i = γ_i k(x_i, y)``, taken back where it does not help: exact
+    for the RBF kernel, and for any other kernel never worse than choosing among the points.
 
     Parameters
     ----------
