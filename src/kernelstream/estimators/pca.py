@@ -444,7 +444,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         return rows
 
     def _names(self) -> list[str]:
-        """Names of the columns: those of the frame that was learned, or x0, x1, …"""
+        """Names of the columns: those of the frame that was learned, or x0, x1 and so on."""
         names = getattr(self, "feature_names_in_", None)
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else list(names)
 
