@@ -621,8 +621,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         """The two parts that make a method; the papers' estimators choose their own."""
         return bases.resolve(self.basis), trackers.resolve(self.tracker)
 
+    def _resolved_kernel(self, n_features: int) -> Kernel:
+        """The kernel that the parameters mean, for rows of so many features."""
+        return kernels.resolve(self.kernel, self.gamma)
+
     def _new_stream(self, X: Array) -> Stream:
-        kernel = kernels.resolve(self.kernel, self.gamma)
+        kernel = self._resolved_kernel(int(X.shape[1]))
         basis, tracker = self._basis_and_tracker()
         method = preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)
