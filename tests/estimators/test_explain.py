@@ -255,6 +255,10 @@ def test_what_cannot_be_explained_is_said_in_words() -> None:
     assert len(features.explain_components(X)) == 1
     with pytest.raises(ValueError, match="At least two rows"):
         features.explain_components(X[:1])
+    with pytest.raises(ValueError, match="3 feature_names were given for 2 columns"):
+        features.explain(X[:1], reference=X, feature_names=["a", "b", "c"])
+    named = features.explain_components(X, feature_names=["a", "b"])
+    assert {c.name for c in named[0].columns} == {"a", "b"}
     with pytest.raises(ValueError, match="n_columns must be an integer"):
         features.explain(X, n_columns=0)
 

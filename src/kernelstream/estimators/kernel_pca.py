@@ -136,9 +136,7 @@ class KernelPCA(StreamingKernelPCA):
         sample_weight : array of shape (n,) or None
             Not in scikit-learn's: how much each row counts.
         """
-        check_choice(
-            "eigen_solver", self.eigen_solver, ("auto", "dense", "arpack", "randomized")
-        )
+        check_choice("eigen_solver", self.eigen_solver, ("auto", "dense", "arpack", "randomized"))
         return super().fit(X, y, sample_weight)
 
     def inverse_transform(self, X: Any, return_report: bool = False) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numbers
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -362,7 +362,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         return -float(namespace_of(difference).mean(difference**2))
 
     @at_one_moment
-    def explain_components(self, X: Any = None, n_columns: int = 3) -> list[ComponentExplanation]:
+    def explain_components(
+        self, X: Any = None, n_columns: int = 3, feature_names: Sequence[str] | None = None
+    ) -> list[ComponentExplanation]:
         """Which columns are behind each component, and with which shape.
 
         Parameters
@@ -372,6 +374,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             all rows, or its points).
         n_columns : int
             How many columns to name for each component.
+        feature_names : sequence of str, or None
+            Names of the columns; None: those of the frame that was learned, or x0, x1 and so on.
 
         Returns
         -------
@@ -391,10 +395,17 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         reference = self._reference(X)
         ratio = np.asarray(to_host(self.explained_variance_ratio_), dtype=float)
         score = self._of_host_rows(self._components().scores)
-        return explain_components(score, reference, self._names(), ratio, n_columns)
+        names = self._names(feature_names)
+        return explain_components(score, reference, names, ratio, n_columns)
 
     @at_one_moment
-    def explain(self, X: Any, n_columns: int = 3, reference: Any = None) -> list[RowExplanation]:
+    def explain(
+        self,
+        X: Any,
+        n_columns: int = 3,
+        reference: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> list[RowExplanation]:
         """Why rows have large errors: the columns behind them, actual against expected values.
 
         A column is behind an error that falls when the column is changed to what the others let
@@ -408,6 +419,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             At most so many columns a row.
         reference : array of shape (k, d), or None
             Rows that show the usual values and errors; None: those that the model has kept.
+        feature_names : sequence of str, or None
+            Names of the columns; None: those of the frame that was learned, or x0, x1 and so on.
 
         Returns
         -------
@@ -428,7 +441,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         check_count(type(self).__name__, "n_columns", n_columns, none_allowed=False)
         rows = to_host(as_dense(inputs.query_rows(self, self.stream_, X))).astype(float)
         error = self._of_host_rows(self._components().reconstruction_error)
-        return explain_rows(error, rows, self._reference(reference), self._names(), n_columns)
+        names = self._names(feature_names)
+        return explain_rows(error, rows, self._reference(reference), names, n_columns)
 
     def _reference(self, X: Any) -> np.ndarray:
         """Rows to compare with, as float64 on the host."""
@@ -443,10 +457,16 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             raise ValueError(f"At least two rows are needed to compare with; got {len(rows)}.")
         return rows
 
-    def _names(self) -> list[str]:
-        """Names of the columns: those of the frame that was learned, or x0, x1 and so on."""
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{i}" for i in range(self.n_features_in_)] if names is None else list(names)
+    def _names(self, given: Sequence[str] | None) -> list[str]:
+        """Names of the columns: given, those of the frame that was learned, or x0 and so on."""
+        names = getattr(self, "feature_names_in_", None) if given is None else given
+        if names is None:
+            return [f"x{i}" for i in range(self.n_features_in_)]
+        if len(names) != self.n_features_in_:
+            raise ValueError(
+                f"{len(names)} feature_names were given for {self.n_features_in_} columns."
+            )
+        return [str(name) for name in names]
 
     # -- what was learned; rows that wait are in it
 
