@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from kernelstream import kernels, preimages
-from kernelstream.backends.arrays import Array
+from kernelstream import kernels
+from kernelstream.backends.arrays import Array, as_dense, cast, like, namespace_of, to_float64
+from kernelstream.estimators import inputs
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.kernels import Kernel
 from kernelstream.part import check_choice
@@ -75,6 +75,7 @@ class KernelPCA(StreamingKernelPCA):
     """
 
     scale: Any = None
+    preimage: Any = "auto"
     certify: Any = "auto"
     batch_size: Any = "auto"
     device: Any = None
@@ -121,11 +122,6 @@ class KernelPCA(StreamingKernelPCA):
         self.n_jobs = n_jobs
         self.basis = basis
 
-    @property
-    def preimage(self) -> Any:  # type: ignore[override]
-        """The way back, with scikit-learn's parameter for its ridge."""
-        return preimages.Ridge(alpha=self.alpha) if self.fit_inverse_transform else "auto"
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn all rows at hand, anew.
 
@@ -140,20 +136,36 @@ class KernelPCA(StreamingKernelPCA):
         return super().fit(X, y, sample_weight)
 
     def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
-        """Inputs whose images are near the given scores, if ``fit_inverse_transform`` was set.
+        """Inputs for scores, if ``fit_inverse_transform`` was set.
+
+        As scikit-learn does it: a kernel ridge regression of the points on their scores, with the
+        kernel of the model applied to scores.
 
         Parameters
         ----------
         X : array of shape (n, r)
         return_report : bool
-            As in :class:`StreamingKernelPCA`.
+            The report of ``preimage="auto"``, as in :class:`StreamingKernelPCA`.
         """
         if not self.fit_inverse_transform:
             raise NotFittedError(
                 "The fit_inverse_transform parameter was not set to True when instantiating and "
                 "hence the inverse transform is not available."
             )
-        return super().inverse_transform(X, return_report)
+        if return_report:
+            return super().inverse_transform(X, return_report)
+        return self._of_scores(inputs.given_scores(self.stream_, X))
+
+    def _of_scores(self, scores: Array) -> Array:
+        shown = self._components()
+        points = shown.points
+        theirs = shown.scores(points)
+        kernel, xp = shown.kernel, namespace_of(theirs)
+        K = to_float64(kernel.block(theirs, theirs))
+        K = K + self.alpha * like(np.eye(int(K.shape[0])), K)
+        coefficients = xp.linalg.solve(K, to_float64(as_dense(points)))
+        found = to_float64(kernel.block(cast(scores, theirs.dtype), theirs)) @ coefficients
+        return cast(found, scores.dtype)
 
     @property
     def gamma_(self) -> float:
@@ -173,23 +185,17 @@ class KernelPCA(StreamingKernelPCA):
             if isinstance(name, Kernel):
                 return kernels.resolve(name, self.gamma)
             return kernels.resolve(OfTwoRows(name, self.kernel_params or {}))
-        if name in ("poly", "polynomial"):
-            return kernels.Polynomial(degree=self.degree, gamma=gamma, coef0=self.coef0)
+        if name in ("poly", "polynomial") and float(self.degree).is_integer():
+            return kernels.Polynomial(degree=int(self.degree), gamma=gamma, coef0=self.coef0)
         if name == "sigmoid":
             return kernels.Sigmoid(gamma=gamma, coef0=self.coef0)
-        if name in kernels.NAMES:
+        if name in kernels.NAMES and name not in ("poly", "polynomial"):
             has_gamma = "gamma" in kernels.NAMES[name]().get_params()
             return kernels.resolve(name, gamma if has_gamma else None)
         if name in PAIRWISE_KERNEL_FUNCTIONS:
             given = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
             return kernels.resolve(OfTwoRows(name, given))
         return kernels.resolve(name)  # which says what there is
-
-    def _shown_components(self, X: Array) -> Any:
-        r, n = self.n_components, int(X.shape[0])
-        if r is None or not isinstance(r, numbers.Integral):
-            return r
-        return min(int(r), n)
 
 
 class OfTwoRows:

@@ -358,7 +358,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         shown, stream = self._components(), self.stream_
         rows = as_dense(inputs.query_rows(self, stream, X))
         scores = queries.in_pieces(stream, shown.scores, queries.in_units(stream, rows))
-        difference = to_float64(self.inverse_transform(scores)) - to_float64(rows)
+        method = preimages.resolve(self.preimage, shown.kernel)
+        back = queries.inputs_of(stream, scores, method).X
+        difference = to_float64(back) - to_float64(rows)
         return -float(namespace_of(difference).mean(difference**2))
 
     @at_one_moment
