@@ -1,4 +1,4 @@
-"""Small drawings inside of tables, as SVG: they need no script, and take the colours of the page."""
+"""Small drawings inside of tables, as SVG: no script, and the colours of the page."""
 
 from __future__ import annotations
 

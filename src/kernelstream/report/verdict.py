@@ -62,9 +62,7 @@ class Verdict:
     columns: tuple[Column, ...]
 
 
-def judge(
-    model: StreamingKernelPCA, observed: Observed | None, names: Sequence[str]
-) -> Verdict:
+def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[str]) -> Verdict:
     """Compare rows with those that were learned.
 
     Parameters
