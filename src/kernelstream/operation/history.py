@@ -75,7 +75,9 @@ class Ring:
         self.keep, self.total = keep, 0
         self.first = self.last = 0
         room = min(2 * keep, 256)
-        self.columns = {name: np.zeros((room, *shape), dtype=t) for name, (t, shape) in columns.items()}
+        self.columns = {
+            name: np.zeros((room, *shape), dtype=t) for name, (t, shape) in columns.items()
+        }
 
     def __len__(self) -> int:
         return self.last - self.first
@@ -191,8 +193,8 @@ class History:
             },
         )
         bins: dict[str, tuple[Any, tuple[int, ...]]] = {
-            **{name: (np.float64, ()) for name in ("at", "n", "alarms", "lone", "event")},
-            **{name: (np.float32, wide) for name in ("low", "high", "mean")},
+            **dict.fromkeys(("at", "n", "alarms", "lone", "event"), (np.float64, ())),
+            **dict.fromkeys(("low", "high", "mean"), (np.float32, wide)),
         }
         self.stretches = {width: Ring(keep, bins) for width, keep in KEPT.items()}
         self._open: dict[float, Stretch] = {}
@@ -237,10 +239,14 @@ class History:
             for values in zip(*columns, strict=True):
                 self.raw.append(at=values[0], event=values[1], flags=values[2], data=values[3])
         self._flushed_rows = self.raw.total
-        wanted = "SELECT at, n, alarms, lone, event, data FROM stretches WHERE width = ? ORDER BY id"
+        wanted = (
+            "SELECT at, n, alarms, lone, event, data FROM stretches WHERE width = ? ORDER BY id"
+        )
         for width, ring in self.stretches.items():
             for at, n, alarms, lone, event, blob in self._base.execute(wanted, (width,)):
-                low, high, mean = np.frombuffer(blob, np.float32).reshape(3, d)[:, : self.n_channels]
+                low, high, mean = np.frombuffer(blob, np.float32).reshape(3, d)[
+                    :, : self.n_channels
+                ]
                 ring.append(
                     at=at, n=n, alarms=alarms, lone=lone, event=event, low=low, high=high, mean=mean
                 )
@@ -262,19 +268,21 @@ class History:
                 if n:
                     chunk = [self.raw[c][new].tobytes() for c in ("at", "event", "flags", "data")]
                     base.execute(
-                        "INSERT INTO rows (id, n, at, event, flags, data) VALUES (?, ?, ?, ?, ?, ?)",
+                        "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)",
                         (self._next_row(), n, *chunk),
                     )
-                    base.execute("DELETE FROM rows WHERE id <= ?", (self._next_row() - RAW_ROWS,))
+                    base.execute("DELETE FROM rows WHERE id + n <= ?", (self._next_row() - RAW_ROWS,))
                 base.executemany(
                     "INSERT INTO stretches (width, at, n, alarms, lone, event, data) "
                     "VALUES (?, ?, ?, ?, ?, ?, ?)",
                     self._closed,
                 )
                 for width in {entry[0] for entry in self._closed}:
-                    keep = "SELECT id FROM stretches WHERE width = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
+                    oldest = (
+                        "SELECT id FROM stretches WHERE width = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
+                    )
                     base.execute(
-                        f"DELETE FROM stretches WHERE width = ? AND id <= ({keep})",
+                        f"DELETE FROM stretches WHERE width = ? AND id <= ({oldest})",
                         (width, width, KEPT[width]),
                     )
             self._closed.clear()
@@ -327,14 +335,14 @@ class History:
             mean=mean[:k],
         )
         blob = np.stack([over.low, over.high, mean]).astype(np.float32).tobytes()
-        self._closed.append(
-            (width, over.at, over.n, over.alarms, over.lone, int(over.event), blob)
-        )
+        self._closed.append((width, over.at, over.n, over.alarms, over.lone, int(over.event), blob))
         coarser = {SECOND: MINUTE, MINUTE: HOUR}.get(width)
         if coarser is not None:
             self._join(coarser, over)
 
-    def rows_between(self, begin: float, end: float, most: int) -> tuple[np.ndarray, np.ndarray]:
+    def rows_between(
+        self, begin: float, end: float, most: int, must: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Times and values of rows; where they are no longer kept, means of seconds or minutes.
 
         Parameters
@@ -343,32 +351,40 @@ class History:
             In seconds.
         most : int
             So many are spread over the time where there are more.
+        must : float, optional
+            The time from which they are needed; earlier ones are welcome. ``begin`` by default.
         """
+        must = begin if must is None else must
         with self.turn:
             at = self.raw["at"]
-            if len(at) and at[0] <= begin:
-                wanted = np.flatnonzero((at >= begin) & (at <= end))
-                wanted = wanted[spread(len(wanted), most)]
-                return at[wanted], self.raw["data"][wanted].astype(np.float64)
+            wanted = np.flatnonzero((at >= begin) & (at <= end))
+            wanted = wanted[spread(len(wanted), most)]
+            rows = at[wanted], self.raw["data"][wanted].astype(np.float64)
+            if len(at) and at[0] <= must:
+                return rows
             self.flush()
-            for width in (SECOND, MINUTE, HOUR):
-                found = self._base.execute(
-                    "SELECT at, data FROM stretches WHERE width = ? AND at >= ? AND at <= ?",
-                    (width, begin - width, end),
-                ).fetchall()
-                oldest = self._base.execute(
+            for width in KEPT:
+                first = self._base.execute(
                     "SELECT at FROM stretches WHERE width = ? ORDER BY id LIMIT 1", (width,)
                 ).fetchone()
-                if found and (width == HOUR or (oldest and oldest[0] <= begin)):
+                if first is not None and first[0] <= must:
+                    found = self._base.execute(
+                        "SELECT at, data FROM stretches WHERE width = ? AND at > ? AND at <= ?",
+                        (width, begin - width, end),
+                    ).fetchall()
                     break
             else:
-                wanted = np.flatnonzero((at >= begin) & (at <= end))
-                wanted = wanted[spread(len(wanted), most)]
-                return at[wanted], self.raw["data"][wanted].astype(np.float64)
+                return rows  # nothing reaches back so far
         found = [found[i] for i in spread(len(found), most)]
         d = len(self.columns)
         means = [np.frombuffer(blob, np.float32).reshape(3, d)[2] for _, blob in found]
         return np.array([a for a, _ in found]), np.array(means, dtype=np.float64).reshape(-1, d)
+
+    def usual_interval(self) -> float:
+        """Seconds from row to row, of late."""
+        with self.turn:
+            steps = np.diff(self.raw["at"][-500:])
+        return float(np.median(np.abs(steps))) if len(steps) else 1.0
 
     def totals(self, since: float) -> tuple[int, int, int]:
         """Rows, alarms, and alarms outside events, of the minutes since a time."""
@@ -379,7 +395,9 @@ class History:
             for width in (SECOND, MINUTE):
                 part = self._open.get(width)
                 if part is not None:
-                    sums = [a + b for a, b in zip(sums, (part.n, part.alarms, part.lone), strict=True)]
+                    sums = [
+                        a + b for a, b in zip(sums, (part.n, part.alarms, part.lone), strict=True)
+                    ]
             return sums[0], sums[1], sums[2]
 
     # -- the log, events, facts
@@ -442,7 +460,7 @@ class History:
     # -- commands of other processes
 
     def waiting(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """Commands that another process has written and nobody has answered: id, verb, arguments."""
+        """Commands of other processes that nobody has answered: id, verb, arguments."""
         if self.folder is None:
             return []
         with self.turn:
@@ -454,7 +472,9 @@ class History:
     def answer(self, id: int, state: str, text: str) -> None:
         """What became of a command of another process."""
         with self.turn, self._base as base:
-            base.execute("UPDATE commands SET state = ?, answer = ? WHERE id = ?", (state, text, id))
+            base.execute(
+                "UPDATE commands SET state = ?, answer = ? WHERE id = ?", (state, text, id)
+            )
             base.execute("DELETE FROM commands WHERE id <= ?", (id - LOG_LINES,))
 
 
@@ -521,7 +541,9 @@ def ask(
             ).lastrowid
         until = time.monotonic() + patience
         while time.monotonic() < until:
-            found = base.execute("SELECT state, answer FROM commands WHERE id = ?", (id,)).fetchone()
+            found = base.execute(
+                "SELECT state, answer FROM commands WHERE id = ?", (id,)
+            ).fetchone()
             if found is not None and found[0] == "done":
                 return str(found[1])
             if found is not None and found[0] != "waiting":

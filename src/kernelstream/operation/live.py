@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -149,6 +150,9 @@ class LiveMonitor:
         title: str = "monitor",
         clock: Callable[[], float] = time.time,
     ):
+        # Rows come as plain arrays here, in the order of fit; a filter for a moment would not be
+        # safe in threads.
+        warnings.filterwarnings("ignore", "X does not have valid feature names, but KernelMonitor")
         self.monitor, self.title, self.clock = monitor, title, clock
         names = getattr(monitor, "feature_names_in_", None)
         d = monitor.n_features_in_
@@ -505,7 +509,9 @@ class LiveMonitor:
         facts: dict[str, Any] = {"title": self.title}
         if record is not None:
             facts |= dict(row=record.row, time=str(record.time), index=record.index)
-            facts["top"] = [] if record.contributions is None else top_of(record.contributions, self.units)
+            facts["top"] = (
+                [] if record.contributions is None else top_of(record.contributions, self.units)
+            )
         self.history.write(kind, text, at, event)
         for listen in self.listeners:
             listen(Notice(kind, at, text, event, facts))
@@ -514,7 +520,9 @@ class LiveMonitor:
         """Now, on the clock of the rows."""
         return self.clock() - (0.0 if np.isnan(self._lag) else self._lag)
 
-    def save(self, path: str | os.PathLike[str], write: Callable[[Path], None] | None = None) -> None:
+    def save(
+        self, path: str | os.PathLike[str], write: Callable[[Path], None] | None = None
+    ) -> None:
         """Write the model; a pause is not a property of the model, and stays out of it.
 
         Parameters
@@ -555,7 +563,7 @@ class LiveMonitor:
         """How the stream is at the moment."""
         with self.turn:
             now, record, event = self.clock(), self._record, self._event
-            rows, alarms, lone = self._false_alarms(now)
+            rows, _, lone = self._false_alarms(now)
             dead = () if record is None else record.dead
             missing = () if record is None else record.missing
             word, text = self._state(now)

@@ -1,0 +1,5 @@
+"""The live page of a monitor: a Bokeh server beside the stream."""
+
+from kernelstream.report.live.server import Page, serve
+
+__all__ = ["Page", "serve"]
