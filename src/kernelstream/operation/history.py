@@ -271,7 +271,9 @@ class History:
                         "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)",
                         (self._next_row(), n, *chunk),
                     )
-                    base.execute("DELETE FROM rows WHERE id + n <= ?", (self._next_row() - RAW_ROWS,))
+                    base.execute(
+                        "DELETE FROM rows WHERE id + n <= ?", (self._next_row() - RAW_ROWS,)
+                    )
                 base.executemany(
                     "INSERT INTO stretches (width, at, n, alarms, lone, event, data) "
                     "VALUES (?, ?, ?, ?, ?, ?, ?)",
