@@ -203,6 +203,24 @@ class History:
         self._base = self._connect(model)
         self._load()
 
+    @classmethod
+    def copy_of(cls, folder: str | os.PathLike[str]) -> History:
+        """The history of a folder as it is now, in memory: its owner is not disturbed.
+
+        Parameters
+        ----------
+        folder : path-like
+            Of the history.
+        """
+        with existing(folder) as base:
+            columns = json.loads(dict(base.execute("SELECT name, value FROM facts"))["columns"])
+            if tuple(columns[: len(COLUMNS)]) != COLUMNS:
+                raise ValueError(f"The history in {folder} was kept by another release.")
+            history = cls(columns[len(COLUMNS) :])
+            base.backup(history._base)
+        history._load()
+        return history
+
     # -- the file
 
     def _connect(self, model: str) -> sqlite3.Connection:

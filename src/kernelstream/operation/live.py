@@ -119,6 +119,8 @@ class LiveMonitor:
         A fitted one. It belongs to this object from now on.
     folder : path-like, optional
         Where the history is kept over restarts.
+    history : History, optional
+        In the place of ``folder``: a copy of one, to look at.
     units : mapping of name to unit, optional
         Beside units that names have in brackets, ``flow [m³/h]``.
     title : str
@@ -146,6 +148,7 @@ class LiveMonitor:
         monitor: KernelMonitor,
         *,
         folder: str | os.PathLike[str] | None = None,
+        history: History | None = None,
         units: Mapping[str, str] | None = None,
         title: str = "monitor",
         clock: Callable[[], float] = time.time,
@@ -158,10 +161,10 @@ class LiveMonitor:
         d = monitor.n_features_in_
         self.names = tuple(f"x{j}" for j in range(d)) if names is None else tuple(map(str, names))
         self.units = words.units_of(self.names, units)
-        self.history = History(self.names, folder, fingerprint(monitor))
+        self.history = history or History(self.names, folder, fingerprint(monitor))
         self.turn = threading.RLock()
         self.listeners: list[Callable[[Notice], None]] = []
-        self.observers: list[Callable[[Record, float], None]] = []
+        self.observers: list[Callable[[Record, float, float], None]] = []  # record, lag, seconds
         self._adapt = monitor.adapt
         self._paused = bool(self.history.fact("paused", False))
         self._resting = {n for n in self.history.fact("out of service", []) if n in self.names}
@@ -178,7 +181,8 @@ class LiveMonitor:
         self._saved: float | None = None
         self._looked = -np.inf
         self._false: tuple[float, tuple[int, int, int]] = (-np.inf, (0, 0, 0))
-        self.tell("start", f"{title}: {monitor.n_samples_seen_:,} rows seen before")
+        if history is None:
+            self.tell("start", f"{title}: {monitor.n_samples_seen_:,} rows seen before")
 
     # -- rows
 
@@ -220,10 +224,12 @@ class LiveMonitor:
         return records
 
     def _judge(self, X: np.ndarray, times: list[Any] | None) -> Records:
+        began = time.perf_counter()
         if len(X) == 1:  # words as they are for one row
             made = Records([self.monitor.update(X[0], None if times is None else times[0])])
         else:
             made = self.monitor.update_many(X, times)
+        spent = (time.perf_counter() - began) / len(X)
         now = self.clock()
         if self._silent:
             self._silent = False
@@ -238,7 +244,7 @@ class LiveMonitor:
             self._record = record
             self.history.add(at, record, x)
             for observe in self.observers:
-                observe(record, at)
+                observe(record, self._lag, spent)
         return made
 
     def refuse(self, reason: str) -> None:

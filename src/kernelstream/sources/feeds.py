@@ -14,6 +14,7 @@ however often the process is killed.
 
 from __future__ import annotations
 
+import codecs
 import math
 import os
 import select
@@ -102,10 +103,9 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
     except (OSError, ValueError, AttributeError):
         number = -1
     if number < 0 or sys.platform == "win32":  # where silence cannot be waited for
-        while line := stream.readline(LONGEST_LINE):
-            yield line
+        yield from plain_lines(stream)
         return
-    rest = b""
+    rest, first = b"", True
     while True:
         if not select.select([number], [], [], PATIENCE)[0]:
             yield None
@@ -114,6 +114,8 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
         if not block:
             break
         *lines, rest = (rest + block).split(b"\n")
+        if first and lines:
+            lines[0], first = lines[0].removeprefix(codecs.BOM_UTF8), False
         yield from (line + b"\n" for line in lines)
         if len(rest) > LONGEST_LINE:  # no row, whatever comes: its beginning tells
             rest = rest[:LONGEST_LINE]
@@ -121,8 +123,18 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
         yield rest
 
 
+def plain_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines of a stream; of one that is too long only the beginning."""
+    line = stream.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
+    while line:
+        yield line
+        while len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
+            line = stream.readline(LONGEST_LINE)
+        line = stream.readline(LONGEST_LINE)
+
+
 class FileFeed(Placeless):
-    """Files, one after the other, row by row: also rows with missing values.
+    r"""Files, one after the other, row by row: also rows with missing values.
 
     Parameters
     ----------
@@ -137,7 +149,7 @@ class FileFeed(Placeless):
     --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
-    >>> _ = path.write_text("t,a,b\\n1,2,3\\n2,,5\\n3,x,6\\n")
+    >>> _ = path.write_text("t,a,b\n1,2,3\n2,,5\n3,x,6\n")
     >>> import io
     >>> parse = LiveRows(io.BytesIO(), 2, ["a", "b"], takes_missing=True, time_column="t")
     >>> for row in FileFeed([str(path)], parse).rows():
@@ -172,7 +184,7 @@ class FileFeed(Placeless):
         opened = open_bytes(file, None)
         self.parse.columns = None  # each file has its own header
         try:
-            while line := opened.stream.readline(LONGEST_LINE):
+            for line in plain_lines(opened.stream):
                 row = self.parse.read(line)
                 if row is not None:
                     yield row
