@@ -9,8 +9,8 @@
 True
 """
 
-from kernelstream.report.live import Page, serve
+from kernelstream.report.live import Page, monitor_html, serve
 from kernelstream.report.observe import Observed, observe
 from kernelstream.report.page import html
 
-__all__ = ["Observed", "Page", "html", "observe", "serve"]
+__all__ = ["Observed", "Page", "html", "monitor_html", "observe", "serve"]

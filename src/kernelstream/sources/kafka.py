@@ -119,8 +119,8 @@ class KafkaFeed:
             raise SourceError(f"{address}: there is no topic {self.topic!r} ({found.error}).")
         if position is not None and position.get("topic") != self.topic:
             raise SourceError(
-                f"The model has come to a place in the topic {position.get('topic')!r}, and this is "
-                f"{self.topic!r}: write another file with -o, or take a model that has read nothing."
+                f"The model has come to a place in the topic {position.get('topic')!r}, and this "
+                f"is {self.topic!r}: write another file with -o, or begin with a fresh model."
             )
         known = {int(p): int(o) for p, o in ((position or {}).get("offsets") or {}).items()}
         usual = OFFSET_END if start == "latest" else OFFSET_BEGINNING

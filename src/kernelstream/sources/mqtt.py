@@ -9,6 +9,7 @@ by the broker and delivered later.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import queue
@@ -62,7 +63,9 @@ class MqttFeed(Placeless):
         self.join = (
             join_of(options, parse.names, lambda text: self.tell(text)) if parse.names else None
         )
-        name = options.pop("client", f"kernelstream-{abs(hash((address, parse.names))) % 10**10}")
+        # The same name after a restart: the broker keeps the session under it.
+        digest = hashlib.sha256(f"{address} {parse.names}".encode()).hexdigest()[:12]
+        name = options.pop("client", f"kernelstream-{digest}")
         if options:
             raise SourceError(f"{address!r}: {', '.join(options)} is unknown.")
         self.plus = self.topic.split("/").index("+") if "+" in self.topic.split("/") else -1

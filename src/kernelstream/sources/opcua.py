@@ -150,9 +150,10 @@ class OpcUaFeed(Placeless):
                     name = child.BrowseName.Name
                     if child.NodeClass == ua.NodeClass.Variable and name in wanted:
                         found[child.NodeId] = name
-                    elif child.NodeClass == ua.NodeClass.Object and seen < MOST_NODES:
-                        if child.BrowseName.Name != "Server":
-                            below.append(client.get_node(child.NodeId))
+                    elif child.NodeClass == ua.NodeClass.Object and name != "Server":
+                        below.append(client.get_node(child.NodeId))
+                    if seen > MOST_NODES:
+                        break
             edge = below
         missing = sorted(wanted - set(found.values()))
         if missing:

@@ -366,7 +366,9 @@ class IncidentView:
         self.path.data = dict(zip("xy", found.event_scores.T, strict=True))
 
 
-def incident_html(live: LiveMonitor, facts: dict[str, Any], found: Incident) -> str:
+def incident_html(
+    live: LiveMonitor, facts: dict[str, Any], found: Incident, links: bool = True
+) -> str:
     """The facts of an event, and events like it."""
     begin = datetime.fromtimestamp(facts["begin"])
     end = facts.get("end")
@@ -378,7 +380,7 @@ def incident_html(live: LiveMonitor, facts: dict[str, Any], found: Incident) -> 
         for t in facts.get("top", ())
     )
     like = "".join(
-        f'<li><a href="/event?id={e["id"]}">event {e["id"]}</a>, {cosine:.2f}'
+        f"<li>{event_link(e['id'], 'event ', links)}, {cosine:.2f}"
         f"{', ' + text(e['class']) if e.get('class') else ''}</li>"
         for e, cosine in found.similar
     )
@@ -498,24 +500,32 @@ def log(doc: Any, live: LiveMonitor) -> None:
     session.begin([find, shown], [], refresh)
 
 
-def log_html(live: LiveMonitor, wanted: str) -> str:
+def log_html(live: LiveMonitor, wanted: str, links: bool = True) -> str:
     """Two tables: events, and lines."""
-    events = [cells for e in live.history.events(KEPT_LINES) if (cells := event_cells(e, wanted))]
+    events = [
+        cells for e in live.history.events(KEPT_LINES) if (cells := event_cells(e, wanted, links))
+    ]
     lines = [
         [f"{datetime.fromtimestamp(line.at):%Y-%m-%d %H:%M:%S}", text(line.kind), text(line.text)]
         for line in live.history.log(KEPT_LINES)
         if wanted.lower() in f"{line.kind} {line.text}".lower()
     ]
     head = ["event", "begin", "end", "rows", "peak", "off by", "seen", "class", "comment"]
+    as_csv = '<p><a href="/{}.csv" download>as CSV</a></p>' if links else ""
     return (
-        f'<h2>Events</h2><p><a href="/events.csv" download>as CSV</a></p>'
+        f"<h2>Events</h2>{as_csv.format('events')}"
         f"{frame.table(head, events, 'Events')}"
-        f'<h2>Log</h2><p><a href="/log.csv" download>as CSV</a></p>'
+        f"<h2>Log</h2>{as_csv.format('log')}"
         f"{frame.table(['time', 'kind', 'what'], lines, 'Log')}"
     )
 
 
-def event_cells(e: dict[str, Any], wanted: str) -> list[str] | None:
+def event_link(id: int, word: str, links: bool) -> str:
+    """An event by its number, to be followed where there is something to follow."""
+    return f'<a href="/event?id={int(id)}">{word}{int(id)}</a>' if links else f"{word}{int(id)}"
+
+
+def event_cells(e: dict[str, Any], wanted: str, links: bool) -> list[str] | None:
     """One event as a line of the table; None where it does not match."""
     top = ", ".join(f"{words.bare(t['variable'])} {t['text']}" for t in e.get("top", ())[:3])
     seen = ", ".join(w for w in ("acknowledged", "accepted") if e.get(w))
@@ -524,7 +534,7 @@ def event_cells(e: dict[str, Any], wanted: str) -> list[str] | None:
         return None
     begin = f"{datetime.fromtimestamp(e['begin']):%Y-%m-%d %H:%M:%S}" if "begin" in e else ""
     end = f"{datetime.fromtimestamp(e['end']):%Y-%m-%d %H:%M:%S}" if e.get("end") else "going on"
-    link = f'<a href="/event?id={int(e["id"])}">{int(e["id"])}</a>'
+    link = event_link(e["id"], "", links)
     rest = [top, seen, kind, comment]
     return [link, begin, end, f"{e.get('rows', 0):,}", f"{e.get('peak', 0):.4g}", *map(text, rest)]
 
