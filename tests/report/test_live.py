@@ -85,7 +85,7 @@ def session(live: LiveMonitor, build: Any, role: str = OPERATOR, **arguments: st
         request = Request
 
     doc = Document()
-    doc._session_context = lambda: Context
+    doc._session_context = lambda: Context  # type: ignore[assignment,return-value]
     build(doc, live)
     return doc
 
@@ -94,11 +94,15 @@ def the(doc: Document, name: str) -> Any:
     return doc.select_one({"name": name})
 
 
+def all_of(doc: Document, kind: Any) -> list[Any]:
+    return list(doc.select({"type": kind}))
+
+
 def press(doc: Document, label: str) -> None:
     from bokeh.events import ButtonClick
-    from bokeh.models import Button
+    from bokeh.models.widgets import Button
 
-    button = next(b for b in doc.select({"type": Button}) if b.label.startswith(label))
+    button = next(b for b in all_of(doc, Button) if b.label.startswith(label))
     assert not button.disabled
     button._trigger_event(ButtonClick(button))
 
@@ -152,7 +156,7 @@ def test_names_and_texts_are_escaped(page: Any, live: LiveMonitor) -> None:
     status, _, body = ask(page, "/log", Authorization="Bearer a-token-for-this-test")
     assert status == 200 and NASTY.encode() not in body
     for build in (pages.now, pages.event, pages.sensors, pages.log, pages.model):
-        parts = [p.text for p in session(live, build).select({"type": frame.Div})]
+        parts = [p.text for p in all_of(session(live, build), frame.Div)]
         assert parts and not any(NASTY in text for text in parts)
 
 
@@ -160,11 +164,11 @@ def test_roles(page: Any, live: LiveMonitor) -> None:
     access = Access("a-token-for-this-test")
     assert access.role(access.view_token) == VIEWER and access.token not in access.view_token
     assert page.view_address.endswith(access.view_token)
-    from bokeh.models import Button
+    from bokeh.models.widgets import Button
 
     for build in (pages.now, pages.event, pages.sensors):
-        assert list(session(live, build).select({"type": Button}))
-        assert not list(session(live, build, role=VIEWER).select({"type": Button}))
+        assert all_of(session(live, build), Button)
+        assert not all_of(session(live, build, role=VIEWER), Button)
 
 
 def test_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +248,7 @@ def test_similar_events_are_found(live: LiveMonitor) -> None:
 
 
 def test_a_page_for_an_event_that_is_none(live: LiveMonitor) -> None:
-    parts = session(live, pages.event, id="99").select({"type": frame.Div})
+    parts = all_of(session(live, pages.event, id="99"), frame.Div)
     assert any("There is no event 99" in part.text for part in parts)
     assert "Event 1" in the(session(live, pages.event, id="<b>"), "head").text
 

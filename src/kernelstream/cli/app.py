@@ -70,5 +70,5 @@ for command in (
     app.command()(flat(command))
 # Options that may stand without a value.
 app.command(cls=OptionalValues)(flat(monitor))
-for command in (accept, acknowledge, interrupt, pause, resume, service, note, events):
-    app.command(rich_help_panel="A monitor that is running")(command)
+for verb in (accept, acknowledge, interrupt, pause, resume, service, note, events):
+    app.command(rich_help_panel="A monitor that is running")(verb)

@@ -105,6 +105,7 @@ class Guarded(BokehTornado):
             secret_key=access.secret_key,
             include_headers=[],  # what a session knows of its request is sent to the page
             include_cookies=[],
+            log_function=lambda handler: None,  # addresses may hold a token
             **options,
         )
         self.add_transform(SafeHeaders)

@@ -151,7 +151,7 @@ def empty() -> dict[str, Any]:
 
 def blank(title: str, height: int, **options: Any) -> Any:
     """A figure that leaves its colours to the page."""
-    made = figure(
+    made: Any = figure(
         title=title,
         sizing_mode="stretch_width",
         height=height,

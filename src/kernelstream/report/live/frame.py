@@ -5,7 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from bokeh.models import ColumnDataSource, CustomJS, Div
+from bokeh.models import ColumnDataSource, CustomJS
+from bokeh.models.widgets import Div
 
 from kernelstream.operation import LiveMonitor, Status
 

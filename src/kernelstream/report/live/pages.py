@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column, row
-from bokeh.models import Button, ColumnDataSource, Select, Slider, TextInput
+from bokeh.models import ColumnDataSource
+from bokeh.models.widgets import Button, Select, Slider, TextInput
 
 from kernelstream.operation import LiveMonitor, Status, words
 from kernelstream.operation.history import COLUMNS, HOUR, MINUTE, SECOND
