@@ -85,7 +85,7 @@ def session(live: LiveMonitor, build: Any, role: str = OPERATOR, **arguments: st
         request = Request
 
     doc = Document()
-    doc._session_context = lambda: Context  # type: ignore[assignment,return-value]
+    doc._session_context = lambda: Context  # type: ignore[assignment]
     build(doc, live)
     return doc
 

@@ -36,6 +36,11 @@ KEPT_LINES = 300
 FEW_MINUTES, LEAST_P = 60, 1e-9
 
 
+def select(title: str, options: Any, value: str, width: int) -> Any:
+    """A choice."""
+    return Select(title=title, options=options, value=value, stylesheets=[PART], width=width)
+
+
 class Session:
     """What the pages share: the monitor, the role, and a look every half second."""
 
@@ -94,13 +99,7 @@ def now(doc: Any, live: LiveMonitor) -> None:
     strip, causes, said = part(name="strip"), part(name="causes"), part(name="said")
     source, events = ColumnDataSource(charts.empty()), ColumnDataSource(event_spans(live))
     plots = charts.over_time(charts.charts_of(), source, events, links=True)
-    window = Select(
-        title="Show the last",
-        options=list(charts.WINDOWS),
-        value="10 minutes",
-        stylesheets=[PART],
-        width=170,
-    )
+    window = select("Show the last", list(charts.WINDOWS), "10 minutes", 170)
     sent: dict[str, Any] = {"total": 0, "last": None}
 
     def stream() -> None:
@@ -279,11 +278,10 @@ def event(doc: Any, live: LiveMonitor) -> None:
         return
     view = IncidentView(found, live)
     buttons = Buttons(session, said)
-    kind = Select(title="Class", options=CLASSES, stylesheets=[PART], width=200)
     comment = TextInput(title="Comment", stylesheets=[PART], width=320, max_length=500)
     given = str(found.facts.get("class", ""))
-    kind.options = CLASSES if given in CLASSES else [*CLASSES, given]
-    kind.value, comment.value = given, str(found.facts.get("comment", ""))
+    kind = select("Class", CLASSES if given in CLASSES else [*CLASSES, given], given, 200)
+    comment.value = str(found.facts.get("comment", ""))
     number = id
 
     def note() -> None:
@@ -403,9 +401,7 @@ def sensors(doc: Any, live: LiveMonitor) -> None:
     session = Session(doc, live, "/sensors")
     grid, said = part(name="grid"), part(name="said")
     find = TextInput(title="Find", stylesheets=[PART], width=200)
-    which = Select(
-        title="Sensor", options=list(live.names), value=live.names[0], stylesheets=[PART], width=220
-    )
+    which = select("Sensor", list(live.names), live.names[0], 220)
 
     def switch() -> None:
         out = which.value not in live.status().out_of_service
@@ -416,7 +412,7 @@ def sensors(doc: Any, live: LiveMonitor) -> None:
     def refresh(status: Status) -> None:
         out = which.value in status.out_of_service
         title = "Back in service" if out else "Out of service"
-        if not button.label.startswith(title):
+        if not str(button.label).startswith(title):
             button.label = title
         if session.ticks % SLOWLY == 0:
             change(grid, sensors_html(live, status, find.value_input or find.value or ""))
