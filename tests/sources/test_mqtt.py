@@ -108,11 +108,10 @@ def value(number: float, at: float) -> bytes:
 
 def test_tags_become_rows(broker: Running) -> None:
     made = feed(broker, "p1/+/value?interval=1&tolerance=5&client=one")
-    messages = []
+    messages = [("p1/other/value", value(9, 1_700_000_001.0))]
     for second in range(5):
         at = 1_700_000_000.2 + second
         messages += [("p1/a/value", value(second, at)), ("p1/b/value", value(-second, at + 0.1))]
-    messages += [("p1/other/value", value(9, 1_700_000_001.0))]
     broker.send(*messages)
     rows = take(made, 4)
     made.close()

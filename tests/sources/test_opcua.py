@@ -53,7 +53,7 @@ class Plant:
                 await a.write_value(n)
                 status = ua.StatusCode(self.quality)
                 value = ua.Variant(-n, ua.VariantType.Double)
-                await b.write_value(ua.DataValue(value, StatusCode_=status))
+                await b.write_value(ua.DataValue(value, status))
                 await asyncio.sleep(0.2)
 
     def end(self) -> None:

@@ -93,7 +93,10 @@ def test_postgresql() -> None:
     if not address:
         pytest.skip("needs a PostgreSQL, named by KERNELSTREAM_POSTGRESQL")
     pytest.importorskip("adbc_driver_postgresql", reason="needs adbc-driver-postgresql")
-    query = "sql:SELECT t, t * 0.5::float8 AS a, 2.0::float8 AS b FROM generate_series(1, 5000) t ORDER BY t"
+    query = (
+        "sql:SELECT t, t * 0.5::float8 AS a, 2.0::float8 AS b FROM generate_series(1, 5000) t "
+        "ORDER BY t"
+    )
     feed = opened(query, {"query": query[4:], "row": 4990}, address)
     rows = list(feed.rows())
     feed.close()

@@ -88,7 +88,10 @@ class SqlFeed:
 
             base = duckdb.connect(database or ":memory:", read_only=database is not None)
             self._close.append(base.close)
-            return iter(base.execute(self.query).fetch_record_batch(ROWS))
+            found = base.sql(self.query)
+            if hasattr(found, "to_arrow_reader"):  # its name in newer releases
+                return iter(found.to_arrow_reader(ROWS))
+            return iter(found.fetch_arrow_reader(ROWS))
         except ModuleNotFoundError:
             raise
         except Exception as problem:  # each driver has errors of its own

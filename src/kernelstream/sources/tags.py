@@ -17,7 +17,7 @@ from typing import Any
 from kernelstream.sources.files import SourceError
 
 INTERVAL, TOLERANCE, DEAD = 1.0, 10.0, 60.0
-LONGEST_GAP = 3600  # rows without any value, after which the grid begins anew
+LONGEST_GAP = 3600  # rows without any value that are given; a longer pause is skipped
 
 
 @dataclass
@@ -120,20 +120,21 @@ class TagJoin:
         if self.next is None:
             return
         until = (self.newest if now is None else max(self.newest, now)) - self.patience
-        if until - self.next > LONGEST_GAP * self.interval:
-            begun = self._oldest_waiting()
-            if begun is not None and begun > self.next + self.interval:
-                self.next = (math.floor(begun / self.interval) + 1) * self.interval
-            elif begun is None:
-                self.next = (math.floor(until / self.interval)) * self.interval
         while self.next <= until:
             at = self.next
+            row = {name: self._value(name, tag, at) for name, tag in self.tags.items()}
             self.next += self.interval
-            yield at, {name: self._value(name, tag, at) for name, tag in self.tags.items()}
+            if all(map(math.isnan, row.values())):
+                self._skip(until)
+            yield at, row
 
-    def _oldest_waiting(self) -> float | None:
+    def _skip(self, until: float) -> None:
+        """Where no tag has a value, and none is near: on to the next that has."""
+        assert self.next is not None
         waiting = [tag.waiting[0][0] for tag in self.tags.values() if tag.waiting]
-        return min(waiting) if waiting else None
+        target = min(waiting, default=until)
+        if target - self.next > LONGEST_GAP * self.interval:
+            self.next = math.floor(target / self.interval) * self.interval
 
     def _value(self, name: str, tag: Tag, at: float) -> float:
         while tag.waiting and tag.waiting[0][0] <= at:
