@@ -31,6 +31,16 @@ class LiveRow(NamedTuple):
     time: Any
     kept: dict[str, Any]
 
+    def at(self, time: Any) -> LiveRow:
+        """The same row with another time stamp.
+
+        Parameters
+        ----------
+        time : object
+            The time stamp.
+        """
+        return LiveRow(self.x, time, self.kept)
+
 
 class LiveRows:
     r"""Rows of a pipe, each as soon as its line is complete; a bad one is its reason in words.

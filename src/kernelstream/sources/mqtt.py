@@ -158,7 +158,7 @@ class MqttFeed(Placeless):
             if all(math.isnan(v) for v in cells.values()):
                 continue  # silence is told by the one who watches
             row = self.parse.row_of(dict(cells))
-            yield row if isinstance(row, str) else row._replace(time=at)
+            yield row if isinstance(row, str) else row.at(at)
 
     def close(self) -> None:
         """Let go of the broker, which keeps what comes meanwhile."""

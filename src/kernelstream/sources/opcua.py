@@ -188,7 +188,7 @@ class OpcUaFeed(Placeless):
             if all(math.isnan(v) for v in cells.values()):
                 continue
             row = self.parse.row_of(dict(cells))
-            yield row if isinstance(row, str) else row._replace(time=at)
+            yield row if isinstance(row, str) else row.at(at)
 
     def close(self) -> None:
         """Let go of the server."""
