@@ -22,7 +22,7 @@ from kernelstream.estimators.base import (
 )
 from kernelstream.estimators.inputs import real_numbers, require_summable
 from kernelstream.monitor.contributions import Contributions, slopes
-from kernelstream.monitor.decisions import Rule
+from kernelstream.monitor.decisions import Rule, Thresholds, thresholds
 from kernelstream.monitor.drift import Drift
 from kernelstream.monitor.fitting import (
     LEAST_ROWS,
@@ -31,15 +31,15 @@ from kernelstream.monitor.fitting import (
     fit_state,
     warn_of_glitches,
 )
-from kernelstream.monitor.limits import Reference
 from kernelstream.monitor.normal import Setting
 from kernelstream.monitor.records import Event, Record, Records
 from kernelstream.monitor.state import MonitorState, Plan
 from kernelstream.part import check_choice, check_count, check_number, checked_seed
 
 LEAST_MEMORY = 10
-MOST_ALPHA = 0.5
+LEAST_ALPHA, MOST_ALPHA = 1e-12, 0.5  # below, no score that a fault can reach is so rare
 SECONDS_A_DAY = 86_400.0
+USUAL_ALPHA = 0.01  # a limit of this share is fair by a log-normal law of a few rows too
 SMOOTHING = 0.1  # of the event rule where the alarm itself is not smoothed
 
 
@@ -76,8 +76,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         Eigenvalues of the correlations below this share of their mean are raised to it.
     smooth : float or None
         Weight of the newest row in two moving averages: that of the log index, and that of what was
-        unexpected in the rows, with its sign, which sees small faults that last. Either then
-        raises the alarm, with limits that are set together; with None the index itself does.
+        unexpected in the rows, with its sign, which sees small faults that last. Either of them or
+        the index of a single row raises the alarm, with limits that are set together; with None
+        the index alone does.
     adapt : "event" or "off"
         ``"event"`` learns from the stream, except during events and from single rows that are
         farther out than any normal row; ``"off"`` never learns.
@@ -116,10 +117,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
 
     Notes
     -----
-    ``score_samples`` is minus the logarithm of the index M, higher for more normal rows. With
-    ``lags`` the rows of a query are taken as one consecutive run, the first row repeated before
-    it. T² alone raises no alarm: far from the data it may fall below its limit (see ``t2_blind`` of
-    the records). A slow fault cannot be told from drift: look at the drift chart.
+    The rows of a query are taken as one consecutive run, the first row repeated before it where
+    there are lags. T² alone raises no alarm: far from the data it may fall below its limit (see
+    ``t2_blind`` of the records). A slow fault cannot be told from drift: look at the drift chart.
 
     Examples
     --------
@@ -328,20 +328,26 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
 
     @at_one_moment
     def score_samples(self, X: Any) -> np.ndarray:
-        """Minus the logarithm of the index of each row: higher is more normal.
+        """Minus the logarithm of the score that raises alarms: higher is more normal.
+
+        That is the highest of index, smoothed index and lasting, on the scale of the second, along
+        ``X`` as one consecutive run that begins with it. With ``smooth=None``, and in monitors of
+        version 1, it is the index of each row.
 
         Parameters
         ----------
         X : array or DataFrame of shape (n, d)
-            With lags, one consecutive run.
+            Rows in the order of time.
 
         Returns
         -------
         array of shape (n,)
+            Not a number for a row of which every value is missing.
         """
-        R = self._lagged_query(X)
+        state, rows = self._fitted_state(), self._checked_rows(X)
         with np.errstate(over="ignore", under="ignore"):
-            return -self._fitted_state().assess(R, np.matmul).scores.log_index
+            scores = state.rehearse(self._plan(), rows, self._standardise(rows))
+        return -(scores + state.excess)
 
     @at_one_moment
     def decision_function(self, X: Any) -> np.ndarray:
@@ -350,17 +356,31 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         Parameters
         ----------
         X : array or DataFrame of shape (n, d)
-            The rows; with lags one consecutive run.
+            Rows in the order of time.
         """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """1 for normal rows, −1 for those over the limit of the index.
+        """−1 for rows that raise an alarm, 1 for the others: what ``update`` says, not followed.
 
         Parameters
         ----------
         X : array or DataFrame of shape (n, d)
-            The rows; with lags one consecutive run.
+            Rows in the order of time: one consecutive run that begins with ``X``. For rows without
+            an order use ``smooth=None``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import KernelMonitor
+        >>> X = np.random.default_rng(0).normal(size=(700, 3))
+        >>> X[600:, 1] += 1.0  # small, and it lasts
+        >>> monitor = KernelMonitor(basis=30, adapt="off", random_state=0).fit(X[:500])
+        >>> found = monitor.predict(X[500:]) == -1
+        >>> bool(found[:100].mean() < 0.05 < 0.5 < found[120:].mean())
+        True
+        >>> bool(np.all(found == monitor.update_many(X[500:]).column("alarm")))
+        True
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
@@ -443,7 +463,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
             return float(self.alpha)
         rows_a_day = SECONDS_A_DAY / float(self.interval)
         share = float(self.false_events_per_day) / rows_a_day * limits.burst
-        if share < np.finfo(float).tiny:
+        if share < LEAST_ALPHA:
             raise ValueError(
                 f"{type(self).__name__}: false_events_per_day = {self.false_events_per_day!r} and "
                 f"interval = {self.interval!r} leave no share of rows that may raise an alarm: "
@@ -455,7 +475,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     def offset_(self) -> float:
         """The limit of ``score_samples``: ``decision_function(X) = score_samples(X) - offset_``."""
         state = self._fitted_state()
-        return -(state.limits.index.limit(self.alpha_) + state.watch.shift[0] + state.excess)
+        limits = thresholds(state.watch, state.limits, self._rule(self.alpha_))
+        joint = self.smooth is not None and state.limits.joint is not None
+        return -((limits.smoothed if joint else limits.index) + state.excess)
 
     @property
     def lags_(self) -> int:
@@ -486,22 +508,24 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
 
     @property
     def limits_(self) -> dict[str, dict[float, float] | float]:
-        """Limits of index, smoothed index, T² and SPE at ``alpha``, 5 % and 1 %, and of events.
+        """Limits of all scores at ``alpha``, 5 % and 1 %, and that of events at ``alpha``.
 
-        As they are now, with the shifts of adaptation.
+        As they are now, with the shifts of adaptation. Where the index is smoothed, those of index,
+        smoothed index and lasting are set together: any of them raises the alarm.
         """
         state = self._fitted_state()
-        index, smoothed = state.watch.shift
-        shifts = {"index": index + state.excess, "smoothed": smoothed + state.excess}
-        limits: dict[str, dict[float, float] | float] = {}
-        for name in ("index", "smoothed", "t2", "spe"):
-            reference: Reference = getattr(state.limits, name)
-            limits[name] = {
-                a: float(np.exp(reference.limit(a) + shifts.get(name, 0.0)))
-                for a in sorted({self.alpha_, 0.05, 0.01})
-            }
-        limits["event"] = float(np.exp(state.limits.event + max(smoothed, 0.0) + state.excess))
-        return limits
+        now: dict[float, Thresholds] = {
+            a: thresholds(state.watch, state.limits, self._rule(a))
+            for a in sorted({self.alpha_, 0.05, 0.01})
+        }
+        return {
+            "index": {a: float(np.exp(x.index + state.excess)) for a, x in now.items()},
+            "smoothed": {a: float(np.exp(x.smoothed + state.excess)) for a, x in now.items()},
+            "lasting": {a: x.lasting**3 for a, x in now.items()},
+            "t2": {a: float(np.exp(state.limits.t2.limit(a))) for a in now},
+            "spe": {a: float(np.exp(state.limits.spe.limit(a))) for a in now},
+            "event": float(np.exp(now[self.alpha_].event + state.excess)),
+        }
 
     @property
     def drift_(self) -> Drift:
@@ -595,7 +619,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     def _check_following(self) -> None:
         """Raise in words when a parameter that may change along the stream makes no sense."""
         name = type(self).__name__
-        check_number(name, "alpha", self.alpha, 0, MOST_ALPHA)
+        check_number(name, "alpha", self.alpha, LEAST_ALPHA, MOST_ALPHA)
         if (self.false_events_per_day is None) != (self.interval is None):
             raise ValueError(
                 f"{name}: false_events_per_day and interval, the seconds between rows, belong "
@@ -614,27 +638,30 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
 
     def _warn_of_few_rows(self) -> None:
         """Say when the rows are too few to know a limit that is exceeded so rarely."""
-        if self.false_events_per_day is None:
-            return
         n, alpha = len(self._state.limits.index.ordered), self.alpha_
-        if n < 1.0 / alpha:
+        if n < 1.0 / alpha and alpha < USUAL_ALPHA:
+            asked = f"alpha = {alpha:.2g}"
+            if self.false_events_per_day is not None:
+                asked = f"{self.false_events_per_day:g} false events a day, {alpha:.2g} of rows,"
             warnings.warn(
-                f"{self.false_events_per_day:g} false events a day are {alpha:.2g} of rows, and "
-                f"the limits come from {n} rows: a limit so rare is guessed from a log-normal law. "
-                f"Give at least {math.ceil(1.0 / alpha)} rows of normal operation.",
+                f"The limits come from {n} rows, too few for {asked}: a score so rare is guessed "
+                f"from a log-normal law. Give at least {math.ceil(1.0 / alpha)} rows of normal "
+                "operation, or allow a larger share.",
                 stacklevel=3,
             )
 
-    def _plan(self) -> Plan:
-        self._check_following()
-        rule = Rule.of(
+    def _rule(self, alpha: float) -> Rule:
+        return Rule.of(
             self._state.limits,
-            alpha=self.alpha_,
+            alpha=alpha,
             smoothed=self.smooth is not None,
             adapts=self.adapt == "event",
             patience=int(self.quarantine),
         )
-        return Plan(rule, int(self.memory), self._names())
+
+    def _plan(self) -> Plan:
+        self._check_following()
+        return Plan(self._rule(self.alpha_), int(self.memory), self._names())
 
     def _follow(self, X: np.ndarray, times: Sequence[Any], trusted: bool = False) -> Records:
         Z = self._standardise(X)

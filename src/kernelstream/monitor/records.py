@@ -29,19 +29,19 @@ class Record:
     t2_blind : bool
         The index is over its limit and T² is not: the row is so far out, or so much off the span,
         that T² does not see it.
-    limit : float
-        The limit that decides about the alarm: that of the smoothed index, or of the index where
-        nothing is smoothed.
-    index_limit, t2_limit, spe_limit, event_limit : float
-        The other limits; of the smoothed index for an event.
+    limit, index_limit : float
+        The limits of the smoothed index and of the index; the same where nothing is smoothed.
     lasting, lasting_limit : float
         The squared length of the moving average of what was unexpected in the rows, which sees
-        small faults that last, and its limit.
+        small faults that last, and its limit; infinite where it raises no alarm.
+    t2_limit, spe_limit, event_limit : float
+        The other limits; of the smoothed index for an event.
     p_value : float
         Share of normal rows that are at least as far out as this one; NaN where all is missing.
     alarm : bool
-        Whether ``smoothed`` is over ``limit`` or ``lasting`` over ``lasting_limit``, which are set
-        together; where nothing is smoothed, whether ``index`` is over ``index_limit``.
+        Whether ``index`` is over ``index_limit``, ``smoothed`` over ``limit`` or ``lasting`` over
+        ``lasting_limit``, which are set together; where nothing is smoothed, whether ``index`` is
+        over ``index_limit``. ``predict`` says the same.
     event : int or None
         Number of the event that the row belongs to.
     acknowledged : bool

@@ -211,6 +211,31 @@ class MonitorState:
         scores = replace(known, index=np.where(home == 0, scores.index, known.index))
         return Assessment(scores, best, away, own, home, residuals)
 
+    def rehearse(self, plan: Plan, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """The scores that raise alarms, of rows as a run that has no past and that nobody follows.
+
+        Not a number where a row has no value at all: nothing is known of it.
+        """
+        run = replace(self, history=self.history[:0], away=self.limits.index.mean)
+        found = run.assess(run.complete(Z)[0], np.matmul)
+        if not plan.rule.smoothed or self.limits.joint is None:
+            return found.log_index
+        watch = replace(Watch.begin(self.limits, self.n_features), shift=self.watch.shift)
+        rule, scores = replace(plan.rule, adapts=False), np.empty(len(X))
+        assert found.residuals is not None
+        for t, silent in enumerate(np.isnan(X).all(axis=1)):
+            watch, verdict = decide(
+                watch,
+                float(found.log_index[t]),
+                found.residuals[t],
+                self.limits,
+                rule,
+                counts=False,
+                silent=bool(silent),
+            )
+            scores[t] = verdict.joint
+        return scores
+
     def complete(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lagged rows with missing values filled, and the history after them."""
         Z = fill_gaps(self.normal, self.history, Z, self.lags)
@@ -257,8 +282,7 @@ class MonitorState:
                 suspects.append(R[t])
                 continue
             suspects.clear()
-            limit = verdict.limits[0]
-            wild = found.own[t] > self.limits.wild(limit, limit - rule.base[0], far_away)
+            wild = found.own[t] > self.limits.wild(rule.base[0], watch.shift[0], far_away)
             taken[t] = whole and (trusted or (rule.adapts and not wild))
             if taken[t] and trusted:
                 pending.append(R[t])
@@ -322,7 +346,7 @@ class MonitorState:
         t2_limit = float(np.exp(limits.t2.limit(rule.alpha)))
         spe_limit = float(max(np.exp(limits.spe.limit(rule.alpha)), TINIEST))
         reference = limits.decisive if rule.smoothed else limits.index
-        decides = 1 if rule.smoothed else 0  # which of the two limits raises the alarm
+        base = rule.base[1 if rule.smoothed else 0]
         flagged = np.array([v.alarm or v.event > 0 for v in verdicts], dtype=bool)
         slope_of: dict[int, np.ndarray] = {}
         h_of: dict[int, np.ndarray] = {}
@@ -346,9 +370,9 @@ class MonitorState:
             if verdict.event and slope is not None:
                 present = extend_event(present, verdict.event, row, time, index, slope)
                 slope = present.mean_slope
-            limit = verdict.limits[decides]
-            joint = float(limits.join(verdict.level, verdict.lasting))
-            score = joint if rule.smoothed else log_index
+            in_force = verdict.limits
+            limit = in_force.smoothed if rule.smoothed else in_force.index
+            score = verdict.joint if rule.smoothed else log_index
             records.append(
                 Record(
                     row=row,
@@ -357,17 +381,17 @@ class MonitorState:
                     smoothed=float(np.exp(verdict.level + excess)),
                     t2=float(scores.t2[t]),
                     spe=float(scores.spe[t]),
-                    t2_blind=bool(log_index > verdict.limits[0] and scores.t2[t] <= t2_limit),
+                    t2_blind=bool(log_index > in_force.index and scores.t2[t] <= t2_limit),
                     limit=float(np.exp(limit + excess)),
-                    index_limit=float(np.exp(verdict.limits[0] + excess)),
+                    index_limit=float(np.exp(in_force.index + excess)),
                     t2_limit=t2_limit,
                     spe_limit=spe_limit,
-                    lasting=float(np.exp(verdict.lasting)),
-                    lasting_limit=float(np.exp(limits.lasting_limit(verdict.limits[1]))),
-                    event_limit=float(np.exp(verdict.event_limit + excess)),
+                    lasting=verdict.lasting**3,
+                    lasting_limit=in_force.lasting**3,
+                    event_limit=float(np.exp(in_force.event + excess)),
                     p_value=math.nan
                     if missing[t].all()
-                    else reference.p_value(score - (limit - rule.base[decides]), rule.alpha),
+                    else reference.p_value(score - (limit - base), rule.alpha),
                     alarm=verdict.alarm,
                     event=verdict.event or None,
                     acknowledged=bool(verdict.event and present and present.acknowledged),
