@@ -169,7 +169,7 @@ def test_blocks_cost_one_pass_each(monkeypatch: pytest.MonkeyPatch) -> None:
 
     X = plant(2000, 0, False)
     quick: dict[str, Any] = dict(basis=60, width=30.0, ridge=0.1, whiten=True, smooth=None)
-    monitor = KernelMonitor(random_state=0, alpha=0.001, **quick).fit(X[:500])
+    monitor = KernelMonitor(random_state=0, alpha=0.003, **quick).fit(X[:500])
     calls = {"scaling": 0, "score": 0}
     scaling_of, score = module.Scaling.of.__func__, module.Index.score  # type: ignore[attr-defined]
 
@@ -233,7 +233,7 @@ def test_moving_between_models_does_not_depend_on_cuts(of_two_modes: KernelMonit
     X = two_modes(np.arange(1500) // 500 % 2 == 1, 6)
     whole, cut = copy.copy(of_two_modes), copy.copy(of_two_modes)
     records = whole.update_many(X)
-    assert whole._state.known  # one rests
+    assert whole._state.resting  # one rests
     again = Records(r for part in np.array_split(X, 11) for r in cut.update_many(part))
     assert_same(records, again)
 
@@ -252,7 +252,32 @@ def test_accepted_as_well_or_instead(fitted: KernelMonitor) -> None:
         if not instead:  # and the other way round, again
             there = monitor.interrupt().update_many(process(300, seed=5) + new)
             assert np.mean(there.column("alarm")) < 0.05
-        assert len(monitor._state.known or ()) <= 4
+        assert len(monitor._state.resting or ()) <= 4
+
+
+def test_what_was_accepted_is_never_forgotten(of_two_modes: KernelMonitor) -> None:
+    """However often the process moves between other modes meanwhile."""
+    third = np.array([0.0, 9.0, -9.0, 9.0, 0.0])
+
+    def there(n: int, seed: int) -> np.ndarray:
+        return np.random.default_rng(seed).normal(size=(n, 5)) + third
+
+    monitor = copy.copy(of_two_modes)
+    monitor.update_many(there(60, 1))
+    monitor.accept()
+    assert np.mean(monitor.update_many(there(300, 2)).column("alarm")) < 0.1
+    for turn in range(16):
+        monitor.update_many(two_modes(np.full(300, turn % 2 == 0), 10 + turn))
+    assert len(monitor._state.resting or ()) <= 4
+    assert np.mean(monitor.update_many(there(300, 3)).column("alarm")) < 0.1
+    # in the place of all before, and then another one as well
+    monitor.update_many(there(60, 4) + 20.0)
+    monitor.accept(instead=True)
+    assert np.mean(copy.copy(monitor).update_many(there(100, 5)).column("alarm")[10:]) > 0.9
+    monitor.update_many(there(60, 6) - 20.0)
+    monitor.accept()
+    for shift, seed in ((20.0, 7), (-20.0, 8)):
+        assert np.mean(monitor.update_many(there(200, seed) + shift).column("alarm")) < 0.05
 
 
 def test_a_lasting_fault_is_not_learned() -> None:

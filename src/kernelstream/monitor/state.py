@@ -29,7 +29,7 @@ from kernelstream.stream.scaling import Standardisation
 
 MOST_AT_ONCE = 256  # rows that are scored together
 KEPT_EVENTS = 100
-MOST_KNOWN = 4  # models of normal operation that rest, besides the reference and the present one
+MOST_RESTING = 4  # adapted models that wait for a return, the latest; what they grew from stays
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,18 @@ class MonitorState:
     events: tuple[Event, ...]  # the last ones that are over
     n_rows: int = 0
     n_learned: int = 0
-    # Models that rest: normal operation has been there and may return. None: nothing but the
-    # present model counts, not even the reference.
-    known: tuple[Annotated[Normal, "apart"], ...] | None = None
     away: float = 0.0  # the smoothed log index by the present model alone
+    # Adapted models: normal operation has been there and may return. None: nothing but the present
+    # model counts, as in version 1.
+    resting: tuple[Annotated[Normal, "apart"], ...] | None = None
+    accepted: tuple[Annotated[Normal, "apart"], ...] = ()  # as events were accepted, frozen
+    knows_reference: bool = True  # until an event is accepted in the place of all before
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless lagged rows are as wide as the models, and the present event is watched."""
         lagged = self.n_features * (self.lags + 1)
         widths = {lagged, sizes["lagged"]}
-        for model in (self.reference, self.normal, *(self.known or ())):
+        for model in (self.reference, self.normal, *self.accepted, *(self.resting or ())):
             widths |= {len(model.scaling.mean), int(model.index.span.points.shape[1])}
         if widths != {lagged} or not self.n_features or len(self.history) > self.lags:
             raise ValueError(f"models of rows of {sorted(widths)} values")
@@ -133,8 +135,8 @@ class MonitorState:
             drift=no_drift(d),
             present=None,
             events=(),
-            known=(),
             away=limits.index.mean,
+            resting=(),
         )
 
     @property
@@ -149,13 +151,14 @@ class MonitorState:
 
     @property
     def models(self) -> tuple[Normal, ...]:
-        """All that is known of normal operation: the present model, the reference, those at rest.
+        """All that is known of normal operation: the present model, and those that may return.
 
         Until something was learned the present model is the reference.
         """
-        if self.known is None or not self.n_learned:
+        if self.resting is None or not self.n_learned:
             return (self.normal,)
-        return (self.normal, self.reference, *self.known)
+        fitted = (self.reference,) if self.knows_reference else ()
+        return (self.normal, *fitted, *self.accepted, *self.resting)
 
     # -- following
 
@@ -310,21 +313,22 @@ class MonitorState:
             present=present,
             events=events,
             n_rows=self.n_rows + n,
-            away=float(found.away[n - 1]) if self.known is not None else self.away,
+            away=float(found.away[n - 1]) if self.resting is not None else self.away,
         )
         return judged._move(moves_to) if moves_to else judged, records
 
     def _move(self, number: int) -> MonitorState:
         """Normal operation is where another model is: that one goes on, the present one rests."""
-        assert self.known is not None
-        models = self.models
-        resting = [model for model in models[2:] if model is not models[number]]
-        if not np.array_equal(self.normal.scaling.mean, self.reference.scaling.mean):
+        assert self.resting is not None
+        there = self.models[number]
+        frozen = (self.reference, *self.accepted)
+        resting = [model for model in self.resting if model is not there]
+        if not any(same_place(self.normal, model) for model in frozen):
             resting.append(self.normal)
         return replace(
             self,
-            normal=models[number],
-            known=tuple(resting[-MOST_KNOWN:]),
+            normal=there,
+            resting=tuple(resting[-MOST_RESTING:]),
             away=self.limits.index.mean,
             quarantine=self.quarantine[:0],
             pending=self.pending[:0],
@@ -437,14 +441,18 @@ class MonitorState:
             )
         )
         over = self._conclude(replace(self.present, accepted=True))
-        known = self.known
+        resting, accepted = self.resting, self.accepted
         if instead:
-            known = None
-        elif known is not None and self.n_learned:
-            known = (*known, self.normal)[-MOST_KNOWN:]
+            resting, accepted = (), (normal,)
+        elif resting is not None:
+            accepted = (*accepted, normal)
+            if self.n_learned:
+                resting = (*resting, self.normal)[-MOST_RESTING:]
         return replace(
             self._with_normal(normal, R),
-            known=known,
+            resting=resting,
+            accepted=accepted,
+            knows_reference=self.knows_reference and not instead,
             away=limits.index.mean,
             watch=replace(
                 self.watch.end_event(limits),
@@ -477,6 +485,11 @@ class MonitorState:
         """An event that is over, with its causes as the model sees them now."""
         (causes,) = self.explain([event.mean_slope], ("",) * self.n_features)
         return replace(event, values=causes.values, sizes=causes.sizes)
+
+
+def same_place(one: Normal, other: Normal) -> bool:
+    """Whether two models are the same, or copies of it that were read from a file."""
+    return np.array_equal(one.scaling.mean, other.scaling.mean)
 
 
 def _stack(rows: Any, like: np.ndarray) -> np.ndarray:
