@@ -293,3 +293,27 @@ def test_a_lasting_fault_is_not_learned() -> None:
         assert np.mean(alarms[:1000]) < 0.03
         found[adapt] = np.mean(alarms[1000:])
     assert found["event"] > 0.9 * found["off"] > 0.5
+
+
+# -- streams that are not what was learned
+
+
+def test_a_stream_that_differs_from_its_first_row_on_is_foreign(fitted: KernelMonitor) -> None:
+    """Not an event; it may be accepted like one, and what begins later is an event as ever."""
+    elsewhere = np.array([0.0, 6.0, 0.0, -3.0])
+    monitor = copy.copy(fitted)
+    records = monitor.update_many(process(100, seed=2) + elsewhere)
+    assert all(r.foreign and r.alarm for r in records[10:])
+    assert not any(r.event for r in records) and not any(r.learned for r in records[10:])
+    assert monitor.event_ is not None and monitor.event_.foreign
+    assert monitor.accept().foreign and monitor.events_[-1].foreign
+    follows = monitor.update_many(process(300, seed=3) + elsewhere)
+    assert np.mean(follows.column("alarm")) < 0.05 and not any(follows.column("foreign"))
+    fault = monitor.update_many(process(60, seed=4) + 2 * elsewhere)
+    assert fault[-1].event and not fault[-1].foreign
+    # a new run may be foreign again, and one that is not is none
+    another = copy.copy(fitted)
+    another.update_many(process(100, seed=5))
+    assert another.interrupt().update_many(process(60, seed=6) + elsewhere)[-1].foreign
+    usual = copy.copy(fitted).update_many(process(300, seed=7))
+    assert not any(usual.column("foreign"))

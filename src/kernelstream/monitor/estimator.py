@@ -33,6 +33,7 @@ from kernelstream.monitor.fitting import (
 )
 from kernelstream.monitor.normal import Setting
 from kernelstream.monitor.records import Event, Record, Records
+from kernelstream.monitor.sensors import SensorEvent
 from kernelstream.monitor.state import MonitorState, Plan
 from kernelstream.part import check_choice, check_count, check_number, checked_seed
 
@@ -112,6 +113,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         The event that is going on.
     events_ : tuple of Event
         Those that are over, the last hundred.
+    sensor_events_ : tuple of SensorEvent
+        Sensors that are dead or silent, or were: events of their own.
     n_samples_seen_ : int
         Rows of the stream that were judged.
 
@@ -295,7 +298,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         """Begin a new run: the next row has no past, so the first of it stands in for its lags."""
         with all_or_nothing(self) as draft:
             state = draft._fitted_state()
-            draft._state = replace(state, history=state.history[:0])
+            draft._state = replace(state, history=state.history[:0], began_at=state.n_rows)
         return self
 
     def acknowledge(self) -> Event:
@@ -541,6 +544,11 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     def events_(self) -> tuple[Event, ...]:
         """Events that are over, the last hundred."""
         return self._fitted_state().events
+
+    @property
+    def sensor_events_(self) -> tuple[SensorEvent, ...]:
+        """Sensors that are or were dead or silent, the last hundred, the latest last."""
+        return self._fitted_state().sensor_events
 
     @property
     def n_samples_seen_(self) -> int:

@@ -23,12 +23,20 @@ from kernelstream.monitor.decisions import Rule, Verdict, Watch, decide
 from kernelstream.monitor.drift import Drift, measure_drift, no_drift
 from kernelstream.monitor.limits import Limits, smooth_all
 from kernelstream.monitor.normal import TINIEST, Normal, Product, Scores, lag_rows, rows_times
-from kernelstream.monitor.records import Event, Record, Records, extend_event
-from kernelstream.monitor.sensors import Sensors, fill_gaps, without_glitches
+from kernelstream.monitor.records import Event, Record, Records, extend_event, storable_time
+from kernelstream.monitor.sensors import (
+    Expectation,
+    SensorEvent,
+    Sensors,
+    Service,
+    fill_gaps,
+    without_glitches,
+)
 from kernelstream.stream.scaling import Standardisation
 
 MOST_AT_ONCE = 256  # rows that are scored together
 KEPT_EVENTS = 100
+FIRST_ROWS = 10  # of a run: what begins there is not an event, the stream itself is foreign
 MOST_RESTING = 4  # adapted models that wait for a return, the latest; what they grew from stays
 
 
@@ -95,6 +103,8 @@ class MonitorState:
     resting: tuple[Annotated[Normal, "apart"], ...] | None = None
     accepted: tuple[Annotated[Normal, "apart"], ...] = ()  # as events were accepted, frozen
     knows_reference: bool = True  # until an event is accepted in the place of all before
+    began_at: int = 0  # the row with which the present run began
+    sensor_events: tuple[SensorEvent, ...] = ()
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless lagged rows are as wide as the models, and the present event is watched."""
@@ -220,6 +230,9 @@ class MonitorState:
         Not a number where a row has no value at all: nothing is known of it.
         """
         run = replace(self, history=self.history[:0], away=self.limits.index.mean)
+        if self.limits.joint is not None:
+            out = np.array([service.out for service in self.sensors.anew.see_all(X)[1]])
+            Z = np.where(out, np.nan, Z)
         found = run.assess(run.complete(Z)[0], np.matmul)
         if not plan.rule.smoothed or self.limits.joint is None:
             return found.log_index
@@ -250,22 +263,28 @@ class MonitorState:
         self, plan: Plan, X: np.ndarray, Z: np.ndarray, times: Sequence[Any], trusted: bool
     ) -> tuple[MonitorState, Records]:
         """Rows that one model judges."""
-        R = self.complete(Z)[0]
+        rule, missing = plan.rule, np.isnan(X)
+        sensors, services = self.sensors.see_all(X)
+        watches_sensors = self.limits.joint is not None  # version 1 judged by dead ones too
+        out = np.array([service.out for service in services]) & watches_sensors
+        R = self.complete(np.where(out, np.nan, Z))[0]
         found = self.assess(R)
-        missing = np.isnan(X)
-        gaps = missing.any(axis=1)
-        silent = missing.all(axis=1) if self.limits.lasting is not None else np.zeros_like(gaps)
+        empty = missing.all(axis=1) & watches_sensors
         far_away = math.log(self.normal.index.far_away) - self.excess
 
-        watch, sensors, rule = self.watch, self.sensors, plan.rule
+        watch, sensor_events = self.watch, self.sensor_events
         quarantine, suspects = deque(self.quarantine), deque(self.suspects, maxlen=plan.block)
         pending, moves_to = list(self.pending), 0
         verdicts: list[Verdict] = []
-        taken, dead = np.zeros(len(X), dtype=bool), np.zeros(X.shape, dtype=bool)
-        for t in range(len(X)):
-            sensors, dead[t] = sensors.see(X[t])
-            # A row with a gap or a dead sensor would teach too little variance, or too low a limit.
-            whole = not (gaps[t] or dead[t].any())
+        taken = np.zeros(len(X), dtype=bool)
+        expected: dict[bytes, Expectation] = {}
+        for t, service in enumerate(services):
+            sensor_events = service.log(
+                sensor_events, plan.names, self.n_rows + t, storable_time(times[t])
+            )
+            # A row with a gap would teach too little variance, and any of these too low a limit.
+            gap = bool((missing[t] & ~out[t]).any())
+            counts = not (missing[t].any() or service.dead.any())
             residual = None if found.residuals is None else found.residuals[t]
             watch, verdict = decide(
                 watch,
@@ -273,12 +292,12 @@ class MonitorState:
                 residual,
                 self.limits,
                 rule,
-                counts=whole,
+                counts=counts,
                 trusted=trusted,
-                silent=bool(silent[t]),
+                silent=bool(empty[t]),
             )
             verdicts.append(verdict)
-            if silent[t]:
+            if empty[t]:
                 continue
             if verdict.event:
                 quarantine.clear()
@@ -286,11 +305,18 @@ class MonitorState:
                 continue
             suspects.clear()
             wild = found.own[t] > self.limits.wild(rule.base[0], watch.shift[0], far_away)
-            taken[t] = whole and (trusted or (rule.adapts and not wild))
+            learnable = not gap if watches_sensors else counts
+            taken[t] = learnable and (trusted or (rule.adapts and not wild))
+            row = R[t]
+            if taken[t] and out[t].any():
+                pattern = np.tile(out[t], self.lags + 1)
+                if (known := pattern.tobytes()) not in expected:
+                    expected[known] = Expectation.of(self.normal, pattern)
+                row = expected[known].draw(row, self.normal.setting.seed, self.n_rows + t)
             if taken[t] and trusted:
-                pending.append(R[t])
+                pending.append(row)
             elif taken[t]:
-                quarantine.append(R[t])
+                quarantine.append(row)
                 if len(quarantine) > rule.patience:
                     pending.append(quarantine.popleft())
             elsewhere = self.limits.elsewhere(float(found.away[t]), verdict.level)
@@ -300,13 +326,14 @@ class MonitorState:
 
         n = len(verdicts)
         present, events, records = self._record(
-            plan, R[:n], found, verdicts, times, taken, missing, dead
+            plan, R[:n], found, verdicts, times, taken, missing, services
         )
         judged = replace(
             self,
             watch=watch,
-            sensors=sensors,
-            history=self.complete(Z[:n])[1],
+            sensors=sensors[n - 1],
+            sensor_events=sensor_events,
+            history=self.complete(np.where(out, np.nan, Z)[:n])[1],
             quarantine=_stack(quarantine, R),
             pending=_stack(pending, R),
             suspects=_stack(suspects, R),
@@ -343,7 +370,7 @@ class MonitorState:
         times: Sequence[Any],
         taken: np.ndarray,
         missing: np.ndarray,
-        dead: np.ndarray,
+        services: list[Service],
     ) -> tuple[Event | None, tuple[Event, ...], Records]:
         """The event that goes on after these rows, those that are over, and the records."""
         rule, limits, excess = plan.rule, self.limits, self.excess
@@ -372,8 +399,10 @@ class MonitorState:
                 present = None
             slope = slope_of.get(t)
             if verdict.event and slope is not None:
-                present = extend_event(present, verdict.event, row, time, index, slope)
+                foreign = row - self.began_at < FIRST_ROWS and limits.joint is not None
+                present = extend_event(present, verdict.event, row, time, index, slope, foreign)
                 slope = present.mean_slope
+            foreign = bool(verdict.event and present and present.foreign)
             in_force = verdict.limits
             limit = in_force.smoothed if rule.smoothed else in_force.index
             score = verdict.joint if rule.smoothed else log_index
@@ -397,12 +426,14 @@ class MonitorState:
                     if missing[t].all()
                     else reference.p_value(score - (limit - base), rule.alpha),
                     alarm=verdict.alarm,
-                    event=verdict.event or None,
+                    event=None if foreign else verdict.event or None,
                     acknowledged=bool(verdict.event and present and present.acknowledged),
                     learned=bool(taken[t]),
                     drift=self.drift,
+                    foreign=foreign,
                     missing=_pick_names(plan.names, missing[t]),
-                    dead=_pick_names(plan.names, dead[t]),
+                    dead=_pick_names(plan.names, services[t].dead),
+                    silent=_pick_names(plan.names, services[t].silent),
                     contributions=None
                     if slope is None
                     else contributions(slope, h_of[t], unit, plan.names),
