@@ -26,6 +26,7 @@ from kernelstream.cli.failures import (
     report_failures,
     terminable,
 )
+from kernelstream.cli.fleet import FleetJudge, open_fleet, require_folder
 from kernelstream.cli.modelfile import (
     Stored,
     holds_monitor,
@@ -75,6 +76,10 @@ def monitor(
     keep: Annotated[
         str | None, typer.Option(help="Columns to repeat in the output: 'id,place'.")
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Column with the machine of each row: a monitor for each of a fleet."),
+    ] = None,
     top: Annotated[int, typer.Option(min=0, help="How many variables to name.")] = 3,
     alarms_only: Annotated[
         bool, typer.Option("--alarms-only", help="Write only rows with an alarm.")
@@ -97,13 +102,17 @@ def monitor(
       tail -f sensors.ndjson | kernelstream monitor model.safetensors --alarms-only
 
       nc -l 9000 | kernelstream monitor model.safetensors --learn --time-column t > judged.ndjson
+
+      tail -f fleet.ndjson | kernelstream monitor fleet/ --by machine --alarms-only
     """
     with report_failures(as_json), contextlib.ExitStack() as stack:
         every, separator = opt.seconds(save_every) or 0.0, opt.one_character(delimiter)
         target = (model if output is None else output) if learn else None
+        if target is not None and by is not None:
+            require_folder(target)
         if target is not None:  # before the model is read: another process may be saving it
             stack.enter_context(lock(target))
-        judge = open_judge(model, alpha, learn, top)
+        judge = open_judge(model, alpha, learn, top, by)
         rows = LiveRows(
             standard_input(),
             judge.n_features,
@@ -113,7 +122,7 @@ def monitor(
             delimiter=separator,
             header=header,
             time_column=time_column,
-            keep=opt.column_list(keep) or [],
+            keep=[*(opt.column_list(keep) or []), *([] if by is None else [by])],
         )
         with terminable():
             follow(rows, judge, alarms_only, on_bad_rows, target, every)
@@ -121,7 +130,7 @@ def monitor(
 
 def follow(
     rows: LiveRows,
-    judge: Judge,
+    judge: Judge | FleetJudge,
     alarms_only: bool,
     on_bad_rows: OnBad,
     target: Path | None,
@@ -160,14 +169,19 @@ def follow(
         raise CommandError(DATA, f"No row could be judged. {problem}.")
 
 
-def judge_row(judge: Judge, row: LiveRow) -> Verdict | str:
+def judge_row(judge: Judge | FleetJudge, row: LiveRow) -> Verdict | str:
     """What is known about a row; the reason in words where the model refuses it.
 
     A value that no kernel can take must not end the watch: the next row may be a good one.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            return {"time": row.time, **row.kept, **judge.judge(row.x, row.time)}
+            found = (
+                judge.judge_row(row)
+                if isinstance(judge, FleetJudge)
+                else judge.judge(row.x, row.time)
+            )
+            return {"time": row.time, **row.kept, **found}
     except ValueError as problem:
         return str(problem)
 
@@ -195,8 +209,14 @@ class Judge(Protocol):
         """Write the model as it now is."""
 
 
-def open_judge(path: Path, alpha: float | None, learn: bool, top: int) -> Judge:
-    """The judge that a model file holds."""
+def open_judge(
+    path: Path, alpha: float | None, learn: bool, top: int, by: str | None = None
+) -> Judge | FleetJudge:
+    """The judge that a model file holds, or a folder of them."""
+    if by is not None:
+        if alpha is not None:
+            raise CommandError(USAGE, "Monitors have their own alpha: leave out --alpha.")
+        return FleetJudge(open_fleet(path), by, lambda one: MonitorJudge(one, learn, top))
     file = open_file(path)
     if holds_monitor(file):
         if alpha is not None:
@@ -233,9 +253,11 @@ class MonitorJudge:
             **{name: float(getattr(record, name)) for name in fields},
             "alarm": bool(record.alarm),
             "event": record.event,
+            "foreign": bool(record.foreign),
             "learned": bool(record.learned),
             "missing": list(record.missing),
             "dead": list(record.dead),
+            "silent": list(record.silent),
             "top": [
                 {"variable": str(name), "contribution": float(value)}
                 for name, value, *_ in causes[: self.top]

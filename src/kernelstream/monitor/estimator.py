@@ -377,7 +377,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         >>> import numpy as np
         >>> from kernelstream import KernelMonitor
         >>> X = np.random.default_rng(0).normal(size=(700, 3))
-        >>> X[600:, 1] += 1.0  # small, and it lasts
+        >>> X[600:, 1] += 1.5  # small, and it lasts
         >>> monitor = KernelMonitor(basis=30, adapt="off", random_state=0).fit(X[:500])
         >>> found = monitor.predict(X[500:]) == -1
         >>> bool(found[:100].mean() < 0.05 < 0.5 < found[120:].mean())
