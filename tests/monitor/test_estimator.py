@@ -311,8 +311,9 @@ def test_limits_in_false_events_a_day() -> None:
     wanted: dict[str, Any] = dict(false_events_per_day=1.0, interval=86_400 / 500)
     monitor = small(**wanted).fit(process(2000))
     assert 1 / 500 < monitor.alpha_ < 0.03  # a false event has several alarms
-    begun = [r.event for r in copy.copy(monitor).update_many(process(6000, seed=1)) if r.event]
-    assert len(set(begun)) <= 24
+    records = copy.copy(monitor).update_many(process(10_000, seed=1))
+    begun = {r.event for r in records if r.event}
+    assert 10 <= len(begun) <= 30  # 20 are asked for
     with pytest.warns(UserWarning, match="Give at least"):
         small(false_events_per_day=0.01, interval=1.0).fit(process(300))
     with pytest.raises(ValueError, match="belong together"):

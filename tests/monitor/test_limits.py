@@ -291,14 +291,16 @@ def test_limits_of_scores_in_time_order() -> None:
         reach = limits.smoothed.limit(0.01) - smoothed.mean()
         highest = np.maximum(highest, smoothed.mean() + reach * apart)
     np.testing.assert_allclose(limits.joint.ordered, np.sort(highest))
-    assert limits.burst == alarms_an_event(highest > limits.joint.limit(0.01))
+    at = [highest > limits.joint.limit(share) for share in (0.05, 0.005)]
+    assert limits.burst == alarms_an_event(*at)
     assert limits.event is None and limits.event_limit(0.05) == limits.joint.limit(0.005)
     assert limits.smoothing == 0.3 and limits.burden == 0.0 and limits.learned == 1.0
 
 
 def test_alarms_for_each_event() -> None:
     def of(text: str) -> float:
-        return alarms_an_event(np.array([c == "x" for c in text]))
+        letters = np.array(list(text))
+        return alarms_an_event(letters != ".", letters == "X")
 
     assert of("....") == 1.0 and of("x") == 1.0
     assert of("x....x....x") == 3.0  # no event, so at most one
@@ -306,6 +308,7 @@ def test_alarms_for_each_event() -> None:
     assert of("xx.x.x..........") == 4.0  # the fourth belongs to the same
     assert of("x.x.x.....x.....") == 4.0
     assert of("xxxxx") == 5.0
+    assert of("x....X....x....X") == 2.0  # high ones are events by themselves
 
 
 def test_an_average_advances_by_clipped_scores() -> None:

@@ -23,6 +23,7 @@ from kernelstream.monitor.normal import TINIEST, Normal, Scores, Setting, learn_
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
 ANCHOR = 0.01  # scores are put on one scale by their means and by their limits of this share
+OFTEN = 0.05  # the share at which alarms for each event are counted: rarer, they are as many
 EVENT_SHARE = 0.1  # of alpha: a score that normal rows reach so rarely makes an event at once
 ALARMS, WINDOW = 3, 5  # alarms among the last rows that make an event
 AWAY_DEVIATIONS = 2.0  # the smoothed index at which another model that fits better takes over
@@ -229,20 +230,21 @@ class Limits:
         limits = cls(index, smoothed, t2, spe, None, smoothing, lasting=Reference.of(lasting))
         highest = limits.join(log_index, path, lasting)
         joint = Reference.of(highest)
-        alarms = highest > joint.limit(ANCHOR)
-        return replace(limits, joint=joint, burst=alarms_an_event(alarms))
+        alarms, high = highest > joint.limit(OFTEN), highest > joint.limit(EVENT_SHARE * OFTEN)
+        return replace(limits, joint=joint, burst=alarms_an_event(alarms, high))
 
 
-def alarms_an_event(alarms: np.ndarray) -> float:
-    """How many alarms there are for each event, that is three of them in five rows.
+def alarms_an_event(alarms: np.ndarray, high: np.ndarray) -> float:
+    """How many alarms there are for each event: three alarms in five rows, or one that is high.
 
     Examples
     --------
-    >>> alarms_an_event(np.array([1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 1], dtype=bool))
+    >>> alarms = np.array([1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 1], dtype=bool)
+    >>> alarms_an_event(alarms, high=np.zeros(17, dtype=bool))
     6.0
     """
-    recent = np.convolve(alarms, np.ones(WINDOW))[: len(alarms)] >= ALARMS
-    begins = int(recent[:1].sum()) + int(np.sum(recent[1:] & ~recent[:-1]))
+    event = (np.convolve(alarms, np.ones(WINDOW))[: len(alarms)] >= ALARMS) | high
+    begins = int(event[:1].sum()) + int(np.sum(event[1:] & ~event[:-1]))
     return max(float(alarms.sum()) / max(begins, 1), 1.0)
 
 
