@@ -217,7 +217,9 @@ def described(
         owed[i] = 0.0
     rows = watch.event_rows + 1 if in_event else 0
     after = Watch(level, recent, tuple(shift), tuple(owed), event, n_events, rows, average)  # type: ignore[arg-type]
-    return after, Verdict(level, lasting, joint, Thresholds(*shown, event_limit), alarm, event)
+    return after, Verdict(
+        level, lasting, joint, Thresholds(shown[0], shown[1], shown[2], event_limit), alarm, event
+    )
 
 
 @pytest.mark.parametrize("lasting", [False, True])
@@ -240,8 +242,10 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasti
         watch, verdict = decide(watch, score, residual, limits, rule, counts, trusted)
         twin, expected = described(twin, score, residual, limits, rule, counts, trusted)
         assert (verdict.alarm, verdict.event) == (expected.alarm, expected.event)
-        numbers = [(v.level, v.lasting, v.joint, *astuple(v.limits)) for v in (verdict, expected)]
-        np.testing.assert_allclose(*numbers)
+        ours, theirs = (
+            [v.level, v.lasting, v.joint, *astuple(v.limits)] for v in (verdict, expected)
+        )
+        np.testing.assert_allclose(ours, theirs)
         assert watch.recent == twin.recent and watch.event_rows == twin.event_rows
         assert (watch.event, watch.n_events) == (twin.event, twin.n_events)
         np.testing.assert_allclose(watch.shift, twin.shift, atol=1e-12)

@@ -18,6 +18,7 @@ import kernelstream
 from kernelstream import KernelMonitor, StreamingKernelPCA, bases
 from kernelstream.monitor import Records
 from kernelstream.monitor.fitting import RIDGES, WIDTHS
+from kernelstream.monitor.parameters import settings_of
 from tests.monitor.processes import assert_same, process, small
 
 
@@ -156,7 +157,7 @@ def test_parameters_are_checked(parameters: dict[str, Any], message: str) -> Non
 
 def test_settings_are_all_combinations_of_what_is_left_open() -> None:
     def triples(**parameters: Any) -> list[tuple[bool, float, float]]:
-        settings = KernelMonitor(random_state=0, **parameters)._settings()
+        settings = settings_of(KernelMonitor(random_state=0, **parameters))
         return [(s.whiten, s.width, s.ridge) for s in settings]
 
     assert triples(whiten=False, width=2.0, ridge=0.5) == [(False, 2.0, 0.5)]

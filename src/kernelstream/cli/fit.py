@@ -21,7 +21,7 @@ from kernelstream.cli.fleet import fit_fleet, machines_of, require_folder
 from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_sense
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
-from kernelstream.monitor.estimator import settings_of
+from kernelstream.monitor.parameters import settings_of
 from kernelstream.sources import Block, Source
 
 MODEL = "Model"
