@@ -136,7 +136,7 @@ def test_a_sensor_that_often_says_nothing_has_three_times_as_long() -> None:
     assert silent.index(True) == 20 + 90
     for bad in (dict(last_row=3), dict(kind="tired")):
         with pytest.raises(ValueError, match="sensor from row"):
-            replace(monitor.sensor_events_[0], **bad).check({})  # type: ignore[arg-type]
+            replace(monitor.sensor_events_[0], **bad).check({})
 
 
 def test_constant_columns_are_reported_and_harmless() -> None:
