@@ -95,6 +95,15 @@ def test_queries_and_the_stream_agree_on_what_an_alarm_is(lags: int, smooth: flo
     assert alarms[20] and not alarms[:20].any()
 
 
+def test_without_smoothing_a_row_is_judged_by_itself() -> None:
+    """Also where a value is the same in many rows, as on a grid: it is no dead sensor."""
+    monitor = small(smooth=None, lags=0).fit(process(300))
+    grid = np.zeros((200, 4))
+    grid[:, 0] = np.linspace(-3, 3, 200)
+    alone = np.concatenate([monitor.score_samples(row[None, :]) for row in grid])
+    np.testing.assert_allclose(monitor.score_samples(grid), alone, rtol=1e-9)
+
+
 @pytest.mark.parametrize("alpha", [1e-4, 1e-11])
 def test_alarms_that_are_asked_for_ever_so_rarely(alpha: float) -> None:
     """There is a limit, and an event is never without an alarm."""

@@ -230,7 +230,7 @@ class MonitorState:
         Not a number where a row has no value at all: nothing is known of it.
         """
         run = replace(self, history=self.history[:0], away=self.limits.index.mean)
-        if self.limits.joint is not None:
+        if plan.rule.smoothed and self.limits.joint is not None:
             out = np.array([service.out for service in self.sensors.anew.see_all(X)[1]])
             Z = np.where(out, np.nan, Z)
         found = run.assess(run.complete(Z)[0], np.matmul)
