@@ -513,6 +513,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         """The two parts that make a method; the papers' estimators choose their own."""
         return bases.resolve(self.basis), trackers.resolve(self.tracker)
 
+    def _centred(self) -> bool:
+        """Whether the mapped rows are centred; the papers' estimators may have their own way."""
+        if not isinstance(self.center, bool | np.bool_):
+            raise ValueError(f"center must be True or False; got {self.center!r}.")
+        return bool(self.center)
+
     def _new_stream(self, X: Array) -> Stream:
         kernel = kernels.resolve(self.kernel, self.gamma)
         basis, tracker = self._basis_and_tracker()
@@ -520,8 +526,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         n_components = checked_n_components(self.n_components, tracker)
         tracker.suits(basis, n_components)
         basis.suits(kernel, int(X.shape[1]))
-        if not isinstance(self.center, bool | np.bool_):
-            raise ValueError(f"center must be True or False; got {self.center!r}.")
+        center = self._centred()
+        if tracker.follows_mean and not center:
+            raise ValueError(f"The tracker {tracker} centres with the running mean: center=True.")
         check_choice("scale", self.scale, (None, "standard"))
         check_choice("certify", self.certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(self.device)
@@ -532,7 +539,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             kernel=kernel.copy(),
             basis=basis.copy(),
             tracker=tracker.copy(),
-            center=bool(self.center),
+            center=center,
             n_components=n_components,
             seed=checked_seed(self.random_state),
             certify=self.certify,
