@@ -1,6 +1,6 @@
 """What the monitor is measured by: modes, lasting faults, small shifts, curved data, TE.
 
-    python -m benchmarks.monitor [--data FOLDER] [--only NAME …]
+    python -m benchmarks.applications --only modes tanks shift sheet Tennessee [--data FOLDER]
 
 Everything but the Tennessee Eastman process is simulated here. Each line says what was reached
 beside the goal; false alarms are those of rows without a fault in the same setting.
@@ -8,13 +8,12 @@ beside the goal; false alarms are those of rows without a fault in the same sett
 
 from __future__ import annotations
 
-import argparse
 import copy
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.applications import Reached, Row
 from kernelstream import KernelMonitor
 
 TANK_BIASES = ((0, 0.004), (1, 0.004), (2, 0.003), (3, 2e-6), (4, 2e-6))  # metres, m³/s
@@ -30,7 +29,7 @@ def in_modes(mode: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.normal(size=(len(mode), 5)) + np.where(mode, -4.0, 4.0)[:, None]
 
 
-def modes() -> str:
+def modes(data: Path | None) -> Reached:
     """Alarms after a mode returns that was away for 4,000 rows, and along many switches."""
     rng = np.random.default_rng(0)
     switching = (rng.random(26_000) < 1 / 400).cumsum() % 2 == 1
@@ -39,7 +38,7 @@ def modes() -> str:
     away = copy.copy(monitor)
     away.update_many(in_modes(np.zeros(4000, dtype=bool), rng))
     back = 100 * alarms(away, in_modes(np.ones(2000, dtype=bool), rng)).mean()
-    return f"return after 4,000 rows {back:.1f} % alarms (goal ≤ 2), switching {share:.1f} %"
+    return Reached(f"{back:.1f} % (switching all the time {share:.1f} %)", back <= 2)
 
 
 def three_tanks(n: int, seed: int, sensor: int = 0, size: float = 0.0) -> np.ndarray:
@@ -67,20 +66,25 @@ def three_tanks(n: int, seed: int, sensor: int = 0, size: float = 0.0) -> np.nda
     return rows
 
 
-def tanks() -> str:
-    """Rows of a lasting bias that are found, with adaptation and without."""
+def tanks(data: Path | None) -> Reached:
+    """Rows of a lasting bias that are found at 1 % false alarms, with adaptation and without.
+
+    The share that is asked for is lowered until normal rows of another run raise 1 %.
+    """
     normal, quiet = three_tanks(4000, 1), three_tanks(10_000, 2)
     faults = [three_tanks(4000, 3 + k, k, size) for k, size in TANK_BIASES]
-    parts = []
+    shares = {}
     for adapt in ("event", "off"):
         monitor = KernelMonitor(adapt=adapt, random_state=0).fit(normal)
-        found = [100 * alarms(monitor, X)[1000:].mean() for X in faults]
-        false = 100 * alarms(monitor, quiet).mean()
-        parts.append(f"{np.mean(found):.0f} % at {false:.1f} % false alarms")
-    return f"adapting {parts[0]} (goal ≥ 50), frozen {parts[1]}"
+        while (false := alarms(monitor, quiet).mean()) > 0.01:
+            monitor.set_params(alpha=monitor.alpha / 1.5)
+        found = 100 * np.mean([alarms(monitor, X)[1000:].mean() for X in faults])
+        shares[adapt] = found, f"{found:.0f} % at {100 * false:.1f} % (alpha {monitor.alpha:.4f})"
+    adapting, frozen = shares["event"], shares["off"]
+    return Reached(f"{adapting[1]}; frozen {frozen[1]}", adapting[0] >= 50)
 
 
-def shift() -> str:
+def shift(data: Path | None) -> Reached:
     """Rows until a step of one deviation in one of 30 sensors is found, ARL0 = 1,000 or more."""
     mix = np.random.default_rng(77).normal(size=(5, 30))
 
@@ -98,10 +102,11 @@ def shift() -> str:
         X[100:, s % 30] += train[:, s % 30].std()
         found = alarms(monitor, X)[100:]
         delays.append(int(np.argmax(found)) + 1 if found.any() else len(found))
-    return f"{np.mean(delays):.1f} rows (goal ≤ 25), {run_length:.0f} rows between false alarms"
+    words = f"{np.mean(delays):.1f} rows, {run_length:.0f} rows between false alarms"
+    return Reached(words, bool(np.mean(delays) <= 25 and run_length >= 1000))
 
 
-def sheet() -> str:
+def sheet(data: Path | None) -> Reached:
     """Rows beside a rolled-up sheet that are found one by one, at 1 %."""
 
     def rows(n: int, rng: np.random.Generator, off: float = 0.0) -> np.ndarray:
@@ -113,49 +118,37 @@ def sheet() -> str:
     found = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        monitor = KernelMonitor(random_state=0).fit(rows(2000, rng))
+        monitor = KernelMonitor(smooth=None, random_state=0).fit(rows(2000, rng))
         pair = (monitor.predict(rows(3000, rng, off)) == -1 for off in (0.0, 1.6))
         found.append([100 * flagged.mean() for flagged in pair])
     false, right = np.mean(found, axis=0)
-    return f"{right:.0f} % (goal ≥ 35) at {false:.1f} % false alarms"
+    return Reached(f"{right:.0f} % at {false:.1f} % false alarms", bool(right >= 35))
 
 
-def tennessee(folder: Path | None) -> str:
+def tennessee(folder: Path | None) -> Reached:
     """The 18 faults that can be found."""
     from reproductions.tennessee_eastman.protocol import by_stream, rates, runs_of
 
     path = None if folder is None else folder / "tennessee_eastman.npz"
     if path is None or not path.exists():
-        return "skipped: --data FOLDER must have tennessee_eastman.npz"
+        return Reached("skipped: --data FOLDER must have tennessee_eastman.npz", None)
     with np.load(path) as archive:
         runs = runs_of(dict(archive))
     monitor = KernelMonitor(adapt="off", random_state=0)
     monitor.fit(runs["d00"], calibration=runs["d00_te"])
     frozen = rates(by_stream(monitor), runs)
     adapting = rates(by_stream(monitor.set_params(adapt="event")), runs)
-    return (
-        f"{frozen['fdr']:.1f} % at {frozen['far']:.2f} % false alarms (goal ≥ 96.5 at ≤ 1.5), "
+    words = (
+        f"{frozen['fdr']:.1f} % at {frozen['far']:.2f} % false alarms, "
         f"adapting {adapting['fdr']:.1f} % at {adapting['far']:.2f} %"
     )
+    return Reached(words, frozen["fdr"] >= 96.5 and frozen["far"] <= 1.5)
 
 
-def main() -> None:
-    """Print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--only", nargs="*")
-    given = parser.parse_args()
-    measured: dict[str, Callable[[], str]] = {
-        "two modes": modes,
-        "three tanks, lasting bias": tanks,
-        "a small shift": shift,
-        "curved sheet": sheet,
-        "Tennessee Eastman": lambda: tennessee(given.data),
-    }
-    for name, measure in measured.items():
-        if not given.only or any(word in name for word in given.only):
-            print(f"{name}: {measure()}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+APPLICATIONS = (
+    Row("two modes, return after 4,000 rows: alarms", "99.8 %", "≤ 2 %", modes),
+    Row("three tanks, lasting bias, adapting, at 1 % false alarms", "6 %", "≥ 50 %", tanks),
+    Row("1 sd shift of one sensor of 30, ARL0 = 1,000: delay", "161", "≤ 25", shift),
+    Row("curved sheet, at 1 %", "21 %", "≥ 35 %", sheet),
+    Row("Tennessee Eastman, 18 faults, ≤ 1.5 % false alarms", "96.1 %", "≥ 96.5 %", tennessee),
+)

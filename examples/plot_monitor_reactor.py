@@ -87,10 +87,9 @@ print(f"width {monitor.width_:g}, ridge {monitor.ridge_:g}, whitened: {monitor.w
 # ends, looks at the causes, and decides.
 
 records = Records()
-known, broken = None, set()
+known, reported = None, 0
 for _, hour in data[3 * PER_DAY :].groupby(pd.Grouper(freq="h")):
-    new = monitor.update_many(hour.assign(**dict.fromkeys(broken, np.nan)))
-    records += new
+    records += monitor.update_many(hour)
     event, now = monitor.event_, hour.index[-1]
     if event is not None and event.id != known and event.n_rows >= 10:
         known = event.id
@@ -105,10 +104,10 @@ for _, hour in data[3 * PER_DAY :].groupby(pd.Grouper(freq="h")):
         monitor.accept()
         print(f"{now:%d %b %H:%M}  event {event.id} accepted as the new normal")
         known = None
-    # A dead thermometer is left out until it is replaced: its rows are judged by the other eight.
-    if set(new[-1].dead) - broken:
-        broken |= set(new[-1].dead)
-        print(f"{now:%d %b %H:%M}  dead, left out from now on: {', '.join(broken)}")
+    # A dead thermometer is an event of its own: from then on rows are judged by the other eight.
+    for sensor in monitor.sensor_events_[reported:]:
+        reported += 1
+        print(f"{now:%d %b %H:%M}  {sensor.kind} since {sensor.first_time[5:16]}: {sensor.sensor}")
 
 # %%
 # The charts

@@ -50,7 +50,8 @@ def curved(n_seeds: int, tiny: bool) -> dict[str, Any]:
             rng = np.random.default_rng(seed)
             train, calibration = normal(n, rng), normal(2 * n, rng)
             broken, new = fault(2 * n, rng), normal(2 * n, rng)
-            monitor = KernelMonitor(random_state=seed).fit(train, calibration=calibration)
+            monitor = KernelMonitor(smooth=None, random_state=seed)
+            monitor.fit(train, calibration=calibration)
             linear = over(straight(train), calibration, broken)
             results.append(
                 [
@@ -127,7 +128,7 @@ def causes(runs: Runs, stride: int) -> dict[str, Any]:
 
     Every variable is stepped in every ``stride``-th row (ten rows in a row), up and down in turn.
     """
-    monitor = KernelMonitor(adapt="off", random_state=0)
+    monitor = KernelMonitor(lags=0, adapt="off", random_state=0)  # single rows have no past
     monitor.fit(runs["d00"], calibration=runs["d00_te"])
     normal, deviation = runs["d00_te"], runs["d00"].std(axis=0)
     found: dict[str, Any] = {}

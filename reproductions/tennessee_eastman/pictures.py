@@ -21,7 +21,7 @@ def ring_picture(n: int, path: Path) -> None:
     """The index over the plane of the ring: high outside and inside."""
     rng = np.random.default_rng(0)
     X, broken = ring(n, rng), inside(100, rng)
-    monitor = KernelMonitor(random_state=0).fit(X)
+    monitor = KernelMonitor(smooth=None, random_state=0).fit(X)
     side = np.linspace(-6, 6, 140)
     x, y = np.meshgrid(side, side)
     grid = np.stack([x.ravel(), y.ravel()], axis=1)
@@ -34,7 +34,7 @@ def ring_picture(n: int, path: Path) -> None:
     axes[0].set(title="log M; the limit in orange; × faults inside the ring", aspect="equal")
     figure.colorbar(shown, ax=axes[0])
     train = lee(n, rng)
-    curve = KernelMonitor(random_state=0).fit(train)
+    curve = KernelMonitor(smooth=None, random_state=0).fit(train)
     new, stepped = lee(n, rng), lee(n, rng, -0.4)
     bins = np.linspace(0, float(-curve.score_samples(stepped).min()) + 0.5, 50)
     for rows, name, colour in (
@@ -50,12 +50,13 @@ def ring_picture(n: int, path: Path) -> None:
 
 @drawing.styled()
 def detection_picture(results: dict[str, Any], path: Path) -> None:
-    """Detection of every fault: linear PCA, a one-class SVM and ours."""
+    """Detection of every fault, all with the same lags and smoothing."""
     ours, peers = results["detection"]["lags_2"]["smoothed"], results["peers"]
+    way = "2 lags, EWMA 0.1"
     shown = {
-        "linear PCA, SPE": (peers["linear PCA, SPE"], drawing.GREY),
-        "one-class SVM": (peers["one-class SVM"], drawing.SKY),
-        "KernelMonitor, 2 lags, smoothed": (ours, drawing.BLUE),
+        "linear PCA, SPE": (peers["linear PCA, SPE"][way], drawing.GREY),
+        "linear Mahalanobis": (peers["linear Mahalanobis, our whitened rows"][way], drawing.SKY),
+        "KernelMonitor": (ours, drawing.BLUE),
     }
     figure, axis = plt.subplots(figsize=(9, 3))
     for place, (name, (rates, colour)) in enumerate(shown.items()):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream import KernelMonitor
-from kernelstream.monitor.limits import Reference
+from kernelstream.monitor.limits import Reference, smooth_all
 
 Rows = np.ndarray
 Runs = dict[str, np.ndarray]
@@ -62,16 +62,25 @@ def rates(alarms_of: Callable[[Rows], np.ndarray], runs: Runs) -> dict[str, Any]
 
 
 def over_limit(
-    score: Callable[[Rows], np.ndarray], runs: Runs, alpha: float = 0.01
+    score: Callable[[Rows], np.ndarray], runs: Runs, smoothing: float = 1.0, alpha: float = 0.01
 ) -> Callable[[Rows], np.ndarray]:
-    """Alarms of a peer: scores over the conformal limit of ``d00_te``, as for our own index."""
-    limit = Reference.of(score(runs["d00_te"])).limit(alpha)
-    return lambda X: score(X) > limit
+    """Alarms of a peer: scores, perhaps smoothed, over a limit of ``d00_te``, as for our index."""
+    plain = score(runs["d00_te"])
+    known = Reference.of(plain)
+
+    def path(values: np.ndarray) -> np.ndarray:
+        if smoothing == 1.0:
+            return values
+        return smooth_all(known.mean, values, known, smoothing)
+
+    limit = Reference.of(path(plain)).limit(alpha)
+    return lambda X: path(score(X)) > limit
 
 
 def by_index(monitor: KernelMonitor) -> Callable[[Rows], np.ndarray]:
-    """Alarms of the plain index of a frozen monitor."""
-    return lambda X: monitor.predict(X) == -1
+    """Alarms of the plain index of a frozen monitor, each row by itself."""
+    plain = copy.copy(monitor).set_params(smooth=None)
+    return lambda X: plain.predict(X) == -1
 
 
 def by_stream(monitor: KernelMonitor) -> Callable[[Rows], np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from reproductions.tennessee_eastman.protocol import (
     by_index,
     by_stream,
     faulty,
+    over_limit,
     rates,
     runs_of,
 )
@@ -65,12 +67,15 @@ def on_runs(runs: Runs, full: bool, out: Path, tiny: bool = False) -> dict[str, 
 
 
 def detection(runs: Runs, lags: int, seed: int) -> dict[str, Any]:
-    """Frozen, limits from ``d00_te``: the plain index, and the smoothed one."""
+    """Frozen, limits from ``d00_te``: the plain index, the same smoothed, and all of it."""
     monitor = KernelMonitor(lags=lags, adapt="off", random_state=seed)
     monitor.fit(runs["d00"], calibration=runs["d00_te"])
     chosen = {"width": monitor.width_, "ridge": monitor.ridge_, "whiten": monitor.whiten_}
+    plain = copy.copy(monitor).set_params(smooth=None)
+    index = over_limit(lambda X: -plain.score_samples(X), runs, peers.SMOOTHING)
     return {
         "plain": rates(by_index(monitor), runs),
+        "index": rates(index, runs),
         "smoothed": rates(by_stream(monitor), runs),
         "chosen": chosen,
     }
@@ -105,14 +110,14 @@ def on_detection(results: dict[str, Any]) -> list[dict[str, Any]]:
     rows = [
         claim(
             text,
-            f"FDR ≥ {least} at FAR ≤ 1.3",
+            f"FDR ≥ {least} at FAR ≤ {most}",
             shown(found),
-            found["fdr"] >= least and found["far"] <= 1.3,
+            found["fdr"] >= least and found["far"] <= most,
         )
-        for text, least, found in (
-            ("18 faults, limits from `d00_te`, 1 %: no lag", 90.5, none),
-            ("… 2 lags", 93.0, two),
-            ("… 2 lags, EWMA 0.2", 96.0, smoothed),
+        for text, least, most, found in (
+            ("18 faults, limits from `d00_te`, 1 %: single rows, no lag", 90.5, 1.3, none),
+            ("… single rows, 2 lags", 93.0, 1.3, two),
+            ("… as it is: 2 lags, any of index, smoothed and lasting", 96.5, 1.5, smoothed),
         )
     ]
     singles = [two["by_fault"][str(fault)] for fault in SHOWN]
@@ -126,7 +131,7 @@ def on_detection(results: dict[str, Any]) -> list[dict[str, Any]]:
     )
     rows.append(
         claim(
-            "`d00` only (folds), 2 lags, at 1 % / 5 %",
+            "`d00` only (folds), single rows, 2 lags, at 1 % / 5 %",
             "FAR 0.2–1.3 / 3–6, FDR ≥ 92.5 / ≥ 95",
             f"{shown(at_1)} / {shown(at_5)}",
             0.2 <= at_1["far"] <= 1.3
@@ -143,7 +148,7 @@ def on_detection(results: dict[str, Any]) -> list[dict[str, Any]]:
             f"{found['missed']} missed",
             found["delay_mean"] <= 28 and found["delay_median"] <= 8 and not found["missed"],
         )
-        for words, found in (("", two), (", EWMA 0.2", smoothed))
+        for words, found in ((", single rows", two), (", as it is", smoothed))
     ]
     return rows
 
@@ -166,7 +171,7 @@ def on_curves(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 def on_drift(results: dict[str, Any]) -> list[dict[str, Any]]:
     rows = []
-    for name, words in (("drift", "the plain index"), ("drift_smoothed", "the smoothed index")):
+    for name, words in (("drift", "single rows"), ("drift_smoothed", "all, EWMA 0.2")):
         found = results[name]
         kinds = [found[kind] for kind in DRIFTS]
         frozen = ", ".join(f"{found[f'{kind}_frozen']:.1f}" for kind in DRIFTS)
@@ -203,19 +208,16 @@ def on_causes(found: dict[str, Any]) -> list[dict[str, Any]]:
 def on_peers(results: dict[str, Any]) -> list[dict[str, Any]]:
     """Peers claim nothing here: they are measured on the same runs, for comparison."""
     ours = {
-        "KernelMonitor, no lag": results["detection"]["lags_0"]["plain"],
-        "KernelMonitor, 2 lags": results["detection"]["lags_2"]["plain"],
-        "KernelMonitor, 2 lags, EWMA 0.2": results["detection"]["lags_2"]["smoothed"],
+        "no lag": results["detection"]["lags_0"]["plain"],
+        "2 lags": results["detection"]["lags_2"]["plain"],
+        "2 lags, EWMA 0.1": results["detection"]["lags_2"]["index"],
     }
-    return [
-        claim(
-            f"beside: {name}",
-            "–",
-            f"{shown(found)}, mean delay {found['delay_mean']:.0f}",
-            None,
-        )
-        for name, found in {**results["peers"], **ours}.items()
-    ]
+    rows = []
+    for name, found in {**results["peers"], "KernelMonitor, the index alone": ours}.items():
+        ways = "; ".join(f"{way}: {shown(one)}" for way, one in found.items())
+        last = list(found.values())[-1]
+        rows.append(claim(f"beside: {name}", "–", f"{ways}, delay {last['delay_mean']:.0f}", None))
+    return rows
 
 
 def on_cost(found: dict[str, Any]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ DIGITS = "1" * 5000  # more than Python reads
         (["--basis", "9" * 30], "n_points must be at most"),
         (["--monitor", "--basis", "9" * 30], "n_points must be at most"),
         (["--monitor", "--basis", "20", "--lags", "9" * 30], "lags must be at most"),
-        (["--monitor", "--basis", "20", "--alpha", "7"], "alpha must be a number between 0"),
+        (["--monitor", "--basis", "20", "--alpha", "7"], "alpha must be a number between 1e-12"),
         (["--basis", "²"], "write a name"),
         (["--monitor", "--basis", "20", "--lags", "²"], "--lags must be a number or 'auto'"),
     ],

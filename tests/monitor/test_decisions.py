@@ -4,40 +4,51 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kernelstream import KernelMonitor
-from kernelstream.monitor.decisions import Rule, Verdict, Watch, decide, raised
-from kernelstream.monitor.lasting import log_size
-from kernelstream.monitor.limits import CLIP, Limits
+from kernelstream.monitor.decisions import (
+    Rule,
+    Thresholds,
+    Verdict,
+    Watch,
+    decide,
+    raised,
+    thresholds,
+)
+from kernelstream.monitor.lasting import root_size
+from kernelstream.monitor.limits import CLIP, Limits, smooth_all
 from kernelstream.monitor.normal import (
     Scores,
 )
 from tests.monitor.processes import plant, process
 
 
+def of_version_1(scores: Scores, smoothing: float) -> Limits:
+    """Limits without an eye for lasting faults: the smoothed index alone decides."""
+    limits = Limits.of(scores, smoothing, np.zeros((len(scores.index), 1)))
+    path = smooth_all(limits.index.mean, scores.log_index, limits.index, smoothing)
+    event = max(path.max(), np.mean(path) + 3.5 * np.std(path))
+    return replace(limits, lasting=None, joint=None, event=float(event))
+
+
 def test_smoothing_clips_a_wild_row() -> None:
     scores = Scores(*(np.exp(np.random.default_rng(0).normal(size=500)),) * 3)
-    limits = Limits.of(scores, 0.2)
+    limits = of_version_1(scores, 0.2)
     log_index = np.log(scores.index)
     rule = Rule.of(limits, 0.01, True, True, 20)
     _, verdict = decide(Watch.begin(limits, 1), 1e3, None, limits, rule, True)
     top = log_index.mean() + CLIP * log_index.std()
     assert verdict.level == pytest.approx(log_index.mean() + 0.2 * (top - log_index.mean()))
-    level, path = log_index.mean(), []
-    for value in log_index:
-        level = 0.8 * level + 0.2 * min(value, top)
-        path.append(level)
-    assert limits.event == pytest.approx(max(max(path), np.mean(path) + 3.5 * np.std(path)))
 
 
 def test_one_wild_row_raises_the_smoothed_index_by_little() -> None:
     """Whatever its size: six deviations of the index are all that counts."""
-    limits = Limits.of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)
+    limits = of_version_1(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)
     rule = Rule.of(limits, 0.01, True, True, 20)
     levels = [
         decide(Watch.begin(limits, 1), x, None, limits, rule, True)[1].level for x in (9, 1e6)
@@ -59,7 +70,7 @@ def test_a_limit_is_not_raised_by_more_than_calibration_may_be_wrong() -> None:
 
 def test_events_and_conformal_steps() -> None:
     """The rule against its description, on a made-up sequence of scores."""
-    limits = Limits.of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)
+    limits = of_version_1(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)
     rule = Rule.of(limits, 0.01, False, True, 20)
     watch = Watch.begin(limits, 1)
     high, low = limits.index.limit(0.01) + 0.5, -1.0
@@ -84,7 +95,7 @@ def test_events_and_conformal_steps() -> None:
 def test_adaptive_limits_reach_the_nominal_rate() -> None:
     """Whatever the law of the scores: here it has moved by one deviation after calibration."""
     rng = np.random.default_rng(0)
-    limits = Limits.of(Scores(*(np.exp(rng.normal(size=999)),) * 3), 0.2)
+    limits = of_version_1(Scores(*(np.exp(rng.normal(size=999)),) * 3), 0.2)
     for smoothed in (True, False):
         rule = Rule.of(limits, 0.05, smoothed, True, 20)
         watch, alarms = Watch.begin(limits, 1), []
@@ -167,15 +178,22 @@ def described(
     smoothing, index = limits.smoothing, limits.index
     clipped = min(score, index.mean + 6 * index.deviation)
     level = (1 - smoothing) * watch.level + smoothing * clipped
-    joint, lasting, average = level, -math.inf, watch.average
+    joint, lasting, average = level, 0.0, watch.average
+    limit = tuple(base + shift for base, shift in zip(rule.base, watch.shift, strict=True))
+    event_limit = rule.event + (watch.shift[1] if watch.shift[1] > 0 else 0.0)
+    shown = [limit[0], limit[1], math.inf]
     if average is not None and residual is not None:
         average = (1 - smoothing) * average + smoothing * residual
-        lasting = float(np.log(average @ average * (2 - smoothing) / smoothing))
+        lasting = float(average @ average * (2 - smoothing) / smoothing) ** (1 / 3)
         assert limits.lasting is not None
-        above = (lasting - limits.lasting.mean) / limits.lasting.deviation
-        joint = max(level, limits.smoothed.mean + above * limits.smoothed.deviation)
-    limit = tuple(base + shift for base, shift in zip(rule.base, watch.shift, strict=True))
-    event_limit = limits.event + (watch.shift[1] if watch.shift[1] > 0 else 0.0)
+        smoothed = limits.smoothed
+        for place, value, reference in ((0, score, limits.index), (2, lasting, limits.lasting)):
+            reach = reference.limit(0.01) - reference.mean
+            above = (value - reference.mean) / reach * (smoothed.limit(0.01) - smoothed.mean)
+            joint = max(joint, smoothed.mean + above)
+            if rule.smoothed:
+                share = (limit[1] - smoothed.mean) / (smoothed.limit(0.01) - smoothed.mean)
+                shown[place] = reference.mean + share * reach
     over = score > limit[0], joint > limit[1]
     alarm = over[1] if rule.smoothed else over[0]
     recent = (*watch.recent, alarm)[-5:]
@@ -199,7 +217,9 @@ def described(
         owed[i] = 0.0
     rows = watch.event_rows + 1 if in_event else 0
     after = Watch(level, recent, tuple(shift), tuple(owed), event, n_events, rows, average)  # type: ignore[arg-type]
-    return after, Verdict(level, lasting, limit, event_limit, alarm, event)  # type: ignore[arg-type]
+    return after, Verdict(
+        level, lasting, joint, Thresholds(shown[0], shown[1], shown[2], event_limit), alarm, event
+    )
 
 
 @pytest.mark.parametrize("lasting", [False, True])
@@ -208,7 +228,8 @@ def described(
 def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasting: bool) -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
-    limits = Limits.of(scores, 0.2, rng.normal(size=(600, 2)) if lasting else None)
+    limits = Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
+    limits = limits if lasting else of_version_1(scores, 0.2)
     rule = Rule.of(limits, 0.05, smoothed, adapts, 6)
     watch = twin = Watch.begin(limits, 2)
     # quiet, a short burst, a long fault, single wild rows, a slow drift of the residuals
@@ -221,10 +242,10 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasti
         watch, verdict = decide(watch, score, residual, limits, rule, counts, trusted)
         twin, expected = described(twin, score, residual, limits, rule, counts, trusted)
         assert (verdict.alarm, verdict.event) == (expected.alarm, expected.event)
-        numbers = verdict.level, verdict.lasting, *verdict.limits, verdict.event_limit
-        np.testing.assert_allclose(
-            numbers, (expected.level, expected.lasting, *expected.limits, expected.event_limit)
+        ours, theirs = (
+            [v.level, v.lasting, v.joint, *astuple(v.limits)] for v in (verdict, expected)
         )
+        np.testing.assert_allclose(ours, theirs)
         assert watch.recent == twin.recent and watch.event_rows == twin.event_rows
         assert (watch.event, watch.n_events) == (twin.event, twin.n_events)
         np.testing.assert_allclose(watch.shift, twin.shift, atol=1e-12)
@@ -234,22 +255,21 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasti
     assert events >= 2
     # a row without any value: what was so goes on
     same, verdict = decide(watch, 99.0, None, limits, rule, True, silent=True)
-    limit = tuple(b + s for b, s in zip(rule.base, watch.shift, strict=True))
     assert same is watch and not verdict.alarm and verdict.event == watch.event
-    assert verdict.level == watch.level and verdict.limits == limit
-    assert verdict.event_limit == limits.event + max(watch.shift[1], 0.0)
-    size = -math.inf if watch.average is None else log_size(watch.average, 0.2)
-    assert verdict.lasting == size
+    assert verdict.level == watch.level and math.isnan(verdict.joint)
+    assert verdict.limits == thresholds(watch, limits, rule)
+    assert verdict.limits.event == rule.event + max(watch.shift[1], 0.0)
+    assert verdict.lasting == (0.0 if watch.average is None else root_size(watch.average, 0.2))
 
 
 def test_the_numbers_of_a_rule() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
-    plain, both = Limits.of(scores, 0.2), Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
+    plain, both = of_version_1(scores, 0.2), Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
     rule = Rule.of(plain, 0.05, True, False, 9)
     assert (rule.alpha, rule.smoothed, rule.adapts, rule.patience) == (0.05, True, False, 9)
     assert rule.base == (plain.index.limit(0.05), plain.smoothed.limit(0.05))
-    assert rule.most_shift == (math.inf, math.inf)
+    assert rule.most_shift == (math.inf, math.inf) and rule.event == plain.event
     assert both.joint is not None
     rule = Rule.of(both, 0.05, True, False, 9)
     assert rule.base == (both.index.limit(0.05), both.joint.limit(0.05))
@@ -261,7 +281,7 @@ def test_the_numbers_of_a_rule() -> None:
 def test_a_watch_before_the_first_row_and_after_an_event() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
-    plain, both = Limits.of(scores, 0.2), Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
+    plain, both = of_version_1(scores, 0.2), Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
     assert Watch.begin(plain, 2).average is None
     begun = Watch.begin(both, 2)
     np.testing.assert_array_equal(begun.average, [0.0, 0.0])

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from kernelstream.monitor.lasting import MOST_LENGTH, cut, log_sizes, residual_weights
+from kernelstream.monitor.lasting import MOST_LENGTH, cut, residual_weights, root_sizes
 from kernelstream.monitor.normal import lag_rows
 from tests.monitor.processes import correlated, process, small
 
@@ -28,7 +28,7 @@ def test_residuals_are_what_a_regression_on_the_past_leaves(lags: int) -> None:
 
 def test_its_size_has_the_mean_of_a_single_residual() -> None:
     E = np.random.default_rng(0).normal(size=(20_000, 6))
-    assert np.mean(np.exp(log_sizes(E, 0.1)[100:])) == pytest.approx(6.0, rel=0.05)
+    assert np.mean(root_sizes(E, 0.1)[100:] ** 3) == pytest.approx(6.0, rel=0.05)
 
 
 def test_one_wild_row_is_no_lasting_fault() -> None:
@@ -64,13 +64,26 @@ def test_a_small_shift_is_found_soon() -> None:
     assert np.mean(delays) < 25
 
 
-def test_alarm_is_one_of_two_statistics_over_its_limit() -> None:
-    monitor = small(alpha=0.05).fit(process(400))
+def test_its_cube_root_is_nearly_normal() -> None:
+    """Whatever the number of sensors: a limit far out may be taken from that law."""
+    for d in (1, 3, 30):
+        E = np.random.default_rng(d).normal(size=(60_000, d))
+        sizes = root_sizes(E, 0.5)[20:]
+        far_out = sizes > sizes.mean() + 2.326 * sizes.std()
+        assert 0.007 < np.mean(far_out) < 0.016
+
+
+def test_each_of_three_statistics_raises_alarms() -> None:
+    monitor = small(alpha=0.05, adapt="off").fit(process(400))
     X = process(300, seed=1)
-    X[80:110, 2] += 4.0 * (-1.0) ** np.arange(30)  # up and down: nothing that lasts
+    X[40, 0] += 6.0  # one row
+    X[80:110, 2] += 1.5 * (-1.0) ** np.arange(30)  # up and down: nothing that lasts
     X[200:, 1] += 1.0
     records = monitor.update_many(X)
+    index = records.column("index") > records.column("index_limit")
     smoothed = records.column("smoothed") > records.column("limit")
     lasting = records.column("lasting") > records.column("lasting_limit")
-    np.testing.assert_array_equal(records.column("alarm"), smoothed | lasting)
-    assert np.any(lasting & ~smoothed) and np.any(smoothed & ~lasting)
+    np.testing.assert_array_equal(records.column("alarm"), index | smoothed | lasting)
+    for one, others in ((index, smoothed | lasting), (smoothed, index | lasting)):
+        assert np.any(one & ~others)
+    assert np.any(lasting & ~(index | smoothed))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from kernelstream import KernelMonitor, bases
-from kernelstream.monitor.lasting import log_sizes
+from kernelstream.monitor.lasting import root_sizes
 from kernelstream.monitor.limits import (
     Limits,
     Reference,
+    alarms_an_event,
     burden,
-    burst,
     calibrate,
+    correlation_time,
     folds_of,
     held_out_scores,
     n_folds,
@@ -77,7 +79,8 @@ def test_folds_are_contiguous_and_keep_their_distance() -> None:
 def test_limits_out_of_sample() -> None:
     """What limits from the learned rows would do, and what ours do."""
     X, new = correlated(120, d=12), correlated(4000, seed=1, d=12)
-    monitor = KernelMonitor(basis=100, width=10.0, ridge=0.1, whiten=True, random_state=0).fit(X)
+    chosen: dict[str, Any] = dict(width=10.0, ridge=0.1, whiten=True, smooth=None)
+    monitor = KernelMonitor(basis=100, random_state=0, **chosen).fit(X)
     inside = np.quantile(monitor._state.normal.score(monitor._state.standard.apply(X)).index, 0.99)
     indices = np.exp(-monitor.score_samples(new))
     assert np.mean(indices > inside) > 0.05
@@ -95,7 +98,8 @@ def test_more_rows_make_the_index_smaller_by_what_the_burden_says() -> None:
     }
     b = burden(means[100] - means[150], 100, 150)
     assert 5 < b < 40  # of the order of the 20 directions
-    limits = replace(Limits.of(Scores(*(np.ones(10),) * 3), 0.2), burden=b, learned=150.0)
+    limits = Limits.of(Scores(*(np.ones(10),) * 3), 0.2, np.zeros((10, 2)))
+    limits = replace(limits, burden=b, learned=150.0)
     assert limits.excess(600) == pytest.approx(means[600] - means[150], abs=0.06)
     assert limits.excess(150) == 0.0
     assert burden(-0.1, 100, 150) == 0.0
@@ -160,7 +164,7 @@ def test_a_reference_knows_mean_deviation_and_order() -> None:
 @pytest.mark.parametrize(("n", "conformal"), [(399, False), (400, True), (401, True)])
 def test_a_quantile_needs_four_over_alpha_scores(n: int, conformal: bool) -> None:
     scores = np.linspace(0.0, 1.0, n)  # a tail lighter than the normal law's
-    reference = Reference.of(scores)
+    reference = replace(Reference.of(scores), worth=float(n))
     law = reference.mean + reference.deviation * norm.isf(0.01)
     place = int(np.ceil((n + 1) * 0.99)) - 1
     assert reference.limit(0.01) == pytest.approx(scores[place] if conformal else law)
@@ -186,14 +190,45 @@ def test_few_scores_of_which_one_is_far_out() -> None:
 
 
 def test_scores_on_the_scale_of_another() -> None:
-    assert rescale(4.5, CENTRED, WIDER) == 1.0 + 2 * 4.0
+    """By how far the limits of 1 % are from the means."""
+    reach = [reference.limit(0.01) - reference.mean for reference in (CENTRED, WIDER)]
+    assert CENTRED.reach == reach[0] and WIDER.reach == reach[1]
+    at = 0.5 + 2 * reach[0]
+    assert rescale(at, CENTRED, WIDER) == pytest.approx(1.0 + 2 * reach[1])
     plain = of_ten()
-    assert plain.decisive is WIDER and plain.join(0.7, 99.0) == 0.7
-    assert plain.lasting_limit(3.0) == np.inf
-    both = of_ten(lasting=CENTRED, joint=CENTRED)
-    assert both.decisive is CENTRED
-    assert both.join(0.7, 4.5) == 9.0 and both.join(10.0, 4.5) == 10.0
-    assert both.lasting_limit(9.0) == 4.5
+    assert plain.decisive is WIDER and plain.join(50.0, 0.7, 99.0) == 0.7
+    assert plain.lasting_limit(3.0) == plain.index_limit(3.0) == np.inf
+    assert plain.event_limit(0.01) == 3.0
+    third = Reference(np.array([0.0, 1.0, 9.0]), mean=2.0, deviation=3.0)
+    both = of_ten(lasting=third, joint=CENTRED, event=None)
+    assert both.decisive is CENTRED and both.event_limit(0.05) == CENTRED.limit(0.005)
+    low, high = 1.0 + 0.1 * reach[1], 1.0 + 3 * reach[1]
+    for scores in ((at, low, 2.0), (0.5, 1.0 + 2 * reach[1], 2.0), (0.5, low, 2 + 2 * third.reach)):
+        assert both.join(*scores) == pytest.approx(1.0 + 2 * reach[1])
+    assert both.join(at, high, 2.0) == high
+    assert both.lasting_limit(1.0 + 2 * reach[1]) == pytest.approx(2 + 2 * third.reach)
+    assert both.index_limit(1.0 + 2 * reach[1]) == pytest.approx(at)
+    for bad in (dict(event=None), dict(lasting=third), dict(joint=third, event=None)):
+        with pytest.raises(ValueError, match="some are missing"):
+            of_ten(**bad).check({})
+    both.check({})
+
+
+def test_scores_that_hang_together_are_worth_fewer() -> None:
+    """A quantile of them needs as many more: until then the law counts too."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=30_000)
+    path = smooth_all(0.0, noise, Reference.of(noise), 0.1)
+    assert correlation_time(noise) == pytest.approx(1.0, abs=0.1)
+    assert correlation_time(path) == pytest.approx(1.9 / 0.1, rel=0.15)
+    assert correlation_time(np.ones(5)) == 1.0 and correlation_time(np.array([1.0, 2.0])) == 1.0
+    reference = Reference.of(path[:2000])
+    assert 50 < reference.n_independent < 200
+    law = reference.mean + reference.deviation * norm.isf(0.01)
+    conformal = np.sort(path[:2000])[int(np.ceil(2001 * 0.99)) - 1]
+    assert reference.limit(0.01) == pytest.approx(max(law, conformal))
+    of_version_1 = replace(reference, worth=None)
+    assert of_version_1.n_independent == 2000 and of_version_1.limit(0.01) == conformal
 
 
 def test_the_index_under_a_model_of_other_rows() -> None:
@@ -231,46 +266,49 @@ def test_limits_of_scores_in_time_order() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=(3, 200)) + np.arange(3.0)[:, None])))
     scores.t2[5] = 0.0
-    for residuals in (None, rng.normal(size=(200, 2))):
-        limits = Limits.of(scores, 0.3, residuals)
-        index = np.log(scores.index)
-        level, path = index.mean(), []
-        for value in index:
-            level = 0.7 * level + 0.3 * min(value, index.mean() + 6 * index.std())
-            path.append(level)
-        decisive = np.array(path)
-        for found, values in (
-            (limits.index, index),
-            (limits.smoothed, decisive),
-            (limits.t2, np.log(np.maximum(scores.t2, 1e-300))),
-            (limits.spe, np.log(scores.spe)),
-        ):
-            np.testing.assert_allclose(found.ordered, np.sort(values), rtol=1e-12)
-            assert found.mean == pytest.approx(values.mean())
-            assert found.deviation == pytest.approx(values.std())
-        assert (limits.lasting is None) == (limits.joint is None) == (residuals is None)
-        if residuals is not None:
-            drift = log_sizes(residuals, 0.3)
-            as_index = decisive.mean() + (drift - drift.mean()) * decisive.std() / drift.std()
-            decisive = np.maximum(decisive, as_index)
-            assert limits.lasting is not None and limits.joint is not None
-            assert limits.lasting.mean == pytest.approx(drift.mean())
-            np.testing.assert_allclose(limits.joint.ordered, np.sort(decisive))
-        top = decisive.mean() + 3.5 * decisive.std()
-        assert limits.event == pytest.approx(max(decisive.max(), top))
-        high = decisive > decisive.mean() + decisive.std()
-        runs = sum(bool(h) and not (i and high[i - 1]) for i, h in enumerate(high))
-        assert limits.burst == pytest.approx(high.sum() / runs)
-        assert limits.smoothing == 0.3 and limits.burden == 0.0 and limits.learned == 1.0
-    wild = Scores(*(np.exp(np.r_[np.zeros(50), 9.0]),) * 3)
-    alone = Limits.of(wild, 1.0)
-    assert alone.event == pytest.approx(alone.smoothed.ordered[-1])  # the highest, if that is more
+    residuals = rng.normal(size=(200, 2))
+    limits = Limits.of(scores, 0.3, residuals)
+    index = np.log(scores.index)
+    level, path = index.mean(), []
+    for value in index:
+        level = 0.7 * level + 0.3 * min(value, index.mean() + 6 * index.std())
+        path.append(level)
+    smoothed, lasting = np.array(path), root_sizes(residuals, 0.3)
+    assert limits.lasting is not None and limits.joint is not None
+    for found, values in (
+        (limits.index, index),
+        (limits.smoothed, smoothed),
+        (limits.lasting, lasting),
+        (limits.t2, np.log(np.maximum(scores.t2, 1e-300))),
+        (limits.spe, np.log(scores.spe)),
+    ):
+        np.testing.assert_allclose(found.ordered, np.sort(values), rtol=1e-12)
+        assert found.mean == pytest.approx(values.mean())
+        assert found.deviation == pytest.approx(values.std())
+    highest = smoothed
+    for values, reference in ((index, limits.index), (lasting, limits.lasting)):
+        apart = (values - values.mean()) / (reference.limit(0.01) - values.mean())
+        reach = limits.smoothed.limit(0.01) - smoothed.mean()
+        highest = np.maximum(highest, smoothed.mean() + reach * apart)
+    np.testing.assert_allclose(limits.joint.ordered, np.sort(highest))
+    at = [highest > limits.joint.limit(share) for share in (0.05, 0.005)]
+    assert limits.burst == alarms_an_event(*at)
+    assert limits.event is None and limits.event_limit(0.05) == limits.joint.limit(0.005)
+    assert limits.smoothing == 0.3 and limits.burden == 0.0 and limits.learned == 1.0
 
 
-def test_runs_of_high_rows() -> None:
-    assert burst(np.zeros(4, dtype=bool)) == 1.0
-    assert burst(np.array([True, True, False, True])) == 1.5
-    assert burst(np.array([False, True, True, True])) == 3.0
+def test_alarms_for_each_event() -> None:
+    def of(text: str) -> float:
+        letters = np.array(list(text))
+        return alarms_an_event(letters != ".", letters == "X")
+
+    assert of("....") == 1.0 and of("x") == 1.0
+    assert of("x....x....x") == 3.0  # no event, so at most one
+    assert of("xxx.........xxxx") == 3.5
+    assert of("xx.x.x..........") == 4.0  # the fourth belongs to the same
+    assert of("x.x.x.....x.....") == 4.0
+    assert of("xxxxx") == 5.0
+    assert of("x....X....x....X") == 2.0  # high ones are events by themselves
 
 
 def test_an_average_advances_by_clipped_scores() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,13 +80,63 @@ def test_a_gap_does_not_hide_a_fault_elsewhere(fitted: KernelMonitor) -> None:
     assert all(r.alarm for r in copy.copy(fitted).update_many(X)[15:])
 
 
-def test_dead_sensors_are_reported(fitted: KernelMonitor) -> None:
-    X = process(80, seed=1)
-    X[30:, 2] = X[30, 2]
-    records = copy.copy(fitted).update_many(X)
-    first = next(t for t, r in enumerate(records) if r.dead)
-    assert first == 50 and records[first].dead == ("x2",)
-    assert not any(r.learned for r in records[first:])
+@pytest.mark.parametrize("lags", [0, 2])
+@pytest.mark.parametrize("kind", ["dead", "silent"])
+def test_a_sensor_out_of_service_is_an_event_of_its_own(kind: str, lags: int) -> None:
+    """The others are judged without it, and learned; its own spread is not unlearned."""
+    monitor = small(lags=lags, memory=200).fit(process(600))
+    X = process(900, seed=1)
+    X[30:700, 2] = X[30, 2] if kind == "dead" else np.nan
+    records = monitor.update_many(X[:700])
+    first = 50  # twenty rows later
+    named = [getattr(record, kind) for record in records]
+    assert named[first - 1] == () and all(names == ("x2",) for names in named[first:])
+    after = records[first + 40 :]
+    assert np.mean(after.column("alarm")) < 0.05 and not after[-1].event
+    assert np.mean(after.column("learned")) > 0.7
+    assert monitor.drift_.rows > 300 and monitor.drift_.largest_scale < 1.4
+    (event,) = monitor.sensor_events_
+    assert (event.sensor, event.kind, event.over) == ("x2", kind, False)
+    assert (event.first_row, event.last_row, event.first_time) == (first, 699, first)
+    # a fault of another sensor is seen meanwhile
+    fault = X[640:700] + np.array([0.0, 6.0, 0.0, 0.0])
+    assert np.mean(copy.copy(monitor).update_many(fault).column("alarm")[10:]) > 0.9
+    # and it is normal again when it is back
+    back = monitor.update_many(X[700:])
+    assert not back[-1].dead and not back[-1].silent and np.mean(back.column("alarm")) < 0.05
+    assert monitor.sensor_events_[0].over and monitor.sensor_events_[0].last_row == 699
+
+
+def test_sensors_out_of_service_do_not_depend_on_cuts() -> None:
+    monitor = small(lags=1, memory=150).fit(process(300))
+    X = process(200, seed=1)
+    X[20:120, 2], X[60:, 0] = X[20, 2], np.nan
+    whole, cut = copy.copy(monitor), copy.copy(monitor)
+    records = whole.update_many(X)
+    assert any(r.dead and r.silent for r in records) and whole.drift_.rows > 0
+    again = Records(r for part in np.array_split(X, 9) for r in cut.update_many(part))
+    assert_same(records, again)
+    assert whole.sensor_events_ == cut.sensor_events_
+    assert [(e.sensor, e.kind, e.over) for e in whole.sensor_events_] == [
+        ("x2", "dead", True),
+        ("x0", "silent", False),
+    ]
+    frozen = copy.copy(monitor).set_params(adapt="off")
+    alarms = copy.copy(frozen).update_many(X).column("alarm")
+    np.testing.assert_array_equal(frozen.predict(X) == -1, alarms)
+
+
+def test_a_sensor_that_often_says_nothing_has_three_times_as_long() -> None:
+    X = process(400)
+    X[100:130, 2] = np.nan
+    monitor = small().fit(X)
+    Y = process(160, seed=1)
+    Y[20:, 2] = np.nan
+    silent = [bool(record.silent) for record in monitor.update_many(Y)]
+    assert silent.index(True) == 20 + 90
+    for bad in (dict(last_row=3), dict(kind="tired")):
+        with pytest.raises(ValueError, match="sensor from row"):
+            replace(monitor.sensor_events_[0], **bad).check({})
 
 
 def test_constant_columns_are_reported_and_harmless() -> None:

@@ -169,7 +169,7 @@ def test_blocks_cost_one_pass_each(monkeypatch: pytest.MonkeyPatch) -> None:
 
     X = plant(2000, 0, False)
     quick: dict[str, Any] = dict(basis=60, width=30.0, ridge=0.1, whiten=True, smooth=None)
-    monitor = KernelMonitor(random_state=0, alpha=0.001, **quick).fit(X[:500])
+    monitor = KernelMonitor(random_state=0, alpha=0.003, **quick).fit(X[:500])
     calls = {"scaling": 0, "score": 0}
     scaling_of, score = module.Scaling.of.__func__, module.Index.score  # type: ignore[attr-defined]
 
@@ -233,7 +233,7 @@ def test_moving_between_models_does_not_depend_on_cuts(of_two_modes: KernelMonit
     X = two_modes(np.arange(1500) // 500 % 2 == 1, 6)
     whole, cut = copy.copy(of_two_modes), copy.copy(of_two_modes)
     records = whole.update_many(X)
-    assert whole._state.known  # one rests
+    assert whole._state.resting  # one rests
     again = Records(r for part in np.array_split(X, 11) for r in cut.update_many(part))
     assert_same(records, again)
 
@@ -252,7 +252,32 @@ def test_accepted_as_well_or_instead(fitted: KernelMonitor) -> None:
         if not instead:  # and the other way round, again
             there = monitor.interrupt().update_many(process(300, seed=5) + new)
             assert np.mean(there.column("alarm")) < 0.05
-        assert len(monitor._state.known or ()) <= 4
+        assert len(monitor._state.resting or ()) <= 4
+
+
+def test_what_was_accepted_is_never_forgotten(of_two_modes: KernelMonitor) -> None:
+    """However often the process moves between other modes meanwhile."""
+    third = np.array([0.0, 9.0, -9.0, 9.0, 0.0])
+
+    def there(n: int, seed: int) -> np.ndarray:
+        return np.random.default_rng(seed).normal(size=(n, 5)) + third
+
+    monitor = copy.copy(of_two_modes)
+    monitor.update_many(there(60, 1))
+    monitor.accept()
+    assert np.mean(monitor.update_many(there(300, 2)).column("alarm")) < 0.1
+    for turn in range(16):
+        monitor.update_many(two_modes(np.full(300, turn % 2 == 0), 10 + turn))
+    assert len(monitor._state.resting or ()) <= 4
+    assert np.mean(monitor.update_many(there(300, 3)).column("alarm")) < 0.1
+    # in the place of all before, and then another one as well
+    monitor.update_many(there(60, 4) + 20.0)
+    monitor.accept(instead=True)
+    assert np.mean(copy.copy(monitor).update_many(there(100, 5)).column("alarm")[10:]) > 0.9
+    monitor.update_many(there(60, 6) - 20.0)
+    monitor.accept()
+    for shift, seed in ((20.0, 7), (-20.0, 8)):
+        assert np.mean(monitor.update_many(there(200, seed) + shift).column("alarm")) < 0.05
 
 
 def test_a_lasting_fault_is_not_learned() -> None:
@@ -268,3 +293,27 @@ def test_a_lasting_fault_is_not_learned() -> None:
         assert np.mean(alarms[:1000]) < 0.03
         found[adapt] = np.mean(alarms[1000:])
     assert found["event"] > 0.9 * found["off"] > 0.5
+
+
+# -- streams that are not what was learned
+
+
+def test_a_stream_that_differs_from_its_first_row_on_is_foreign(fitted: KernelMonitor) -> None:
+    """Not an event; it may be accepted like one, and what begins later is an event as ever."""
+    elsewhere = np.array([0.0, 6.0, 0.0, -3.0])
+    monitor = copy.copy(fitted)
+    records = monitor.update_many(process(100, seed=2) + elsewhere)
+    assert all(r.foreign and r.alarm for r in records[10:])
+    assert not any(r.event for r in records) and not any(r.learned for r in records[10:])
+    assert monitor.event_ is not None and monitor.event_.foreign
+    assert monitor.accept().foreign and monitor.events_[-1].foreign
+    follows = monitor.update_many(process(300, seed=3) + elsewhere)
+    assert np.mean(follows.column("alarm")) < 0.05 and not any(follows.column("foreign"))
+    fault = monitor.update_many(process(60, seed=4) + 2 * elsewhere)
+    assert fault[-1].event and not fault[-1].foreign
+    # a new run may be foreign again, and one that is not is none
+    another = copy.copy(fitted)
+    another.update_many(process(100, seed=5))
+    assert another.interrupt().update_many(process(60, seed=6) + elsewhere)[-1].foreign
+    usual = copy.copy(fitted).update_many(process(300, seed=7))
+    assert not any(usual.column("foreign"))

@@ -40,23 +40,40 @@ def line(axis: Any, label: str) -> np.ndarray:
 def test_control_charts(watched: tuple[KernelMonitor, Records]) -> None:
     monitor, records = watched
     axes = charts.control_charts(records, monitor, spans={"training": (-200, -1)})
-    assert len(axes) == 3 and all(axis.get_yscale() == "log" for axis in axes)
+    assert len(axes) == 4 and all(axis.get_yscale() == "log" for axis in axes)
     np.testing.assert_array_equal(line(axes[0], "smoothed"), records.column("smoothed"))
     # alpha is 1 %: that line is the limit of the records, and 95 % lies below it
     np.testing.assert_allclose(line(axes[0], "99%"), records.column("limit"))
-    np.testing.assert_allclose(line(axes[2], "99%"), records.column("spe_limit"))
+    np.testing.assert_allclose(line(axes[1], "99%"), records.column("lasting_limit"))
+    np.testing.assert_allclose(line(axes[3], "99%"), records.column("spe_limit"))
+    np.testing.assert_array_equal(line(axes[0], "single row"), records.column("index_limit"))
     assert np.all(line(axes[0], "95%") < line(axes[0], "99%"))
     assert len(line(axes[0], "alarm")) == records.column("alarm").sum() > 20
     blind = records.column("t2_blind")
-    labels = [one.get_label() for one in axes[1].lines]
+    labels = [one.get_label() for one in axes[2].lines]
     assert ("blind" in labels) == blind.any()
-    assert not blind.any() or len(line(axes[1], "blind")) == blind.sum()
+    assert not blind.any() or len(line(axes[2], "blind")) == blind.sum()
     shaded = [patch.get_label() for patch in axes[0].patches]
     n_events = len({r.event for r in records if r.event})
     assert shaded.count("training") == 1 and len(shaded) == 1 + n_events
     figure, given = plt.subplots(3, 1)
-    assert charts.control_charts(records, monitor, given)[0] is given[0]
+    three = charts.control_charts(records, monitor, given)
+    assert three[0] is given[0] and three[1].get_ylabel() == "T²"
     assert plt.get_fignums() == [axes[0].figure.number, figure.number]
+
+
+def test_control_charts_of_a_monitor_with_events_a_day(
+    watched: tuple[KernelMonitor, Records],
+) -> None:
+    """Limits follow the share that this leads to, and without smoothing nothing lasts."""
+    rows = np.random.default_rng(1).normal(size=(300, 3))
+    asked: dict[str, Any] = dict(false_events_per_day=20.0, interval=60.0)
+    chosen: dict[str, Any] = dict(basis=20, width=30.0, ridge=0.1, whiten=True, **asked)
+    for smooth, n in ((0.1, 4), (None, 3)):
+        monitor = KernelMonitor(smooth=smooth, **chosen).fit(rows[:200])
+        axes = charts.control_charts(monitor.update_many(rows[200:]), monitor)
+        assert len(axes) == n and np.all(np.isfinite(line(axes[0], "99%")))
+        plt.close(axes[0].figure)
 
 
 def test_times_of_all_kinds(watched: tuple[KernelMonitor, Records]) -> None:

@@ -17,17 +17,19 @@ from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.cli import options as opt
 from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
+from kernelstream.cli.fleet import fit_fleet, machines_of, require_folder
 from kernelstream.cli.methods import NO_RULE, Method, Rule, fit_in_memory
 from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_sense
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
-from kernelstream.monitor.estimator import settings_of
+from kernelstream.monitor.parameters import settings_of
 from kernelstream.sources import Block, Source
 
 MODEL = "Model"
 MONITOR = "Monitor"
 ALPHA = 0.01
 LAGS = "auto"
+NO_MONITOR = (ALPHA, LAGS, None, None, None, False)  # what of its options is not said
 MOST_BYTES = 2 << 30  # of rows that --monitor takes into memory
 
 
@@ -195,6 +197,32 @@ def fit(
         float,
         typer.Option(help="Share of normal rows that may raise an alarm.", rich_help_panel=MONITOR),
     ] = ALPHA,
+    false_events_per_day: Annotated[
+        float | None,
+        typer.Option(
+            help="In the place of --alpha, with --interval: events a day that may be false.",
+            rich_help_panel=MONITOR,
+        ),
+    ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(help="Seconds from row to row.", rich_help_panel=MONITOR),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the machine of each row: a monitor for each, in a folder.",
+            rich_help_panel=MONITOR,
+        ),
+    ] = None,
+    shared: Annotated[
+        bool,
+        typer.Option(
+            "--shared",
+            help="With --by, learn once from all machines; new ones begin with that.",
+            rich_help_panel=MONITOR,
+        ),
+    ] = False,
     lags: Annotated[
         str,
         typer.Option(
@@ -243,12 +271,25 @@ def fit(
                 checkpoint_every=every is not None,
                 resume=resume,
             )
-        elif alpha != ALPHA or lags != LAGS:
-            raise CommandError(USAGE, "--alpha and --lags are for a monitor: add --monitor.")
+        elif (alpha, lags, false_events_per_day, interval, by, shared) != NO_MONITOR:
+            raise CommandError(
+                USAGE,
+                "--alpha, --lags, --false-events-per-day, --interval, --by and --shared are for a "
+                "monitor: add --monitor.",
+            )
+        if by is not None:
+            require_folder(output)
+            read_options["exclude"] = [*read_options["exclude"], by]
+            read_options["keep"] = [by]
+        elif shared:
+            raise CommandError(USAGE, "--shared is for a fleet: name its column with --by.")
         with lock(output):
             source = Source(sources, **read_options, dtype=dtype.value)
             if monitor:
-                fit_monitor(source, output, alpha, lags, parts, rejects, screen)
+                limits = dict(
+                    alpha=alpha, false_events_per_day=false_events_per_day, interval=interval
+                )
+                fit_monitor(source, output, limits, lags, parts, rejects, screen, by, shared)
                 return
             if rule.in_memory:
                 refused = {"passes": passes, "checkpoint-every": every, "resume": resume or None}
@@ -304,13 +345,18 @@ def with_gaps(block: Block) -> np.ndarray:
 def fit_monitor(
     source: Source,
     output: Path,
-    alpha: float,
+    limits: dict[str, Any],
     lags: str,
     parts: Parts,
     rejects: Path | None,
     screen: Screen,
+    by: str | None = None,
+    shared: bool = False,
 ) -> None:
-    """``fit --monitor``: learn normal operation from rows in the order of time."""
+    """``fit --monitor``: learn normal operation from rows in the order of time.
+
+    ``limits`` are the parameters of the monitor that say how often it may be wrong.
+    """
     require_apart([output, rejects], [file.path for file in source.files])
     basis, seed = parts.basis, parts.seed
     if not basis.isdecimal():
@@ -318,7 +364,7 @@ def fit_monitor(
     if lags != LAGS and not lags.isdecimal():
         raise CommandError(USAGE, f"--lags must be a number or 'auto'; got {lags!r}.")
     monitor = kernelstream.KernelMonitor(
-        alpha,
+        **limits,
         lags=lags if lags == LAGS else opt.whole_number(lags, "--lags"),
         basis=opt.whole_number(basis, "--basis"),
         random_state=seed,
@@ -328,10 +374,12 @@ def fit_monitor(
     except ValueError as problem:
         raise CommandError(USAGE, str(problem)) from problem
     began, blocks, bad, size = time.perf_counter(), [], 0, 0
+    machines: list[Any] = []
     listing = Rejects(rejects, 0)
     for block in source:
         listing.add(block.bad)
         blocks.append(with_gaps(block))
+        machines += [] if by is None else machines_of(block)
         bad, size = bad + len(block.bad), size + blocks[-1].nbytes
         if size > MOST_BYTES:
             raise CommandError(
@@ -341,18 +389,30 @@ def fit_monitor(
             )
     listing.close()
     rows = np.concatenate(blocks) if blocks else np.empty((0, len(source.names)))
-    monitor.fit(rows)
-    if source.named:
-        monitor.feature_names_in_ = np.array(source.names, dtype=object)
-    monitor.save(output)
+    names = np.array(source.names, dtype=object) if source.named else None
+    if by is None:
+        monitor.fit(rows)
+        if names is not None:
+            monitor.feature_names_in_ = names
+        monitor.save(output)
+    else:
+        fleet = fit_fleet(monitor, rows, machines, shared)
+        for one in (*fleet.monitors_.values(), *([fleet.shared_] if fleet.shared_ else [])):
+            one.feature_names_in_ = names
+        fleet.save(output)
     n_good = len(rows) - bad
     facts = history([f.path for f in source.files], n_good, bad)
     facts |= {"model": str(output), "seconds": time.perf_counter() - began}
     shown = [
         ("rows of normal operation", f"{n_good:,} in {facts['seconds']:.1f} s"),
-        ("share of alarms in normal rows", f"{alpha:g}"),
+        ("share of alarms in normal rows", f"{limits['alpha']:g}"),
         ("monitor", str(output)),
     ]
+    if limits["false_events_per_day"] is not None:
+        shown[1] = ("false events a day", f"{limits['false_events_per_day']:g}")
+    if by is not None:
+        facts["machines"] = list(fleet.monitors_)
+        shown.insert(1, ("machines", f"{len(fleet.monitors_):,}"))
     screen.result(facts, facts_table(shown), output=output)
 
 

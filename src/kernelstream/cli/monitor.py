@@ -29,6 +29,8 @@ from kernelstream.cli.failures import (
     report_failures,
     terminable,
 )
+from kernelstream.cli.fleet import FleetJudge, open_fleet, require_folder
+from kernelstream.cli.judges import Quiet
 from kernelstream.cli.live import Deck, Operation, paced, shows_lines
 from kernelstream.cli.modelfile import (
     Stored,
@@ -105,7 +107,7 @@ class Coming:
     delimiter: opt.Delimiter = None
     header: opt.Header = None
 
-    def open(self, judge: Judge, position: Position | None) -> Feed:
+    def open(self, judge: Judge, position: Position | None, by: str | None = None) -> Feed:
         """The feed of the rows."""
         parse = LiveRows(
             standard_input() if not self.sources else io.BytesIO(),
@@ -116,7 +118,7 @@ class Coming:
             delimiter=opt.one_character(self.delimiter),
             header=self.header,
             time_column=self.time_column,
-            keep=opt.column_list(self.keep) or [],
+            keep=[*(opt.column_list(self.keep) or []), *([] if by is None else [by])],
         )
         sources = self.sources or ["-"]
         if sources == ["-"]:
@@ -147,6 +149,10 @@ def monitor(
     alpha: Annotated[
         float | None, typer.Option(help="Share of normal rows that may raise an alarm.")
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Column with the machine of each row: a monitor for each of a fleet."),
+    ] = None,
     top: Annotated[int, typer.Option(min=0, help="How many variables to name.")] = 3,
     alarms_only: Annotated[
         bool, typer.Option("--alarms-only", help="Write only rows with an alarm.")
@@ -176,14 +182,18 @@ def monitor(
       kernelstream monitor model.safetensors kafka://broker/plant --learn --serve
 
       kernelstream monitor model.safetensors day.csv --time-column t --speed 60x --serve --open
+
+      tail -f fleet.ndjson | kernelstream monitor fleet/ --by machine --alarms-only
     """
     with report_failures(as_json), contextlib.ExitStack() as stack:
         every = opt.seconds(save_every) or 0.0
         target = (model if output is None else output) if learn else None
+        if target is not None and by is not None:
+            require_folder(target)
         if target is not None:  # before the model is read: another process may be saving it
             stack.enter_context(lock(target))
         begin = target if target is not None and target.exists() and is_continued(coming) else model
-        judge, position = open_judge(begin, alpha, learn, top)
+        judge, position = open_judge(begin, alpha, learn, top, by)
         if isinstance(judge, MonitorJudge):
             judge.operate(Deck(judge.monitor, model, operation, stack))
         elif operation.wanted:
@@ -192,7 +202,7 @@ def monitor(
                 "--serve, --history, --metrics, --on-event and --watch need a monitor: make one "
                 "with 'kernelstream fit --monitor'.",
             )
-        feed = coming.open(judge, position)
+        feed = coming.open(judge, position, by)
         stack.callback(feed.close)
         alarms = open_alarms(alarms_to, read_settings(coming.settings), judge)
         lines = isinstance(judge, ChartJudge) or shows_lines(as_json)
@@ -298,14 +308,19 @@ class Following:
         self.saved = time.monotonic()
 
 
-def judge_row(judge: Judge, row: LiveRow) -> Verdict | str:
+def judge_row(judge: Judge | FleetJudge, row: LiveRow) -> Verdict | str:
     """What is known about a row; the reason in words where the model refuses it.
 
     A value that no kernel can take must not end the watch: the next row may be a good one.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            return {"time": row.time, **row.kept, **judge.judge(row.x, row.time)}
+            found = (
+                judge.judge_row(row)
+                if isinstance(judge, FleetJudge)
+                else judge.judge(row.x, row.time)
+            )
+            return {"time": row.time, **row.kept, **found}
     except ValueError as problem:
         return str(problem)
 
@@ -353,38 +368,14 @@ class Judge(Protocol):
         """Where rows come from, in words."""
 
 
-class Quiet:
-    """What a judge does beside the rows, where nothing is to be done."""
-
-    row = 0
-
-    @property
-    def identity(self) -> str:
-        """What tells the model from another."""
-        return ""
-
-    def refuse(self, reason: str) -> None:
-        """Nothing but the line that was written."""
-
-    def hear(self, text: str) -> None:
-        """Tell people."""
-        sys.stderr.write(f"{text}\n")
-
-    def look(self) -> None:
-        """Nothing to look for."""
-
-    def end(self, saved: Path | None) -> None:
-        """Nothing to sum up."""
-
-    def place(self, feed: Feed) -> str:
-        """Where rows come from, in words."""
-        return "standard input" if isinstance(feed, PipeFeed) else "the source"
-
-
 def open_judge(
-    path: Path, alpha: float | None, learn: bool, top: int
-) -> tuple[MonitorJudge | ChartJudge, Position | None]:
-    """The judge that a model file holds, and the position that was saved with it."""
+    path: Path, alpha: float | None, learn: bool, top: int, by: str | None = None
+) -> tuple[MonitorJudge | ChartJudge | FleetJudge, Position | None]:
+    """The judge that a model file holds, or a folder of them, and the position saved with it."""
+    if by is not None:
+        if alpha is not None:
+            raise CommandError(USAGE, "Monitors have their own alpha: leave out --alpha.")
+        return FleetJudge(open_fleet(path), by, lambda one: MonitorJudge(one, learn, top)), None
     file = open_file(path)
     if holds_monitor(file):
         if alpha is not None:
@@ -433,9 +424,11 @@ class MonitorJudge(Quiet):
             **{name: float(getattr(record, name)) for name in fields},
             "alarm": bool(record.alarm),
             "event": record.event,
+            "foreign": bool(record.foreign),
             "learned": bool(record.learned),
             "missing": list(record.missing),
             "dead": list(record.dead),
+            "silent": list(record.silent),
             "top": [
                 {"variable": str(name), "contribution": float(value), "size": float(size)}
                 for name, value, size in causes[: self.top]

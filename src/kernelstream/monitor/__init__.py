@@ -8,6 +8,18 @@
 from kernelstream.monitor.contributions import Contributions
 from kernelstream.monitor.drift import Drift
 from kernelstream.monitor.estimator import KernelMonitor
+from kernelstream.monitor.fleet import MonitorFleet, OfMachine
 from kernelstream.monitor.records import Event, Record, Records
+from kernelstream.monitor.sensors import SensorEvent
 
-__all__ = ["Contributions", "Drift", "Event", "KernelMonitor", "Record", "Records"]
+__all__ = [
+    "Contributions",
+    "Drift",
+    "Event",
+    "KernelMonitor",
+    "MonitorFleet",
+    "OfMachine",
+    "Record",
+    "Records",
+    "SensorEvent",
+]

@@ -19,12 +19,11 @@ from typing import Annotated
 import numpy as np
 
 from kernelstream.files import stored
-from kernelstream.monitor.lasting import advance, log_size
-from kernelstream.monitor.limits import Limits, smooth
+from kernelstream.monitor.lasting import advance, root_size
+from kernelstream.monitor.limits import ALARMS, WINDOW, Limits, smooth
 
 STEP = 0.05  # of an adaptive conformal step, in deviations of the score
 MOST_SHIFT = 0.5  # deviations by which steps may raise a limit: calibration is not wrong by more
-ALARMS, WINDOW = 3, 5  # alarms among the last rows that make an event
 
 
 @stored
@@ -84,6 +83,7 @@ class Rule:
     patience: int  # rows: a shorter event was a false alarm
     base: tuple[float, float]  # limits of the index and of the decisive score, before their shift
     most_shift: tuple[float, float]  # up to which steps may raise them
+    event: float  # the decisive score that makes an event at once
 
     @classmethod
     def of(cls, limits: Limits, alpha: float, smoothed: bool, adapts: bool, patience: int) -> Rule:
@@ -91,7 +91,22 @@ class Rule:
         base = (limits.index.limit(alpha), limits.decisive.limit(alpha))
         most = math.inf if limits.lasting is None else MOST_SHIFT
         most_shift = (most * limits.index.deviation, most * limits.decisive.deviation)
-        return cls(alpha, smoothed, adapts, patience, base, most_shift)
+        event = limits.event_limit(alpha)
+        return cls(alpha, smoothed, adapts, patience, base, most_shift, event)
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The limits in force, as logarithms; infinite where a score raises no alarm.
+
+    Those of index, smoothed index and lasting are one limit on three scales where the index is
+    smoothed: any score over its own raises the alarm.
+    """
+
+    index: float
+    smoothed: float
+    lasting: float
+    event: float
 
 
 @dataclass(frozen=True)
@@ -100,10 +115,19 @@ class Verdict:
 
     level: float
     lasting: float
-    limits: tuple[float, float]
-    event_limit: float
+    joint: float
+    limits: Thresholds
     alarm: bool
     event: int
+
+
+def thresholds(watch: Watch, limits: Limits, rule: Rule) -> Thresholds:
+    """The limits for the next row."""
+    own, decisive = (base + shift for base, shift in zip(rule.base, watch.shift, strict=True))
+    event = rule.event + max(watch.shift[1], 0.0)
+    if limits.joint is None or not rule.smoothed:
+        return Thresholds(own, decisive, math.inf, event)
+    return Thresholds(limits.index_limit(decisive), decisive, limits.lasting_limit(decisive), event)
 
 
 def decide(
@@ -121,23 +145,20 @@ def decide(
     A row that does not count (values are missing) moves no limit; a row that the caller trusts is
     in no event; a silent row, without any value, changes nothing: what was so before goes on.
     """
+    in_force = thresholds(watch, limits, rule)
     if silent:
-        limit = (rule.base[0] + watch.shift[0], rule.base[1] + watch.shift[1])
-        lasting = -math.inf if watch.average is None else log_size(watch.average, limits.smoothing)
-        event_limit = limits.event + max(watch.shift[1], 0.0)
-        return watch, Verdict(watch.level, lasting, limit, event_limit, False, watch.event)
+        lasting = 0.0 if watch.average is None else root_size(watch.average, limits.smoothing)
+        return watch, Verdict(watch.level, lasting, math.nan, in_force, False, watch.event)
     level = smooth(watch.level, log_index, limits.index, limits.smoothing)
-    average, lasting = watch.average, -math.inf
+    average, lasting = watch.average, 0.0
     if average is not None and residual is not None:
         average = advance(average, residual, limits.smoothing)
-        lasting = log_size(average, limits.smoothing)
-    joint = float(limits.join(level, lasting))
-    limit = (rule.base[0] + watch.shift[0], rule.base[1] + watch.shift[1])
-    event_limit = limits.event + max(watch.shift[1], 0.0)
-    over = (log_index > limit[0], joint > limit[1])
+        lasting = root_size(average, limits.smoothing)
+    joint = float(limits.join(log_index, level, lasting))
+    over = (log_index > rule.base[0] + watch.shift[0], joint > in_force.smoothed)
     alarm = over[1] if rule.smoothed else over[0]
     recent = (*watch.recent, alarm)[-WINDOW:]
-    in_event = not trusted and (sum(recent) >= ALARMS or joint > event_limit)
+    in_event = not trusted and (sum(recent) >= ALARMS or joint > in_force.event)
 
     n_events, event = watch.n_events, 0
     if in_event:
@@ -162,7 +183,7 @@ def decide(
         owed = (0.0, 0.0)
     event_rows = watch.event_rows + 1 if in_event else 0
     after = Watch(level, recent, shift, owed, event, n_events, event_rows, average)
-    return after, Verdict(level, lasting, limit, event_limit, bool(alarm), event)
+    return after, Verdict(level, lasting, joint, in_force, bool(alarm), event)
 
 
 def raised(shift: float, step: float, most: float) -> float:

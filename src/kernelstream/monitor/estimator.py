@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import validate_data
 
-from kernelstream.bases import resolve as resolve_basis
-from kernelstream.estimators.base import (
-    StoredEstimator,
-    all_or_nothing,
-    at_one_moment,
-    require_fitted,
-)
-from kernelstream.estimators.inputs import real_numbers, require_summable
-from kernelstream.monitor.contributions import Contributions, slopes
-from kernelstream.monitor.decisions import Rule
-from kernelstream.monitor.drift import Drift
-from kernelstream.monitor.fitting import (
-    LEAST_ROWS,
-    RIDGES,
-    WIDTHS,
-    fit_state,
-    warn_of_glitches,
-)
-from kernelstream.monitor.limits import Reference
-from kernelstream.monitor.normal import Setting
+from kernelstream.estimators.base import all_or_nothing
+from kernelstream.estimators.inputs import real_numbers
+from kernelstream.monitor.fitting import LEAST_ROWS, fit_state, warn_of_glitches
+from kernelstream.monitor.parameters import is_auto, settings_of, warn_of_few_rows
+from kernelstream.monitor.queries import MonitorQueries
 from kernelstream.monitor.records import Event, Record, Records
-from kernelstream.monitor.state import MonitorState, Plan
-from kernelstream.part import check_choice, check_count, check_number, checked_seed
+from kernelstream.monitor.state import MonitorState
 
-LEAST_MEMORY = 10
-MOST_ALPHA = 0.5
-SECONDS_A_DAY = 86_400.0
 SMOOTHING = 0.1  # of the event rule where the alarm itself is not smoothed
 
 
-class KernelMonitor(OutlierMixin, StoredEstimator):
+class KernelMonitor(OutlierMixin, MonitorQueries):
     """Watch a process: control charts, novelty, drift and causes on a live stream.
 
     ``fit`` learns normal operation; ``update`` and ``update_many`` then judge each row of the
@@ -76,8 +53,9 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         Eigenvalues of the correlations below this share of their mean are raised to it.
     smooth : float or None
         Weight of the newest row in two moving averages: that of the log index, and that of what was
-        unexpected in the rows, with its sign, which sees small faults that last. Either then
-        raises the alarm, with limits that are set together; with None the index itself does.
+        unexpected in the rows, with its sign, which sees small faults that last. Either of them or
+        the index of a single row raises the alarm, with limits that are set together; with None
+        the index alone does.
     adapt : "event" or "off"
         ``"event"`` learns from the stream, except during events and from single rows that are
         farther out than any normal row; ``"off"`` never learns.
@@ -105,23 +83,22 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         Variables that did not move in normal operation.
     limits_ : dict
         The limits of index, smoothed index, T² and SPE at ``alpha``, 5 % and 1 %, and of events.
-    mean_, scale_ : array of shape (d,)
-        Mean and deviation of each variable in the normal operation that was fitted.
     drift_ : Drift
         Where normal operation is now, seen from the model that was fitted.
     event_ : Event or None
         The event that is going on.
     events_ : tuple of Event
         Those that are over, the last hundred.
+    sensor_events_ : tuple of SensorEvent
+        Sensors that are dead or silent, or were: events of their own.
     n_samples_seen_ : int
         Rows of the stream that were judged.
 
     Notes
     -----
-    ``score_samples`` is minus the logarithm of the index M, higher for more normal rows. With
-    ``lags`` the rows of a query are taken as one consecutive run, the first row repeated before
-    it. T² alone raises no alarm: far from the data it may fall below its limit (see ``t2_blind`` of
-    the records). A slow fault cannot be told from drift: look at the drift chart.
+    The rows of a query are taken as one consecutive run, the first row repeated before it where
+    there are lags. T² alone raises no alarm: far from the data it may fall below its limit (see
+    ``t2_blind`` of the records). A slow fault cannot be told from drift: look at the drift chart.
 
     Examples
     --------
@@ -195,7 +172,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         -------
         self
         """
-        settings = self._settings()
+        settings = settings_of(self)
         with all_or_nothing(self) as draft:
             X = draft._checked_rows(X, reset=True, least=LEAST_ROWS)
             run = None if calibration is None else draft._checked_rows(calibration)
@@ -210,7 +187,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                     smoothing=SMOOTHING if self.smooth is None else float(self.smooth),
                     alpha=float(self.alpha),
                 )
-            draft._warn_of_few_rows()
+            warn_of_few_rows(self, draft._state.limits)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -297,7 +274,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         """Begin a new run: the next row has no past, so the first of it stands in for its lags."""
         with all_or_nothing(self) as draft:
             state = draft._fitted_state()
-            draft._state = replace(state, history=state.history[:0])
+            draft._state = replace(state, history=state.history[:0], began_at=state.n_rows)
         return self
 
     def acknowledge(self) -> Event:
@@ -326,220 +303,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
                 draft._state = draft._state.accept(draft._plan(), instead)
         return replace(event, accepted=True)
 
-    # -- queries: they change nothing
-
-    @at_one_moment
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Minus the logarithm of the index of each row: higher is more normal.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n, d)
-            With lags, one consecutive run.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        R = self._lagged_query(X)
-        with np.errstate(over="ignore", under="ignore"):
-            return -self._fitted_state().assess(R, np.matmul).scores.log_index
-
-    @at_one_moment
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score above the limit: negative for rows that raise an alarm.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n, d)
-            The rows; with lags one consecutive run.
-        """
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """1 for normal rows, −1 for those over the limit of the index.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n, d)
-            The rows; with lags one consecutive run.
-        """
-        return np.where(self.decision_function(X) < 0, -1, 1)
-
-    @at_one_moment
-    def contributions(self, X: Any, average: bool = True) -> Any:
-        """The variables behind a high index, with sign and size in the units of the data.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n, d)
-            Rows of one event, consecutive where there are lags.
-        average : bool
-            Average over the rows (sharper: noise cancels), or one result a row. With lags the
-            average leaves out the first rows, which have no past, where there are others.
-
-        Returns
-        -------
-        Contributions, or a list of them
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelstream import KernelMonitor
-        >>> X = np.random.default_rng(0).normal(size=(300, 3)) @ [[1, 2, 0], [0, 1, 1], [0, 0, 1]]
-        >>> monitor = KernelMonitor(basis=50, random_state=0).fit(X)
-        >>> name, value, size = monitor.contributions(X[:5] + [0, 4, 0]).ranking()[0]
-        >>> name, bool(3 < size < 6)
-        ('x1', True)
-        """
-        state = self._fitted_state()
-        R = self._lagged_query(X)
-        each = slopes(state.normal, state.curvature, R, state.n_features, np.matmul)
-        if not average:
-            return state.explain(list(each), self._names())
-        if len(R) > state.lags:
-            each = each[state.lags :]  # the first rows have no past of their own
-        return state.explain([each.mean(axis=0)], self._names())[0]
-
-    @at_one_moment
-    def event_contributions(self, event: Event) -> Contributions:
-        """The variables behind an event of ``events_`` or ``event_``, averaged over its rows.
-
-        Parameters
-        ----------
-        event : Event
-            One of this monitor's.
-        """
-        if event.values is not None and event.sizes is not None:
-            return Contributions(self._names(), event.values, event.sizes)
-        return self._fitted_state().explain([event.mean_slope], self._names())[0]
-
-    @at_one_moment
-    def component_scores(self, X: Any) -> np.ndarray:
-        """Scores on the principal components of normal operation, for a score plot.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n, d)
-            The rows; with lags one consecutive run.
-        """
-        state = self._fitted_state()
-        index = state.normal.index
-        U = state.normal.scaling.apply(self._lagged_query(X), np.matmul)
-        Z = index.coordinates(U, np.matmul)
-        _, vectors = np.linalg.eigh(state.normal.coordinates.covariance)
-        return (Z - index.mean) @ vectors[:, ::-1]
-
-    # -- fitted attributes
-
-    @property
-    def alpha_(self) -> float:
-        """Share of normal rows that may raise an alarm.
-
-        False alarms come in bursts, as long as the averages remember: one event in so many rows is
-        as many times that share as a burst has rows.
-        """
-        limits = self._fitted_state().limits
-        self._check_following()  # they may have changed since the last row, or come from a file
-        if self.false_events_per_day is None or self.interval is None:
-            return float(self.alpha)
-        rows_a_day = SECONDS_A_DAY / float(self.interval)
-        share = float(self.false_events_per_day) / rows_a_day * limits.burst
-        if share < np.finfo(float).tiny:
-            raise ValueError(
-                f"{type(self).__name__}: false_events_per_day = {self.false_events_per_day!r} and "
-                f"interval = {self.interval!r} leave no share of rows that may raise an alarm: "
-                "allow more false events."
-            )
-        return min(share, MOST_ALPHA)
-
-    @property
-    def offset_(self) -> float:
-        """The limit of ``score_samples``: ``decision_function(X) = score_samples(X) - offset_``."""
-        state = self._fitted_state()
-        return -(state.limits.index.limit(self.alpha_) + state.watch.shift[0] + state.excess)
-
-    @property
-    def lags_(self) -> int:
-        """Earlier rows that are joined to each row."""
-        return self._fitted_state().lags
-
-    @property
-    def width_(self) -> float:
-        """Width c of the kernel ``exp(−|u − v|²/(c·D))`` on whitened rows."""
-        return self._fitted_state().normal.setting.width
-
-    @property
-    def ridge_(self) -> float:
-        """Share e of the variance that is taken for noise, ``ε = e · tr S / D``."""
-        return self._fitted_state().normal.setting.ridge
-
-    @property
-    def whiten_(self) -> bool:
-        """Whether rows are whitened."""
-        return self._fitted_state().normal.setting.whiten
-
-    @property
-    @at_one_moment
-    def constant_features_(self) -> tuple[str, ...]:
-        """Variables that did not move in normal operation."""
-        constant = self._fitted_state().sensors.longest == 0
-        return tuple(name for name, c in zip(self._names(), constant, strict=True) if c)
-
-    @property
-    def limits_(self) -> dict[str, dict[float, float] | float]:
-        """Limits of index, smoothed index, T² and SPE at ``alpha``, 5 % and 1 %, and of events.
-
-        As they are now, with the shifts of adaptation.
-        """
-        state = self._fitted_state()
-        index, smoothed = state.watch.shift
-        shifts = {"index": index + state.excess, "smoothed": smoothed + state.excess}
-        limits: dict[str, dict[float, float] | float] = {}
-        for name in ("index", "smoothed", "t2", "spe"):
-            reference: Reference = getattr(state.limits, name)
-            limits[name] = {
-                a: float(np.exp(reference.limit(a) + shifts.get(name, 0.0)))
-                for a in sorted({self.alpha_, 0.05, 0.01})
-            }
-        limits["event"] = float(np.exp(state.limits.event + max(smoothed, 0.0) + state.excess))
-        return limits
-
-    @property
-    def mean_(self) -> np.ndarray:
-        """Mean of each variable in the normal operation that was fitted."""
-        return self._fitted_state().standard.mean
-
-    @property
-    def scale_(self) -> np.ndarray:
-        """Deviation of each variable in the normal operation that was fitted."""
-        return self._fitted_state().standard.deviation
-
-    @property
-    def drift_(self) -> Drift:
-        """Where normal operation is now, seen from the model that was fitted."""
-        return self._fitted_state().drift
-
-    @property
-    def event_(self) -> Event | None:
-        """The event that is going on."""
-        return self._fitted_state().present
-
-    @property
-    def events_(self) -> tuple[Event, ...]:
-        """Events that are over, the last hundred."""
-        return self._fitted_state().events
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows of the stream that were judged."""
-        return self._fitted_state().n_rows
-
     # -- inside
-
-    _unfitted = "This %(name)s does not know normal operation yet: call fit first."
-
-    _state: MonitorState
 
     def _learned_content(self) -> dict[str, Any]:
         return {"model": self._fitted_state()}
@@ -555,129 +319,17 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state")
-
-    def _fitted_state(self) -> MonitorState:
-        require_fitted(self)
-        return self._state
-
     def _present_event(self) -> Event:
         event = self._fitted_state().present
         if event is None:
             raise ValueError("There is no event going on: nothing to acknowledge or accept.")
         return event
 
-    def _names(self) -> tuple[str, ...]:
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            return tuple(f"x{j}" for j in range(self.n_features_in_))
-        return tuple(map(str, names))
-
-    def _settings(self) -> list[Setting]:
-        """The settings that ``fit`` chooses from; parameters that make no sense raise in words."""
-        name = type(self).__name__
-        self._check_following()
-        check_number(name, "floor", self.floor, 0, 1)
-        if self.smooth is not None and self.smooth != 1:
-            check_number(name, "smooth", self.smooth, 0, 1)
-        for parameter in ("width", "ridge"):
-            if not is_auto(getattr(self, parameter)):
-                check_number(name, parameter, getattr(self, parameter))
-        if not is_auto(self.folds):
-            check_count(name, "folds", self.folds, none_allowed=False)
-        if not is_auto(self.lags) and self.lags != 0:
-            check_count(name, "lags", self.lags, none_allowed=False)
-        check_choice("whiten", self.whiten, ("auto", True, False))
-        basis = resolve_basis(self.basis)
-        if not basis.has_points:
-            raise ValueError(
-                f"The monitor needs what the basis misses of a row, and {basis} has no points: "
-                "use a basis of points such as bases.Centroids."
-            )
-        seed = checked_seed(self.random_state)
-        whitens = (True, False) if is_auto(self.whiten) else (bool(self.whiten),)
-        widths = WIDTHS if is_auto(self.width) else (float(self.width),)
-        ridges = RIDGES if is_auto(self.ridge) else (float(self.ridge),)
-        return [
-            Setting(whiten, width, ridge, float(self.floor), basis, seed)
-            for whiten, width, ridge in product(whitens, widths, ridges)
-        ]
-
-    def _check_following(self) -> None:
-        """Raise in words when a parameter that may change along the stream makes no sense."""
-        name = type(self).__name__
-        check_number(name, "alpha", self.alpha, 0, MOST_ALPHA)
-        if (self.false_events_per_day is None) != (self.interval is None):
-            raise ValueError(
-                f"{name}: false_events_per_day and interval, the seconds between rows, belong "
-                f"together, got {self.false_events_per_day!r} and {self.interval!r}."
-            )
-        for parameter in ("false_events_per_day", "interval"):
-            if getattr(self, parameter) is not None:
-                check_number(name, parameter, getattr(self, parameter))
-        check_count(name, "memory", self.memory, none_allowed=False)
-        if self.memory < LEAST_MEMORY:
-            raise ValueError(
-                f"{name}: memory must be at least {LEAST_MEMORY} rows, got {self.memory!r}."
-            )
-        check_count(name, "quarantine", self.quarantine, none_allowed=False)
-        check_choice("adapt", self.adapt, ("event", "off"))
-
-    def _warn_of_few_rows(self) -> None:
-        """Say when the rows are too few to know a limit that is exceeded so rarely."""
-        if self.false_events_per_day is None:
-            return
-        n, alpha = len(self._state.limits.index.ordered), self.alpha_
-        if n < 1.0 / alpha:
-            warnings.warn(
-                f"{self.false_events_per_day:g} false events a day are {alpha:.2g} of rows, and "
-                f"the limits come from {n} rows: a limit so rare is guessed from a log-normal law. "
-                f"Give at least {math.ceil(1.0 / alpha)} rows of normal operation.",
-                stacklevel=3,
-            )
-
-    def _plan(self) -> Plan:
-        self._check_following()
-        rule = Rule.of(
-            self._state.limits,
-            alpha=self.alpha_,
-            smoothed=self.smooth is not None,
-            adapts=self.adapt == "event",
-            patience=int(self.quarantine),
-        )
-        return Plan(rule, int(self.memory), self._names())
-
     def _follow(self, X: np.ndarray, times: Sequence[Any], trusted: bool = False) -> Records:
         Z = self._standardise(X)
         with np.errstate(over="ignore", under="ignore"):
             self._state, records = self._fitted_state().follow(self._plan(), X, Z, times, trusted)
         return records
-
-    def _checked_rows(self, X: Any, reset: bool = False, least: int = 1) -> np.ndarray:
-        if not reset and not hasattr(self, "n_features_in_"):
-            self._fitted_state()
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=least,
-            order="C",
-        )
-
-    def _standardise(self, X: np.ndarray) -> np.ndarray:
-        """Rows in units of the reference; those that no kernel could take are refused."""
-        Z = self._fitted_state().standard.apply(X)
-        require_summable(np.nan_to_num(Z, posinf=np.inf, neginf=-np.inf))
-        return Z
-
-    def _lagged_query(self, X: Any) -> np.ndarray:
-        """Lagged rows of a query, which has no past: the first row stands in for it."""
-        state = self._fitted_state()
-        Z = self._standardise(self._checked_rows(X))
-        return replace(state, history=state.history[:0]).complete(Z)[0]
 
     def _times(self, X: Any, time: Sequence[Any] | None, n: int) -> Sequence[Any]:
         """Time stamps: as given, the index of a DataFrame, or row numbers."""
@@ -690,13 +342,3 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         if len(stamps) != n:
             raise ValueError(f"There are {len(stamps)} time stamps for {n} rows.")
         return stamps
-
-
-def is_auto(value: Any) -> bool:
-    """Whether the choice is left to us."""
-    return isinstance(value, str) and value == "auto"
-
-
-def settings_of(monitor: KernelMonitor) -> list[Setting]:
-    """What ``fit`` has to choose from; an error in words where a parameter makes no sense."""
-    return monitor._settings()

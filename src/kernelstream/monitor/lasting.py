@@ -8,7 +8,9 @@ What is averaged must not be correlated in time, or slow normal variation looks 
 is the residual of a row given the rows before it, ``e = (z_t − E[z_t | z_{t−1}, …]) Σ^{-1/2}``,
 with expectation and Σ from the moments that the model has anyway. Without lags it is the whitened
 row.
-Then ``w ← w + λ(e − w)``, and ``Q = |w|² (2 − λ)/λ`` has the law of |e|² in normal operation.
+Then ``w ← w + λ(e − w)``, and ``Q = |w|² (2 − λ)/λ`` has the law of |e|² in normal operation. Its
+cube root is nearly normal whatever the number of sensors (Wilson and Hilferty 1931), and is what
+limits are taken of.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from kernelstream.backends.arrays import symmetric_eigen
 MOST_LENGTH = (
     3.0  # above √d, the length to which a residual is cut: one wild row is no lasting fault
 )
-TINIEST = 1e-300
 
 
 def residual_weights(covariance: np.ndarray, n_features: int, floor: float) -> np.ndarray:
@@ -56,15 +57,15 @@ def advance(average: np.ndarray, residual: np.ndarray, smoothing: float) -> np.n
     return average + smoothing * (residual - average)
 
 
-def log_size(average: np.ndarray, smoothing: float) -> float:
-    """Q of a moving average, as a logarithm."""
-    return float(np.log(max(average @ average * (2.0 - smoothing) / smoothing, TINIEST)))
+def root_size(average: np.ndarray, smoothing: float) -> float:
+    """The cube root of Q of a moving average."""
+    return float(np.cbrt(average @ average * (2.0 - smoothing) / smoothing))
 
 
-def log_sizes(residuals: np.ndarray, smoothing: float) -> np.ndarray:
+def root_sizes(residuals: np.ndarray, smoothing: float) -> np.ndarray:
     """The same after each row of a run, from nothing before the first."""
     average, path = np.zeros(residuals.shape[1]), np.empty(len(residuals))
     for t, residual in enumerate(residuals):
         average = advance(average, residual, smoothing)
-        path[t] = log_size(average, smoothing)
+        path[t] = root_size(average, smoothing)
     return path

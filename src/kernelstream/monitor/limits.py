@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -17,11 +18,14 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from kernelstream.files import stored
-from kernelstream.monitor.lasting import log_sizes
+from kernelstream.monitor.lasting import root_sizes
 from kernelstream.monitor.normal import TINIEST, Normal, Scores, Setting, learn_normal
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
-EVENT_DEVIATIONS = 3.5  # the smoothed index at which an event begins, at least
+ANCHOR = 0.01  # scores are put on one scale by their means and by their limits of this share
+OFTEN = 0.05  # the share at which alarms for each event are counted: rarer, they are as many
+EVENT_SHARE = 0.1  # of alpha: a score that normal rows reach so rarely makes an event at once
+ALARMS, WINDOW = 3, 5  # alarms among the last rows that make an event
 AWAY_DEVIATIONS = 2.0  # the smoothed index at which another model that fits better takes over
 WILD_DEVIATIONS = 3.5  # the index from which a single row is not learned, at least …
 SATURATED = 0.5  # … and at most this share of the index far away, where all sizes look alike
@@ -43,6 +47,27 @@ def conformal_p_value(ordered: np.ndarray, score: float) -> float:
     return (above + 1) / (len(ordered) + 1)
 
 
+def correlation_time(scores: np.ndarray) -> float:
+    """How many scores of a run are worth one: 1 + 2 Σ ρ_k, up to the first that is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noise = np.random.default_rng(0).normal(size=4000)
+    >>> round(correlation_time(noise)), round(correlation_time(np.repeat(noise, 5)))
+    (1, 5)
+    """
+    n = len(scores)
+    apart = scores - np.mean(scores)
+    energy = np.abs(np.fft.rfft(apart, 2 * n)) ** 2
+    together = np.fft.irfft(energy, 2 * n)[:n]
+    if together[0] <= 0.0:
+        return 1.0
+    correlation = together / together[0]
+    ends = np.flatnonzero(correlation <= 0.0)
+    return float(1.0 + 2.0 * correlation[1 : ends[0] if len(ends) else n].sum())
+
+
 @stored
 @dataclass(frozen=True)
 class Reference:
@@ -51,6 +76,8 @@ class Reference:
     ordered: Annotated[np.ndarray, "float64 (.scores)"]  # ascending
     mean: float
     deviation: Annotated[float, "positive"]
+    # Independent scores that would know as much. None: all of them, as version 1 had it.
+    worth: Annotated[float | None, "positive"] = None
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless there are scores, in order."""
@@ -59,22 +86,34 @@ class Reference:
 
     @classmethod
     def of(cls, scores: np.ndarray) -> Reference:
-        """From scores of rows that were not learned."""
-        deviation = float(np.std(scores))
-        return cls(np.sort(scores), float(np.mean(scores)), max(deviation, 1e-12))
+        """From scores of rows that were not learned, in time order."""
+        deviation = max(float(np.std(scores)), 1e-12)
+        worth = len(scores) / correlation_time(scores)
+        return cls(np.sort(scores), float(np.mean(scores)), deviation, worth)
+
+    @property
+    def n_independent(self) -> float:
+        """Independent scores that would know as much."""
+        return float(len(self.ordered)) if self.worth is None else self.worth
 
     def limit(self, alpha: float) -> float:
         """The score that a normal row exceeds with probability ``alpha``, at most.
 
-        With at least 4/α scores the conformal quantile, the ⌈(n+1)(1−α)⌉-th smallest; with fewer
-        the quantile of a normal law of the log scores, but never below the conformal one or, where
-        there is none, the largest score: the upper tail may be heavier than that law.
+        With scores worth at least 4/α independent ones the conformal quantile, the
+        ⌈(n+1)(1−α)⌉-th smallest; with fewer the quantile of a normal law of the log scores, but
+        never below the conformal one or, where there is none, the largest score: the upper tail may
+        be heavier than that law.
         """
         n = len(self.ordered)
         conformal = float(self.ordered[min(math.ceil((n + 1) * (1.0 - alpha)), n) - 1])
-        if n >= ENOUGH / alpha:
+        if self.n_independent >= ENOUGH / alpha:
             return conformal
-        return max(self.mean + self.deviation * float(ndtri(1.0 - alpha)), conformal)
+        return max(self.mean - self.deviation * float(ndtri(alpha)), conformal)
+
+    @cached_property
+    def reach(self) -> float:
+        """From the mean to the limit of a fixed share: what scores of two kinds are compared by."""
+        return max(self.limit(ANCHOR) - self.mean, 1e-12)
 
     def is_high(self, scores: np.ndarray) -> np.ndarray:
         """Which scores are a deviation or more above their mean."""
@@ -83,7 +122,7 @@ class Reference:
     def p_value(self, score: float, alpha: float) -> float:
         """Share of normal rows at least as far out, by the rule that ``limit`` uses."""
         conformal = conformal_p_value(self.ordered, score)
-        if len(self.ordered) >= ENOUGH / alpha:
+        if self.n_independent >= ENOUGH / alpha:
             return conformal
         assumed = float(ndtr((self.mean - score) / self.deviation))
         # above all scores, the law alone
@@ -93,40 +132,56 @@ class Reference:
 @stored
 @dataclass(frozen=True)
 class Limits:
-    """References of the index, its smoothed version, T² and SPE, and where an event begins.
+    """References of the index, its smoothed version, T² and SPE, and of what raises alarms.
 
-    ``lasting`` is the reference of small faults that last (None in monitors of earlier releases,
-    which had no eye for them), and ``joint`` that of the larger of both: an alarm is raised by
-    either, and their limits are set together so that a share α of normal rows raises one.
+    ``lasting`` is the reference of small faults that last, and ``joint`` that of the highest of
+    index, smoothed index and ``lasting``: any of them raises an alarm, and their limits are set
+    together so that a share α of normal rows raises one. Monitors of version 1 have neither: the
+    smoothed index alone decides, and ``event`` is where an event begins.
     """
 
     index: Reference
     smoothed: Reference
     t2: Reference
     spe: Reference
-    event: float
+    event: float | None
     smoothing: float
     burden: Annotated[float, "not negative"] = 0.0
     learned: Annotated[float, "positive"] = 1.0  # rows that the model had learned at ``fit``
     lasting: Reference | None = None
     joint: Reference | None = None
-    burst: Annotated[float, "positive"] = 1.0  # mean rows that the decisive score stays high
+    burst: Annotated[float, "positive"] = 1.0  # false alarms for each false event
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless the logarithms in ``excess`` are of positive numbers."""
         if self.burden >= self.learned or not 0.0 <= self.smoothing <= 1.0:
             raise ValueError(f"a burden of {self.burden} for {self.learned} rows")
+        if (self.lasting is None) != (self.joint is None) or (
+            self.joint is None and self.event is None
+        ):
+            raise ValueError("limits of which some are missing")
 
     @property
     def decisive(self) -> Reference:
         """Of the score that raises alarms where the index is smoothed."""
         return self.smoothed if self.joint is None else self.joint
 
-    def join(self, level: Any, lasting: Any) -> Any:
-        """The larger of the smoothed index and of ``lasting``, on the scale of the former."""
+    def event_limit(self, alpha: float) -> float:
+        """The decisive score that makes an event at once."""
+        if self.joint is None and self.event is not None:
+            return self.event
+        return self.decisive.limit(EVENT_SHARE * alpha)
+
+    def join(self, log_index: Any, level: Any, lasting: Any) -> Any:
+        """The highest of index, smoothed index and ``lasting``, on the scale of the second."""
         if self.lasting is None:
             return level
-        return np.maximum(level, rescale(lasting, self.lasting, self.smoothed))
+        highest = np.maximum(level, rescale(lasting, self.lasting, self.smoothed))
+        return np.maximum(highest, rescale(log_index, self.index, self.smoothed))
+
+    def index_limit(self, limit: float) -> float:
+        """What a limit of the joint score is for the index of a single row."""
+        return math.inf if self.joint is None else rescale(limit, self.smoothed, self.index)
 
     def lasting_limit(self, limit: float) -> float:
         """What a limit of the joint score is for ``lasting``."""
@@ -164,39 +219,38 @@ class Limits:
         return max(min(highest + max(shift, 0.0), far_away + math.log(SATURATED)), limit)
 
     @classmethod
-    def of(cls, scores: Scores, smoothing: float, residuals: np.ndarray | None = None) -> Limits:
+    def of(cls, scores: Scores, smoothing: float, residuals: np.ndarray) -> Limits:
         """From scores and residuals of normal rows in time order."""
         log_index = scores.log_index
         index = Reference.of(log_index)
         path = smooth_all(index.mean, log_index, index, smoothing)
         smoothed = Reference.of(path)
         t2, spe = (Reference.of(np.log(np.maximum(s, TINIEST))) for s in (scores.t2, scores.spe))
-        limits = cls(index, smoothed, t2, spe, 0.0, smoothing)
-        if residuals is not None:
-            drift = log_sizes(residuals, smoothing)
-            limits = replace(limits, lasting=Reference.of(drift))
-            path = limits.join(path, drift)
-            limits = replace(limits, joint=Reference.of(path))
-        decisive = limits.decisive
-        event = max(float(path.max()), decisive.mean + EVENT_DEVIATIONS * decisive.deviation)
-        return replace(limits, event=event, burst=burst(decisive.is_high(path)))
+        lasting = root_sizes(residuals, smoothing)
+        limits = cls(index, smoothed, t2, spe, None, smoothing, lasting=Reference.of(lasting))
+        highest = limits.join(log_index, path, lasting)
+        joint = Reference.of(highest)
+        alarms, high = highest > joint.limit(OFTEN), highest > joint.limit(EVENT_SHARE * OFTEN)
+        return replace(limits, joint=joint, burst=alarms_an_event(alarms, high))
 
 
-def burst(high: np.ndarray) -> float:
-    """The mean length of a run of rows that are high.
+def alarms_an_event(alarms: np.ndarray, high: np.ndarray) -> float:
+    """How many alarms there are for each event: three alarms in five rows, or one that is high.
 
     Examples
     --------
-    >>> burst(np.array([True, False, True, True, True]))
-    2.0
+    >>> alarms = np.array([1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 1], dtype=bool)
+    >>> alarms_an_event(alarms, high=np.zeros(17, dtype=bool))
+    6.0
     """
-    begins = int(high[:1].sum()) + int(np.sum(high[1:] & ~high[:-1]))
-    return float(high.sum()) / begins if begins else 1.0
+    event = (np.convolve(alarms, np.ones(WINDOW))[: len(alarms)] >= ALARMS) | high
+    begins = int(event[:1].sum()) + int(np.sum(event[1:] & ~event[:-1]))
+    return max(float(alarms.sum()) / max(begins, 1), 1.0)
 
 
 def rescale(score: Any, of: Reference, to: Reference) -> Any:
-    """A score as many deviations above the mean of another reference as above that of its own."""
-    return to.mean + (score - of.mean) * (to.deviation / of.deviation)
+    """A score as far above the mean of another reference as above its own, by their reach."""
+    return to.mean + (score - of.mean) * (to.reach / of.reach)
 
 
 def smooth(level: float, log_index: float, reference: Reference, smoothing: float) -> float:

@@ -29,19 +29,19 @@ class Record:
     t2_blind : bool
         The index is over its limit and T² is not: the row is so far out, or so much off the span,
         that T² does not see it.
-    limit : float
-        The limit that decides about the alarm: that of the smoothed index, or of the index where
-        nothing is smoothed.
-    index_limit, t2_limit, spe_limit, event_limit : float
-        The other limits; of the smoothed index for an event.
+    limit, index_limit : float
+        The limits of the smoothed index and of the index; the same where nothing is smoothed.
     lasting, lasting_limit : float
         The squared length of the moving average of what was unexpected in the rows, which sees
-        small faults that last, and its limit.
+        small faults that last, and its limit; infinite where it raises no alarm.
+    t2_limit, spe_limit, event_limit : float
+        The other limits; of the smoothed index for an event.
     p_value : float
         Share of normal rows that are at least as far out as this one; NaN where all is missing.
     alarm : bool
-        Whether ``smoothed`` is over ``limit`` or ``lasting`` over ``lasting_limit``, which are set
-        together; where nothing is smoothed, whether ``index`` is over ``index_limit``.
+        Whether ``index`` is over ``index_limit``, ``smoothed`` over ``limit`` or ``lasting`` over
+        ``lasting_limit``, which are set together; where nothing is smoothed, whether ``index`` is
+        over ``index_limit``. ``predict`` says the same.
     event : int or None
         Number of the event that the row belongs to.
     acknowledged : bool
@@ -51,8 +51,13 @@ class Record:
         begins meanwhile drops it.
     drift : Drift
         Where normal operation is, seen from the reference.
-    missing, dead : tuple of str
-        Variables without a value in this row, and those that no longer move.
+    foreign : bool
+        Whether the stream has differed from what was learned since its first rows: then it is
+        another process, or the same one elsewhere, and no event is counted.
+    missing, dead, silent : tuple of str
+        Variables without a value in this row, those that no longer move, and those that have sent
+        no value for long. Dead and silent ones are out of service: the others are judged and
+        learned without them.
     contributions : Contributions or None
         For alarms and events: the variables behind them, averaged over the event so far.
     """
@@ -77,8 +82,10 @@ class Record:
     acknowledged: bool
     learned: bool
     drift: Drift
+    foreign: bool
     missing: tuple[str, ...]
     dead: tuple[str, ...]
+    silent: tuple[str, ...]
     contributions: Contributions | None
 
     def same_as(self, other: Record) -> bool:
@@ -182,6 +189,8 @@ class Event:
         The contributions, once the event is over.
     acknowledged, accepted : bool
         Whether somebody has seen it; whether it was declared the new normal.
+    foreign : bool
+        Whether it is none, but a stream that was not what was learned from its first rows on.
     """
 
     id: int
@@ -195,6 +204,7 @@ class Event:
     sizes: Annotated[np.ndarray | None, "float64 (columns)"] = None
     acknowledged: bool = False
     accepted: bool = False
+    foreign: bool = False
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless the event has rows.
@@ -219,12 +229,18 @@ class Event:
 
 
 def extend_event(
-    event: Event | None, id: int, row: int, time: Any, index: float, slope: np.ndarray
+    event: Event | None,
+    id: int,
+    row: int,
+    time: Any,
+    index: float,
+    slope: np.ndarray,
+    foreign: bool = False,
 ) -> Event:
     """The event with one more row, or a new one."""
     stamp = storable_time(time)
     if event is None:
-        return Event(id, row, row, stamp, stamp, index, slope)
+        return Event(id, row, row, stamp, stamp, index, slope, foreign=foreign)
     return replace(
         event,
         last_row=row,

@@ -1,13 +1,19 @@
-"""Sensors: values that are missing, that no longer move, or that are glitches."""
+"""Sensors: values that are missing, that no longer move, or that are glitches.
+
+A sensor that has not moved, or not come, for long is out of service: an event of its own. From
+then on its values are taken for missing: the others are judged without it, and learned.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import solve
 
+from kernelstream.backends.arrays import symmetric_eigen
+from kernelstream.backends.draws import generator
 from kernelstream.files import stored
 from kernelstream.monitor.normal import Normal, lag_rows, row_dots
 
@@ -15,6 +21,7 @@ LEAST_RUN = 20  # equal values in a row before a sensor can be called dead
 RUN_FACTOR = 3  # … and times the longest such run in normal operation
 GLITCH_FACTOR = 10.0  # by which a few rows may raise the deviation of a sensor
 GLITCH = 10.0  # times the median distance: a row of an event that far out is none of its kind
+KEPT_EVENTS = 100  # of sensors, the last ones
 NEAR_POINTS = 16  # of the model, that may lend a row what it misses
 
 
@@ -117,36 +124,171 @@ def without_glitches(normal: Normal, R: np.ndarray) -> np.ndarray:
 
 @stored
 @dataclass(frozen=True)
+class SensorEvent:
+    """A sensor that is out of service: an event of its own, beside those of the process.
+
+    Attributes
+    ----------
+    sensor : str
+        Its name.
+    kind : "dead" or "silent"
+        Whether its values no longer move, or no longer come.
+    first_row, last_row : int
+        The row in which that was noticed, and the last one so far.
+    first_time, last_time : int, float or str
+        The time stamps there.
+    over : bool
+        Whether the sensor is back.
+    """
+
+    sensor: str
+    kind: str
+    first_row: int
+    last_row: int
+    first_time: Any
+    last_time: Any
+    over: bool = False
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless it has rows.
+
+        Parameters
+        ----------
+        sizes : dict
+            The lengths that the file has named so far.
+        """
+        if self.last_row < self.first_row or self.kind not in ("dead", "silent"):
+            raise ValueError(f"a {self.kind} sensor from row {self.first_row} to {self.last_row}")
+
+
+@dataclass(frozen=True)
+class Service:
+    """Which sensors are dead, and which are silent."""
+
+    dead: np.ndarray
+    silent: np.ndarray
+
+    @property
+    def out(self) -> np.ndarray:
+        """Those whose values count no more."""
+        return self.dead | self.silent
+
+    def log(
+        self, events: tuple[SensorEvent, ...], names: tuple[str, ...], row: int, time: Any
+    ) -> tuple[SensorEvent, ...]:
+        """Events of sensors after a row: those that go on are extended, new ones begin."""
+        if not self.out.any() and all(event.over for event in events):
+            return events
+        now = {
+            (names[j], kind)
+            for kind, which in (("dead", self.dead), ("silent", self.silent))
+            for j in np.flatnonzero(which)
+        }
+        after = []
+        for event in events:
+            if not event.over and (event.sensor, event.kind) in now:
+                event = replace(event, last_row=row, last_time=time)
+                now.discard((event.sensor, event.kind))
+            elif not event.over:
+                event = replace(event, over=True)
+            after.append(event)
+        after += [SensorEvent(name, kind, row, row, time, time) for name, kind in sorted(now)]
+        return tuple(after[-KEPT_EVENTS:])
+
+
+@stored
+@dataclass(frozen=True)
 class Sensors:
-    """The last value of each sensor, and for how many rows it has not moved."""
+    """The last value of each sensor, for how many rows it has not moved, or has not come."""
 
     last: Annotated[np.ndarray, "float64 (columns), or NaN"]  # NaN before the first value
     run: Annotated[np.ndarray, "int64 (columns), not negative"]  # rows with this value
     # the longest run in normal operation; 0 for a constant column
     longest: Annotated[np.ndarray, "int64 (columns), not negative"]
+    # rows without a value, and the most of them in normal operation; None in monitors of version 1,
+    # for which no sensor is ever silent
+    absent: Annotated[np.ndarray | None, "int64 (columns), not negative"] = None
+    longest_gap: Annotated[np.ndarray | None, "int64 (columns), not negative"] = None
 
     @classmethod
     def of(cls, X: np.ndarray, constant: np.ndarray) -> Sensors:
-        """Learn from normal rows how long each sensor may stand still."""
+        """Learn from normal rows how long each sensor may stand still, or say nothing."""
         d = X.shape[1]
-        longest, run, last = np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.int64), X[0] * np.nan
+        nothing = np.zeros(d, dtype=np.int64)
+        longest, run, gap, absent, last = *(nothing,) * 4, X[0] * np.nan
         for row in X:
             last, run = _advance(last, run, row)
-            longest = np.maximum(longest, run)
-        still = np.zeros(d, dtype=np.int64)
-        return cls(X[0] * np.nan, still, np.where(constant, 0, longest))
+            absent = np.where(np.isnan(row), absent + 1, 0)
+            longest, gap = np.maximum(longest, run), np.maximum(gap, absent)
+        return cls(X[0] * np.nan, nothing, np.where(constant, 0, longest), nothing, gap)
 
-    def see(self, row: np.ndarray) -> tuple[Sensors, np.ndarray]:
-        """The sensors after one more row, and which of them are dead. Missing values say nothing.
+    def see(self, row: np.ndarray) -> tuple[Sensors, Service]:
+        """The sensors after one more row, and which are dead or silent.
 
-        Columns that were constant in normal operation are not watched.
+        Columns that were constant in normal operation are not watched for standing still.
         """
         last, run = _advance(self.last, self.run, row)
         dead = (self.longest > 0) & (run > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest))
-        return Sensors(last, run, self.longest), dead
+        after = replace(self, last=last, run=run)
+        if self.absent is None or self.longest_gap is None:
+            return after, Service(dead, np.zeros_like(dead))
+        absent = np.where(np.isnan(row), self.absent + 1, 0)
+        silent = absent > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest_gap)
+        return replace(after, absent=absent), Service(dead & ~silent, silent)
+
+    @property
+    def anew(self) -> Sensors:
+        """Before the first row of a run."""
+        still = np.zeros_like(self.run)
+        absent = None if self.absent is None else still
+        return replace(self, last=np.full_like(self.last, np.nan), run=still, absent=absent)
+
+    def see_all(self, X: np.ndarray) -> tuple[list[Sensors], list[Service]]:
+        """The same after each of several rows."""
+        sensors, states, services = self, [], []
+        for row in X:
+            sensors, service = sensors.see(row)
+            states.append(sensors)
+            services.append(service)
+        return states, services
 
 
 def _advance(last: np.ndarray, run: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     present = ~np.isnan(row)
     run = np.where(present, np.where(row == last, run + 1, 1), run)
     return np.where(present, row, last), run
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the other columns of a lagged row expect of those that are out of service.
+
+    A row whose gaps hold their mean would teach that the sensor has hardly any variance of its own.
+    A draw from its law given the others teaches nothing about it, and of the others what they say.
+    """
+
+    out: np.ndarray
+    mean: np.ndarray
+    weights: np.ndarray  # of the others, (present, out)
+    root: np.ndarray  # of the covariance that they leave, (out, out)
+
+    @classmethod
+    def of(cls, normal: Normal, out: np.ndarray) -> Expectation:
+        """For the columns ``out`` of rows of normal operation."""
+        C, here = normal.rows.covariance, ~out
+        spread = np.diag(C)[here]
+        known = C[np.ix_(here, here)] + np.diag(
+            normal.setting.floor * spread + np.where(spread > 0, 0.0, 1.0)
+        )
+        weights = np.linalg.solve(known, C[np.ix_(here, out)])
+        left = C[np.ix_(out, out)] - C[np.ix_(out, here)] @ weights
+        values, vectors = symmetric_eigen((left + left.T) / 2)
+        return cls(out, normal.rows.mean, weights, vectors * np.sqrt(np.maximum(values, 0.0)))
+
+    def draw(self, row: np.ndarray, seed: int, number: int) -> np.ndarray:
+        """The row with a draw for what is out of service; the same for the same number."""
+        here, drawn = ~self.out, row.copy()
+        noise = generator(seed, "sensors out of service", number).normal(size=len(self.root))
+        expected = self.mean[self.out] + (row[here] - self.mean[here]) @ self.weights
+        drawn[self.out] = expected + self.root @ noise
+        return drawn

@@ -23,13 +23,21 @@ from kernelstream.monitor.decisions import Rule, Verdict, Watch, decide
 from kernelstream.monitor.drift import Drift, measure_drift, no_drift
 from kernelstream.monitor.limits import Limits, smooth_all
 from kernelstream.monitor.normal import TINIEST, Normal, Product, Scores, lag_rows, rows_times
-from kernelstream.monitor.records import Event, Record, Records, extend_event
-from kernelstream.monitor.sensors import Sensors, fill_gaps, without_glitches
+from kernelstream.monitor.records import Event, Record, Records, extend_event, storable_time
+from kernelstream.monitor.sensors import (
+    Expectation,
+    SensorEvent,
+    Sensors,
+    Service,
+    fill_gaps,
+    without_glitches,
+)
 from kernelstream.stream.scaling import Standardisation
 
 MOST_AT_ONCE = 256  # rows that are scored together
 KEPT_EVENTS = 100
-MOST_KNOWN = 4  # models of normal operation that rest, besides the reference and the present one
+FIRST_ROWS = 10  # of a run: what begins there is not an event, the stream itself is foreign
+MOST_RESTING = 4  # adapted models that wait for a return, the latest; what they grew from stays
 
 
 @dataclass(frozen=True)
@@ -89,16 +97,20 @@ class MonitorState:
     events: tuple[Event, ...]  # the last ones that are over
     n_rows: int = 0
     n_learned: int = 0
-    # Models that rest: normal operation has been there and may return. None: nothing but the
-    # present model counts, not even the reference.
-    known: tuple[Annotated[Normal, "apart"], ...] | None = None
     away: float = 0.0  # the smoothed log index by the present model alone
+    # Adapted models: normal operation has been there and may return. None: nothing but the present
+    # model counts, as in version 1.
+    resting: tuple[Annotated[Normal, "apart"], ...] | None = None
+    accepted: tuple[Annotated[Normal, "apart"], ...] = ()  # as events were accepted, frozen
+    knows_reference: bool = True  # until an event is accepted in the place of all before
+    began_at: int = 0  # the row with which the present run began
+    sensor_events: tuple[SensorEvent, ...] = ()
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless lagged rows are as wide as the models, and the present event is watched."""
         lagged = self.n_features * (self.lags + 1)
         widths = {lagged, sizes["lagged"]}
-        for model in (self.reference, self.normal, *(self.known or ())):
+        for model in (self.reference, self.normal, *self.accepted, *(self.resting or ())):
             widths |= {len(model.scaling.mean), int(model.index.span.points.shape[1])}
         if widths != {lagged} or not self.n_features or len(self.history) > self.lags:
             raise ValueError(f"models of rows of {sorted(widths)} values")
@@ -133,8 +145,8 @@ class MonitorState:
             drift=no_drift(d),
             present=None,
             events=(),
-            known=(),
             away=limits.index.mean,
+            resting=(),
         )
 
     @property
@@ -149,13 +161,14 @@ class MonitorState:
 
     @property
     def models(self) -> tuple[Normal, ...]:
-        """All that is known of normal operation: the present model, the reference, those at rest.
+        """All that is known of normal operation: the present model, and those that may return.
 
         Until something was learned the present model is the reference.
         """
-        if self.known is None or not self.n_learned:
+        if self.resting is None or not self.n_learned:
             return (self.normal,)
-        return (self.normal, self.reference, *self.known)
+        fitted = (self.reference,) if self.knows_reference else ()
+        return (self.normal, *fitted, *self.accepted, *self.resting)
 
     # -- following
 
@@ -211,6 +224,34 @@ class MonitorState:
         scores = replace(known, index=np.where(home == 0, scores.index, known.index))
         return Assessment(scores, best, away, own, home, residuals)
 
+    def rehearse(self, plan: Plan, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """The scores that raise alarms, of rows as a run that has no past and that nobody follows.
+
+        Not a number where a row has no value at all: nothing is known of it.
+        """
+        run = replace(self, history=self.history[:0], away=self.limits.index.mean)
+        if plan.rule.smoothed and self.limits.joint is not None:
+            out = np.array([service.out for service in self.sensors.anew.see_all(X)[1]])
+            Z = np.where(out, np.nan, Z)
+        found = run.assess(run.complete(Z)[0], np.matmul)
+        if not plan.rule.smoothed or self.limits.joint is None:
+            return found.log_index
+        watch = replace(Watch.begin(self.limits, self.n_features), shift=self.watch.shift)
+        rule, scores = replace(plan.rule, adapts=False), np.empty(len(X))
+        assert found.residuals is not None
+        for t, silent in enumerate(np.isnan(X).all(axis=1)):
+            watch, verdict = decide(
+                watch,
+                float(found.log_index[t]),
+                found.residuals[t],
+                self.limits,
+                rule,
+                counts=False,
+                silent=bool(silent),
+            )
+            scores[t] = verdict.joint
+        return scores
+
     def complete(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lagged rows with missing values filled, and the history after them."""
         Z = fill_gaps(self.normal, self.history, Z, self.lags)
@@ -222,22 +263,28 @@ class MonitorState:
         self, plan: Plan, X: np.ndarray, Z: np.ndarray, times: Sequence[Any], trusted: bool
     ) -> tuple[MonitorState, Records]:
         """Rows that one model judges."""
-        R = self.complete(Z)[0]
+        rule, missing = plan.rule, np.isnan(X)
+        sensors, services = self.sensors.see_all(X)
+        watches_sensors = self.limits.joint is not None  # version 1 judged by dead ones too
+        out = np.array([service.out for service in services]) & watches_sensors
+        R = self.complete(np.where(out, np.nan, Z))[0]
         found = self.assess(R)
-        missing = np.isnan(X)
-        gaps = missing.any(axis=1)
-        silent = missing.all(axis=1) if self.limits.lasting is not None else np.zeros_like(gaps)
+        empty = missing.all(axis=1) & watches_sensors
         far_away = math.log(self.normal.index.far_away) - self.excess
 
-        watch, sensors, rule = self.watch, self.sensors, plan.rule
+        watch, sensor_events = self.watch, self.sensor_events
         quarantine, suspects = deque(self.quarantine), deque(self.suspects, maxlen=plan.block)
         pending, moves_to = list(self.pending), 0
         verdicts: list[Verdict] = []
-        taken, dead = np.zeros(len(X), dtype=bool), np.zeros(X.shape, dtype=bool)
-        for t in range(len(X)):
-            sensors, dead[t] = sensors.see(X[t])
-            # A row with a gap or a dead sensor would teach too little variance, or too low a limit.
-            whole = not (gaps[t] or dead[t].any())
+        taken = np.zeros(len(X), dtype=bool)
+        expected: dict[bytes, Expectation] = {}
+        for t, service in enumerate(services):
+            sensor_events = service.log(
+                sensor_events, plan.names, self.n_rows + t, storable_time(times[t])
+            )
+            # A row with a gap would teach too little variance, and any of these too low a limit.
+            gap = bool((missing[t] & ~out[t]).any())
+            counts = not (missing[t].any() or service.dead.any())
             residual = None if found.residuals is None else found.residuals[t]
             watch, verdict = decide(
                 watch,
@@ -245,25 +292,31 @@ class MonitorState:
                 residual,
                 self.limits,
                 rule,
-                counts=whole,
+                counts=counts,
                 trusted=trusted,
-                silent=bool(silent[t]),
+                silent=bool(empty[t]),
             )
             verdicts.append(verdict)
-            if silent[t]:
+            if empty[t]:
                 continue
             if verdict.event:
                 quarantine.clear()
                 suspects.append(R[t])
                 continue
             suspects.clear()
-            limit = verdict.limits[0]
-            wild = found.own[t] > self.limits.wild(limit, limit - rule.base[0], far_away)
-            taken[t] = whole and (trusted or (rule.adapts and not wild))
+            wild = found.own[t] > self.limits.wild(rule.base[0], watch.shift[0], far_away)
+            learnable = not gap if watches_sensors else counts
+            taken[t] = learnable and (trusted or (rule.adapts and not wild))
+            row = R[t]
+            if taken[t] and out[t].any():
+                pattern = np.tile(out[t], self.lags + 1)
+                if (known := pattern.tobytes()) not in expected:
+                    expected[known] = Expectation.of(self.normal, pattern)
+                row = expected[known].draw(row, self.normal.setting.seed, self.n_rows + t)
             if taken[t] and trusted:
-                pending.append(R[t])
+                pending.append(row)
             elif taken[t]:
-                quarantine.append(R[t])
+                quarantine.append(row)
                 if len(quarantine) > rule.patience:
                     pending.append(quarantine.popleft())
             elsewhere = self.limits.elsewhere(float(found.away[t]), verdict.level)
@@ -273,34 +326,36 @@ class MonitorState:
 
         n = len(verdicts)
         present, events, records = self._record(
-            plan, R[:n], found, verdicts, times, taken, missing, dead
+            plan, R[:n], found, verdicts, times, taken, missing, services
         )
         judged = replace(
             self,
             watch=watch,
-            sensors=sensors,
-            history=self.complete(Z[:n])[1],
+            sensors=sensors[n - 1],
+            sensor_events=sensor_events,
+            history=self.complete(np.where(out, np.nan, Z)[:n])[1],
             quarantine=_stack(quarantine, R),
             pending=_stack(pending, R),
             suspects=_stack(suspects, R),
             present=present,
             events=events,
             n_rows=self.n_rows + n,
-            away=float(found.away[n - 1]) if self.known is not None else self.away,
+            away=float(found.away[n - 1]) if self.resting is not None else self.away,
         )
         return judged._move(moves_to) if moves_to else judged, records
 
     def _move(self, number: int) -> MonitorState:
         """Normal operation is where another model is: that one goes on, the present one rests."""
-        assert self.known is not None
-        models = self.models
-        resting = [model for model in models[2:] if model is not models[number]]
-        if not np.array_equal(self.normal.scaling.mean, self.reference.scaling.mean):
+        assert self.resting is not None
+        there = self.models[number]
+        frozen = (self.reference, *self.accepted)
+        resting = [model for model in self.resting if model is not there]
+        if not any(same_place(self.normal, model) for model in frozen):
             resting.append(self.normal)
         return replace(
             self,
-            normal=models[number],
-            known=tuple(resting[-MOST_KNOWN:]),
+            normal=there,
+            resting=tuple(resting[-MOST_RESTING:]),
             away=self.limits.index.mean,
             quarantine=self.quarantine[:0],
             pending=self.pending[:0],
@@ -315,14 +370,14 @@ class MonitorState:
         times: Sequence[Any],
         taken: np.ndarray,
         missing: np.ndarray,
-        dead: np.ndarray,
+        services: list[Service],
     ) -> tuple[Event | None, tuple[Event, ...], Records]:
         """The event that goes on after these rows, those that are over, and the records."""
         rule, limits, excess = plan.rule, self.limits, self.excess
         t2_limit = float(np.exp(limits.t2.limit(rule.alpha)))
         spe_limit = float(max(np.exp(limits.spe.limit(rule.alpha)), TINIEST))
         reference = limits.decisive if rule.smoothed else limits.index
-        decides = 1 if rule.smoothed else 0  # which of the two limits raises the alarm
+        base = rule.base[1 if rule.smoothed else 0]
         flagged = np.array([v.alarm or v.event > 0 for v in verdicts], dtype=bool)
         slope_of: dict[int, np.ndarray] = {}
         h_of: dict[int, np.ndarray] = {}
@@ -344,11 +399,13 @@ class MonitorState:
                 present = None
             slope = slope_of.get(t)
             if verdict.event and slope is not None:
-                present = extend_event(present, verdict.event, row, time, index, slope)
+                foreign = row - self.began_at < FIRST_ROWS and limits.joint is not None
+                present = extend_event(present, verdict.event, row, time, index, slope, foreign)
                 slope = present.mean_slope
-            limit = verdict.limits[decides]
-            joint = float(limits.join(verdict.level, verdict.lasting))
-            score = joint if rule.smoothed else log_index
+            foreign = bool(verdict.event and present and present.foreign)
+            in_force = verdict.limits
+            limit = in_force.smoothed if rule.smoothed else in_force.index
+            score = verdict.joint if rule.smoothed else log_index
             records.append(
                 Record(
                     row=row,
@@ -357,24 +414,26 @@ class MonitorState:
                     smoothed=float(np.exp(verdict.level + excess)),
                     t2=float(scores.t2[t]),
                     spe=float(scores.spe[t]),
-                    t2_blind=bool(log_index > verdict.limits[0] and scores.t2[t] <= t2_limit),
+                    t2_blind=bool(log_index > in_force.index and scores.t2[t] <= t2_limit),
                     limit=float(np.exp(limit + excess)),
-                    index_limit=float(np.exp(verdict.limits[0] + excess)),
+                    index_limit=float(np.exp(in_force.index + excess)),
                     t2_limit=t2_limit,
                     spe_limit=spe_limit,
-                    lasting=float(np.exp(verdict.lasting)),
-                    lasting_limit=float(np.exp(limits.lasting_limit(verdict.limits[1]))),
-                    event_limit=float(np.exp(verdict.event_limit + excess)),
+                    lasting=verdict.lasting**3,
+                    lasting_limit=in_force.lasting**3,
+                    event_limit=float(np.exp(in_force.event + excess)),
                     p_value=math.nan
                     if missing[t].all()
-                    else reference.p_value(score - (limit - rule.base[decides]), rule.alpha),
+                    else reference.p_value(score - (limit - base), rule.alpha),
                     alarm=verdict.alarm,
-                    event=verdict.event or None,
+                    event=None if foreign else verdict.event or None,
                     acknowledged=bool(verdict.event and present and present.acknowledged),
                     learned=bool(taken[t]),
                     drift=self.drift,
+                    foreign=foreign,
                     missing=_pick_names(plan.names, missing[t]),
-                    dead=_pick_names(plan.names, dead[t]),
+                    dead=_pick_names(plan.names, services[t].dead),
+                    silent=_pick_names(plan.names, services[t].silent),
                     contributions=None
                     if slope is None
                     else contributions(slope, h_of[t], unit, plan.names),
@@ -413,14 +472,18 @@ class MonitorState:
             )
         )
         over = self._conclude(replace(self.present, accepted=True))
-        known = self.known
+        resting, accepted = self.resting, self.accepted
         if instead:
-            known = None
-        elif known is not None and self.n_learned:
-            known = (*known, self.normal)[-MOST_KNOWN:]
+            resting, accepted = (), (normal,)
+        elif resting is not None:
+            accepted = (*accepted, normal)
+            if self.n_learned:
+                resting = (*resting, self.normal)[-MOST_RESTING:]
         return replace(
             self._with_normal(normal, R),
-            known=known,
+            resting=resting,
+            accepted=accepted,
+            knows_reference=self.knows_reference and not instead,
             away=limits.index.mean,
             watch=replace(
                 self.watch.end_event(limits),
@@ -453,6 +516,11 @@ class MonitorState:
         """An event that is over, with its causes as the model sees them now."""
         (causes,) = self.explain([event.mean_slope], ("",) * self.n_features)
         return replace(event, values=causes.values, sizes=causes.sizes)
+
+
+def same_place(one: Normal, other: Normal) -> bool:
+    """Whether two models are the same, or copies of it that were read from a file."""
+    return np.array_equal(one.scaling.mean, other.scaling.mean)
 
 
 def _stack(rows: Any, like: np.ndarray) -> np.ndarray:

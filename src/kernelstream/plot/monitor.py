@@ -18,7 +18,7 @@ from kernelstream.plot import drawing
 # Okabe and Ito's colours: told apart by everyone, and on grey paper by their lightness.
 BLUE, ORANGE, GREEN, YELLOW = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 BLACK, GREY, PALE = "#1A1A1A", "#8A8A8A", "#DDE6EE"
-TITLES = {"index": "index M", "t2": "T²", "spe": "SPE"}
+TITLES = {"index": "index M", "lasting": "lasting", "t2": "T²", "spe": "SPE"}
 # What one chart shows: the first that a record has.
 STATISTICS = {
     "smoothed": "smoothed index",
@@ -34,10 +34,11 @@ def control_charts(
     axes: Any = None,
     spans: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> Any:
-    """The three control charts, one below the other: index with its smoothed version, T², SPE.
+    """The control charts, one below the other: index with its smoothed version, lasting, T², SPE.
 
-    Logarithmic, with the limits of 95 and 99 %. Events are shaded; alarms are marked; where T² does
-    not see what the index sees, it is marked as blind.
+    Logarithmic, with the limits of 95 and 99 %. The first two raise alarms: the index of a single
+    row over the dotted line, the smoothed one or ``lasting`` over the others. Events are shaded;
+    alarms are marked; where T² does not see what the index sees, it is marked as blind.
 
     Parameters
     ----------
@@ -45,13 +46,14 @@ def control_charts(
         Of ``update_many``.
     monitor : KernelMonitor
         Whose limits are drawn.
-    axes : sequence of three Axes, optional
+    axes : sequence of four Axes, optional
+        Of three, where ``lasting`` is left out.
     spans : mapping of name to (start, stop), optional
         Stretches of time to shade, such as training and calibration.
 
     Returns
     -------
-    array of three Axes
+    array of Axes
 
     Examples
     --------
@@ -61,11 +63,15 @@ def control_charts(
     >>> monitor = KernelMonitor(basis=30, random_state=0).fit(X[:200])
     >>> axes = control_charts(monitor.update_many(X[200:]), monitor)
     >>> [axis.get_yscale() for axis in axes]
-    ['log', 'log', 'log']
+    ['log', 'log', 'log', 'log']
     """
-    axes = drawing.axes(axes, rows=3, size=(9, 6.5))
+    names = list(TITLES)
+    looks = bool(np.isfinite(records.column("lasting_limit")).all())
+    if not looks or (axes is not None and len(axes) < len(names)):
+        names.remove("lasting")
+    axes = drawing.axes(axes, rows=len(names), size=(9, 2.15 * len(names)))
     times = _times(records)
-    for axis, name in zip(axes, ("index", "t2", "spe"), strict=True):
+    for axis, name in zip(axes, names, strict=True):
         _shade_spans(axis, spans or {})
         _shade_events(axis, records, times, color=ORANGE, alpha=0.13)
         values = np.maximum(records.column(name), np.finfo(float).tiny)
@@ -74,6 +80,9 @@ def control_charts(
             axis.plot(times, records.column("smoothed"), color=BLUE, lw=1.4, label="smoothed")
             alarms = records.column("alarm")
             axis.plot(times[alarms], values[alarms], ".", ms=4, color=ORANGE, label="alarm")
+            if looks:
+                single = records.column("index_limit")
+                axis.plot(times, single, ":", color=BLACK, lw=0.9, label="single row")
         if name == "t2":
             blind = records.column("t2_blind")
             name_of_mark = "blind" if blind.any() else None
@@ -93,7 +102,7 @@ def _draw_limits(
     moved = records.column("limit" if name == "index" else f"{name}_limit")
     known: Any = monitor.limits_[which]
     for alpha, style in zip(DISPLAYED, ("--", "-"), strict=True):
-        path = moved * known[alpha] / known[monitor.alpha]
+        path = moved * known[alpha] / known[monitor.alpha_]
         axis.plot(times, path, style, color=BLACK, lw=0.9, label=f"{1 - alpha:.0%}")
 
 

@@ -1,0 +1,98 @@
+"""``--by``: the rows of many machines in one stream, a monitor for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelstream.cli.failures import MODEL, USAGE, CommandError
+from kernelstream.cli.judges import Quiet
+from kernelstream.cli.modelfile import holds_monitor, monitor_in, open_file
+from kernelstream.monitor import KernelMonitor, MonitorFleet
+from kernelstream.sources.feeds import Position
+from kernelstream.sources.live import LiveRow
+from kernelstream.sources.source import Block
+
+Verdict = dict[str, Any]
+
+
+def open_fleet(path: Path) -> MonitorFleet:
+    """The fleet in a folder, or one that shares the monitor in a file."""
+    if path.is_dir():
+        try:
+            return MonitorFleet.load(path)
+        except ValueError as problem:
+            raise CommandError(MODEL, str(problem)) from problem
+    file = open_file(path)
+    if not holds_monitor(file):
+        raise CommandError(MODEL, f"--by needs monitors, and {path} holds none: fit --monitor.")
+    fleet = MonitorFleet(shared=True)
+    fleet.monitor = fleet.shared_ = monitor_in(file, path)
+    return fleet
+
+
+class FleetJudge(Quiet):
+    """One judge for each machine, and the log of all in one stream of lines."""
+
+    takes_missing = True
+
+    def __init__(self, fleet: MonitorFleet, by: str, make: Callable[[KernelMonitor], Any]):
+        self.fleet, self.by, self.make = fleet, by, make
+        self.judges = {name: make(monitor) for name, monitor in fleet.monitors_.items()}
+        any_one = fleet.shared_ or next(iter(fleet.monitors_.values()))
+        names = getattr(any_one, "feature_names_in_", None)
+        self.names = None if names is None else tuple(map(str, names))
+        self.n_features = int(any_one.n_features_in_)
+
+    def judge(self, x: np.ndarray, time: Any) -> Verdict:
+        """A row alone does not say which machine it is from."""
+        raise ValueError(f"there is no value for {self.by!r}, which names the machine")
+
+    def judge_row(self, row: LiveRow) -> Verdict:
+        """What the monitor of its machine says about a row."""
+        machine = row.kept.get(self.by)
+        if machine is None or machine == "":
+            raise ValueError(f"there is no value for {self.by!r}, which names the machine")
+        name = str(machine)
+        if name not in self.judges:
+            self.judges[name] = self.make(self.fleet.of(name))
+        verdict: Verdict = self.judges[name].judge(row.x, row.time)
+        return verdict
+
+    def save(self, path: Path, position: Position | None = None) -> None:
+        """Write the monitors with their adaptive states."""
+        self.fleet.monitors_ = {name: judge.monitor for name, judge in self.judges.items()}
+        self.fleet.save(path)
+
+
+def require_folder(path: Path) -> None:
+    """Raise where a fleet is to be written over a file."""
+    if path.is_file():
+        raise CommandError(
+            USAGE, f"A fleet is saved as a folder, and {path} is a file: name one with --output."
+        )
+
+
+def machines_of(block: Block) -> list[Any]:
+    """The machine of each row of a block, None where a bad row was passed over."""
+    keys = [*block.carried.column(0).to_pylist(), *[None] * len(block.bad)]
+    order = np.argsort(np.concatenate([block.rows, [bad.row for bad in block.bad]]))
+    return [keys[i] for i in order]
+
+
+def fit_fleet(
+    monitor: KernelMonitor, rows: np.ndarray, keys: list[Any], shared: bool
+) -> MonitorFleet:
+    """Learn normal operation; a bad row, of nobody knows which machine, is a gap in all of them."""
+    machines = list(dict.fromkeys(str(key) for key in keys if key is not None))
+    if not machines:
+        raise ValueError("no row says which machine it is from")
+    which, names = [], []
+    for i, key in enumerate(keys):
+        own = machines if key is None else [str(key)]
+        which += [i] * len(own)
+        names += own
+    return MonitorFleet(monitor, shared=shared).fit(rows[which], names)
