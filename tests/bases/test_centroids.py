@@ -89,10 +89,10 @@ def test_the_gradient_of_the_captured_variance(kernel, columns, weighted):
     assert (sample.directions is None) == (columns == 6)
     points = sample.inside(X[:7])
     step = 1e-5 * rng.normal(size=points.shape)
-    value, gradient, _ = slope(kernel, points, sample, 3)
-    further, back = (slope(kernel, points + s, sample, 3)[0] for s in (step, -step))
+    here = slope(kernel, points, sample, 3)
+    further, back = (slope(kernel, points + s, sample, 3).value for s in (step, -step))
     np.testing.assert_allclose(
-        (further - back) / 2, np.sum(gradient * step), rtol=1e-4, atol=1e-12 * value
+        (further - back) / 2, np.sum(here.gradient * step), rtol=1e-4, atol=1e-12 * here.value
     )
 
 

@@ -21,6 +21,8 @@ from threadpoolctl import ThreadpoolController
 T = TypeVar("T")
 R = TypeVar("R")
 
+LEAST_ROWS, TILE_NUMBERS = 256, 2**16  # of a tile
+
 _lock = threading.Lock()
 _inside = 0  # callers that want one thread now
 _found: dict[str, int] = {}  # what the first of them found, by library
@@ -68,8 +70,19 @@ def cores() -> Iterator[int]:
         _here.n = 0
 
 
-def in_threads(function: Callable[[T], R], items: Sequence[T], n: int) -> list[R]:
-    """``[function(item) for item in items]``, n at a time; inside of :func:`cores`."""
+def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """``[function(item) for item in items]``, as many at a time as :func:`cores` around it allows.
+
+    One after the other outside of it, and in a thread of the pool.
+
+    Examples
+    --------
+    >>> from kernelstream.backends.threads import cores, in_threads
+    >>> with cores():
+    ...     in_threads(abs, [-3, 2, -1])
+    [3, 2, 1]
+    """
+    n = getattr(_here, "n", 0) or 1
     if n == 1 or len(items) < 2:
         return [function(item) for item in items]
     errors = np.geterr()  # of this thread; those of the pool have their own
@@ -79,6 +92,23 @@ def in_threads(function: Callable[[T], R], items: Sequence[T], n: int) -> list[R
             return function(item)
 
     return list(_threads(n).map(run, items))
+
+
+def tiles(n: int, width: int, least: int = LEAST_ROWS) -> list[slice]:
+    """Rows 0 … n−1 in pieces for :func:`in_threads`, by their width and never by the threads.
+
+    So what is added up over them is the same number whatever the machine. A piece has so many
+    numbers that starting a thread for it is no matter, and at least 256 rows, or ``least``: sums
+    of many short products would cost more than the products.
+
+    Examples
+    --------
+    >>> from kernelstream.backends.threads import tiles
+    >>> tiles(1000, 200)
+    [slice(0, 256, None), slice(256, 512, None), slice(512, 768, None), slice(768, 1000, None)]
+    """
+    size = max(least, 1 << (TILE_NUMBERS // max(1, width)).bit_length() - 1)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def _threads(n: int) -> ThreadPoolExecutor:

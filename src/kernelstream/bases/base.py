@@ -37,7 +37,7 @@ Value = TypeVar("Value")
 
 # Eigenvalues of K(D,D) below this share of the largest are dropped. `eigh` in float64 is good to
 # about m·1e-16; rows in float32 make coordinates whose error is 6e-8/√(share).
-_RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
+RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
 # Coordinates of float32 rows that rounding may move by more than this share of the length of φ(x)
 # are computed in float64. What is expected is some four times what is found on real rows.
 VISIBLE = 4e-3
@@ -432,7 +432,7 @@ def factorise(kernel: Kernel, points: Array) -> Span:
     values, vectors = symmetric_eigen(gram)
     largest = float(values[0]) if values.shape[0] else 0.0
     require_semidefinite(kernel, float(values[-1]) if values.shape[0] else 0.0, largest)
-    floor = _RANK_FLOOR.get(dtype_name(points), 1e-10)
+    floor = RANK_FLOOR.get(dtype_name(points), 1e-10)
     rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
     factor = vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
     return Span.of(kernel, points, factor, gram)
@@ -454,7 +454,7 @@ def refactorise(kernel: Kernel, points: Array) -> Span:
     except np.linalg.LinAlgError:
         return factorise(kernel, points)
     factor = np.ascontiguousarray(np.tril(np.linalg.inv(lower)).T)
-    weakest = _RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
+    weakest = RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
     if not float(np.linalg.norm(factor)) ** 2 * weakest < 1.0:
         return factorise(kernel, points)
     return Span.of(kernel, points, factor, gram)

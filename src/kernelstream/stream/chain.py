@@ -152,7 +152,6 @@ class Chain:
         state: State,
         blocks: Sequence[tuple[Array, np.ndarray | None]],
         frozen: bool,
-        at_a_time: int = 1,
     ) -> State:
         """Learn blocks that change nothing but sums: measure them all, enter them in their turn.
 
@@ -165,7 +164,6 @@ class Chain:
             measured = in_threads(
                 partial(self.measure, state.basis, scatter=True),
                 list(zip(blocks[:most], rows, strict=False)),
-                at_a_time,
             )
             basis, count = state.basis, len(measured)
             if not frozen:

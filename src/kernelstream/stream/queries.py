@@ -46,8 +46,8 @@ def in_pieces(stream: Stream, function: Callable[[Array], Array], X: Array) -> A
     size = preferred_rows(X, stream.device, 1, QUERY_ROWS)
     with np.errstate(over="ignore", invalid="ignore"):
         if stream.device is None and not is_foreign(X) and int(X.shape[0]) > size:
-            with cores() as n:
-                pieces = in_threads(function, list(pieces_of(stream, X, size)), n)
+            with cores():
+                pieces = in_threads(function, list(pieces_of(stream, X, size)))
         else:
             pieces = [function(piece) for piece in pieces_of(stream, X, size)]
         if was_sent(stream, X):

@@ -388,13 +388,13 @@ class Stream(Value):
             together: list[tuple[Array, np.ndarray | None]] = []
             for X, weights, targets in self.blocks(rows, size):
                 if not chain.adds_up(state, int(X.shape[0]), frozen, targets is not None):
-                    state, together = chain.fold_blocks(state, together, frozen, n), []
+                    state, together = chain.fold_blocks(state, together, frozen), []
                     state = chain.fold(state, X, weights, frozen, targets)
                     continue
                 together.append((X, weights))
                 if len(together) == measured_together(X, chain.basis.rank(state.basis), n):
-                    state, together = chain.fold_blocks(state, together, frozen, n), []
-            state = chain.fold_blocks(state, together, frozen, n)
+                    state, together = chain.fold_blocks(state, together, frozen), []
+            state = chain.fold_blocks(state, together, frozen)
         return self.with_state(state)
 
     # -- what queries see

@@ -10,7 +10,8 @@ their vectors, and A = FU. The captured variance is Σ w, and it moves with the 
 
     d Σ w = ⟨2 S Aᵀ/n, dK⟩ − ⟨A diag(w) Aᵀ, dK(D,D)⟩,      S = (Z − mean) U.
 
-Both terms are sums of gradients of the kernel over rows.
+Both terms are sums of gradients of the kernel over rows. U is followed from one evaluation to the
+next by subspace iteration, and sums over rows are sums over parts of them, which threads share.
 
 Rows of many columns are first turned into the few directions in which most of them differ: what a
 point has outside these hardly helps, and a step costs a fraction. What a row has outside is one
@@ -22,14 +23,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
     cast,
+    dtype_name,
     is_sparse,
     like,
     namespace_of,
@@ -41,7 +45,8 @@ from kernelstream.backends.arrays import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.bases.base import Span, finite, refactorise
+from kernelstream.backends.threads import in_threads, tiles
+from kernelstream.bases.base import RANK_FLOOR, factorise, finite, weighted_total
 from kernelstream.bases.centroids.kmeans import spread
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
@@ -51,8 +56,18 @@ from kernelstream.kernels.stationary import Stationary
 FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
 DIRECTED = 2000  # rows that show them
 OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
+FIRST_STEPS = 3  # of subspace iteration, where there are no components of points nearby
+FACTOR_ROWS = 64  # of a tile of a matrix as large as K(D,D), at least
 LEAST_GAIN = 5e-4  # share of the captured variance that a step has to add for another one
 CORRECTIONS = 8  # pairs of steps that L-BFGS remembers
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the rows, and their share of the weight."""
+
+    rows: Array
+    weights: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -100,6 +115,14 @@ class Sampled:
         if weights is not None:
             weights = weights / weights.mean()
         return replace(self, rows=take_rows(self.rows, index), weights=weights)
+
+    def parts(self, m: int) -> list[Part]:
+        """The rows in parts that threads work on, before m points."""
+        if not isinstance(self.rows, np.ndarray):
+            return [Part(self.rows, self.weights)]
+        w = self.weights
+        cuts = tiles(int(self.rows.shape[0]), m)
+        return [Part(self.rows[at], None if w is None else w[at]) for at in cuts]
 
     @property
     def seen(self) -> Array:
@@ -154,37 +177,135 @@ def captured(
     kernel: Kernel, points: Array, sample: Sampled, wanted: int, held_back: Sampled
 ) -> float:
     """Variance of rows that were held back along the components that the others show."""
-    span = refactorise(kernel, sample.beside(points))
-    shown = principal(kernel, span, sample, wanted)
-    Z = to_float64(span.coordinates(kernel, held_back.rows))
-    n, w = int(Z.shape[0]), None if held_back.weights is None else like(held_back.weights, Z)
-    mean = weighted_sum(Z, w) / n
-    C = weighted_gram(Z, w) / n - mean[:, None] * mean[None, :]
-    return float(namespace_of(C).sum((C @ shown.U) * shown.U))
+    shown = leading(kernel, sample.beside(points), sample, wanted)
+    if held_back is sample:
+        return float(namespace_of(shown.values).sum(shown.values))
+    ready, A = shown.ready, shown.components
+
+    def sums(part: Part) -> tuple[Array, float]:
+        K = kernel.block(part.rows, ready)
+        scores = to_float64(K @ cast(A, K.dtype))
+        w = None if part.weights is None else like(part.weights, scores)
+        return weighted_sum(scores, w), weighted_total(row_norms_squared(scores), w)
+
+    parts = in_threads(sums, held_back.parts(int(points.shape[0])))
+    n, mean = int(held_back.rows.shape[0]), added_up([total for total, _ in parts])
+    squares = sum(square for _, square in parts)
+    return squares / n - float(namespace_of(mean).sum(mean * mean)) / n**2
 
 
 @dataclass(frozen=True)
-class Principal:
-    """The components of sampled rows in a span: kernel block, its mean, variances and vectors."""
+class Leading:
+    """The leading components of sampled rows in the span of points, as ``Σ_i A_i k(d_i, ·)``."""
 
-    K: Array  # (n, m), in the type of the rows
-    mean: Array  # (m,)
-    values: Array  # (r,)
-    U: Array  # (rank, r)
+    gram: Array  # (m, m), float64
+    ready: Any  # the points, as blocks of rows meet them
+    A: Array  # (m, r + some), float64: unit vectors, at right angles
+    values: Array  # (r,), their variances
+    K: list[Array]  # kernel block of each part of the rows, in their type
+    scores: list[Array]  # of each part, less their mean
+
+    @property
+    def components(self) -> Array:
+        """(m, r): without those that came along."""
+        return self.A[:, : int(self.values.shape[0])]
 
 
-def principal(kernel: Kernel, span: Span, sample: Sampled, wanted: int) -> Principal:
-    """Components from KᵀK: rounding of its small directions is no matter where steps go uphill."""
-    K = kernel.block(sample.rows, span.points)
-    n, w = int(K.shape[0]), None if sample.weights is None else like(sample.weights, K)
-    # squares of kernel values would overflow before the values do: in units of an energy
-    unit = 1.0 if kernel.unit_norm else energy_unit(span.gram(kernel))
-    k, F = K if unit == 1.0 else K / unit, span.factor * math.sqrt(unit)
-    mean = finite(weighted_sum(k, w) / n, kernel)
-    about = weighted_gram(k, w) / n - mean[:, None] * mean[None, :]
-    values, vectors = symmetric_eigen(namespace_of(F).matrix_transpose(F) @ about @ F)
-    values = namespace_of(values).clip(values[:wanted], min=0.0)  # rounding
-    return Principal(K, mean * unit, values * unit, vectors[:, :wanted])
+def leading(
+    kernel: Kernel, points: Array, sample: Sampled, wanted: int, start: Array | None = None
+) -> Leading:
+    """Components by subspace iteration, from those of points near these or from some of the points.
+
+    No eigenvalue problem larger than the components: those of all points would take most of the
+    time. What is missed of the last components, whose variances are alike, is no matter where steps
+    go uphill. Where most are wanted, all are computed.
+    """
+    gram = finite(kernel.gram(to_float64(points)), kernel)
+    F = loose_factor(kernel, points, gram)
+    xp, m, n = namespace_of(F), int(points.shape[0]), int(sample.rows.shape[0])
+    ready = kernel.ready(points) if isinstance(points, np.ndarray) else points
+    parts = sample.parts(m)
+    K = in_threads(lambda part: kernel.block(part.rows, ready), parts)
+    # products of kernel values would overflow before the values do: in units of an energy
+    unit = 1.0 if kernel.unit_norm else energy_unit(gram)
+    kept, B = min(wanted + OVERSAMPLED, int(F.shape[1])), F
+    if 2 * kept <= int(F.shape[1]):
+        mean = finite(added_up(in_threads(weighted_rows, list(zip(K, parts, strict=True)))), kernel)
+        steps = FIRST_STEPS if start is None else 1
+        B = like(np.eye(m)[:, np.linspace(0, m - 1, kept).astype(int)], F) if steps > 1 else start
+        for _ in range(steps):
+            A = cast(B / unit, K[0].dtype)
+
+            def turned(at: tuple[Array, Part], A: Array = A) -> Array:
+                block, part = at
+                scores = block @ A
+                if part.weights is not None:
+                    scores *= like(part.weights, block, block.dtype)[:, None]
+                return xp.matrix_transpose(block) @ scores
+
+            Y = added_up(in_threads(turned, list(zip(K, parts, strict=True))))
+            Y -= mean[:, None] * (mean @ B / (unit * n))[None, :]
+            Q = xp.linalg.qr(product_in_tiles(xp.matrix_transpose(F), Y))[0]
+            B = product_in_tiles(F, Q)
+    along = cast(B, K[0].dtype)
+    scores = in_threads(lambda block: block @ along, K)
+    pairs = list(zip(scores, parts, strict=True))
+    mean = finite(added_up(in_threads(weighted_rows, pairs)), kernel) / n
+    C = added_up(in_threads(weighted_products, pairs)) / n - mean[:, None] * mean[None, :]
+    values, vectors = symmetric_eigen(C)
+    vectors, shown = vectors[:, :kept], cast(vectors[:, :wanted], along.dtype)
+    centre = cast(mean @ vectors[:, :wanted], along.dtype)[None, :]
+    return Leading(
+        gram,
+        ready,
+        product_in_tiles(B, vectors),
+        xp.clip(values[:wanted], min=0.0),  # rounding
+        K,
+        in_threads(lambda block: block @ shown - centre, scores),
+    )
+
+
+def loose_factor(kernel: Kernel, points: Array, gram: Array) -> Array:
+    """F with ``Fᵀ (K(D,D) + a little) F = I``.
+
+    A Cholesky factor takes a tenth of the time of eigenvectors. The little is what ``factorise``
+    calls a weak direction: points that nearly depend on others do not count, and steps stay smooth.
+    """
+    if not isinstance(gram, np.ndarray):
+        return factorise(kernel, points).factor
+    little = RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
+    try:
+        lower = np.linalg.cholesky(gram + little * np.eye(len(gram)))
+    except np.linalg.LinAlgError:  # not semidefinite, which is said in words there
+        return factorise(kernel, points).factor
+    return scipy.linalg.lapack.dtrtri(lower.T, lower=0)[0]
+
+
+def product_in_tiles(a: Array, b: Array) -> Array:
+    """``a b``, rows of a in threads."""
+    if not isinstance(a, np.ndarray):
+        return a @ b
+    return np.concatenate(in_threads(lambda at: a[at] @ b, tiles(len(a), len(b), FACTOR_ROWS)))
+
+
+def weighted_rows(at: tuple[Array, Part]) -> Array:
+    """Σ w x of a part."""
+    x, part = at
+    return weighted_sum(x, None if part.weights is None else like(part.weights, x))
+
+
+def weighted_products(at: tuple[Array, Part]) -> Array:
+    """Σ w x xᵀ of a part."""
+    x, part = at
+    return weighted_gram(x, None if part.weights is None else like(part.weights, x))
+
+
+def added_up(parts: list[Array]) -> Array:
+    """The sum, one after the other, in float64."""
+    total = to_float64(parts[0]) + 0.0
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 def energy_unit(gram: Array) -> float:
@@ -193,28 +314,45 @@ def energy_unit(gram: Array) -> float:
     return 4.0 ** round(math.log(largest, 4.0)) if largest > 0.0 else 1.0
 
 
+@dataclass(frozen=True)
+class Slope:
+    """Captured variance and its gradient in the points, and how much it hangs on each of them."""
+
+    value: float
+    gradient: Array  # (m, p), float64
+    use: Array  # (m,)
+    shown: Leading
+
+
 def slope(
-    kernel: Kernel, points: Array, sample: Sampled, wanted: int
-) -> tuple[float, Array, Array]:
-    """Captured variance, its gradient in the points, and how much it hangs on each of them."""
-    span = refactorise(kernel, sample.beside(points))
-    shown = principal(kernel, span, sample, wanted)
-    K, xp = shown.K, namespace_of(shown.K)
-    A = span.factor @ shown.U
-    pull = (A * shown.values[None, :]) @ xp.matrix_transpose(A)
-    A32 = cast(A, K.dtype)
-    S = K @ A32 - cast(shown.mean @ A, K.dtype)[None, :]
-    S *= 2.0 / int(K.shape[0])
-    if sample.weights is not None:
-        S *= like(sample.weights, K, K.dtype)[:, None]
-    W = xp.matrix_transpose(S @ xp.matrix_transpose(A32))
-    gradient = gradient_of_sum(kernel, span.points, sample.rows, W, xp.matrix_transpose(K))
-    wide = to_float64(span.points)
-    gradient = to_float64(gradient) - gradient_of_sum(
-        kernel, wide, wide, 2.0 * pull, span.gram(kernel)
+    kernel: Kernel, points: Array, sample: Sampled, wanted: int, start: Array | None = None
+) -> Slope:
+    """The captured variance at some points, with components found from those of points nearby."""
+    seen = sample.beside(points)
+    shown = leading(kernel, seen, sample, wanted, start)
+    A, xp, n = shown.components, namespace_of(shown.A), int(sample.rows.shape[0])
+    along, wide = cast(A, shown.K[0].dtype), to_float64(seen)
+
+    def of_rows(at: tuple[Part, Array, Array]) -> Array:
+        part, K, scores = at
+        S = scores * (2.0 / n)
+        if part.weights is not None:
+            S *= like(part.weights, K, K.dtype)[:, None]
+        W = along @ xp.matrix_transpose(S)
+        return gradient_of_sum(kernel, seen, part.rows, W, xp.matrix_transpose(K))
+
+    def of_points(at: slice) -> Array:
+        pull = (A[at, :] * (2.0 * shown.values)[None, :]) @ xp.matrix_transpose(A)
+        return gradient_of_sum(kernel, wide[at, :], wide, pull, shown.gram[at, :])
+
+    parts = list(zip(sample.parts(int(points.shape[0])), shown.K, shown.scores, strict=True))
+    gradient = added_up(in_threads(of_rows, parts)) - xp.concat(
+        in_threads(of_points, tiles(int(A.shape[0]), int(A.shape[0]), FACTOR_ROWS)), axis=0
     )
-    p = int(points.shape[1])
-    return float(xp.sum(shown.values)), gradient[:, :p], xp.linalg.diagonal(pull)
+    use = xp.sum(A * A * shown.values[None, :], axis=1)
+    return Slope(
+        float(xp.sum(shown.values)), gradient[:, : int(points.shape[1])], use, shown
+    )
 
 
 def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluations: int) -> Array:
@@ -222,23 +360,24 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
     if evaluations < 1 or not is_smooth(kernel):
         return points
     first = slope(kernel, points, sample, wanted)
-    if not first[0] > 0.0:
+    if not first.value > 0.0:
         return points
     # Points on which much hangs have a steep gradient: in these units all are alike, and the
     # same whatever the rows are measured in.
-    use = to_host(first[2])
+    use = to_host(first.use)
     unit = 1.0 / np.sqrt(np.maximum(use, 1e-12 * use.max()) / use.mean())[:, None]
     unit *= math.sqrt(spread(to_float64(points))) or 1.0
-    shape, known = tuple(points.shape), [first]
+    shape, known, nearby = tuple(points.shape), [first], [first.shown.A]
 
     def uphill(flat: np.ndarray) -> tuple[float, np.ndarray]:
         moved = like(flat.reshape(shape) * unit, points, points.dtype)
         try:
             with np.errstate(all="ignore"):
-                value, gradient, _ = known.pop() if known else slope(kernel, moved, sample, wanted)
+                here = known.pop() if known else slope(kernel, moved, sample, wanted, nearby[0])
         except ValueError:  # a step so long that kernel values are no numbers: a shorter one
             return 0.0, 0.0 * flat
-        return -value / first[0], -(to_host(gradient) * unit).ravel() / first[0]
+        nearby[0] = here.shown.A
+        return -here.value / first.value, -(to_host(here.gradient) * unit).ravel() / first.value
 
     result = scipy.optimize.minimize(
         uphill,
