@@ -94,7 +94,7 @@ def test_as_many_as_blas_had_and_one_for_blas() -> None:
             assert {lib.get_num_threads() for lib in blas} == {1}
             with cores() as inner:  # as many as the outer one may use
                 assert inner == 3
-            inside = in_threads(lambda _: {lib.get_num_threads() for lib in blas}, range(6), n)
+            inside = in_threads(lambda _: {lib.get_num_threads() for lib in blas}, range(6))
             assert inside == [{1}] * 6
         assert {lib.get_num_threads() for lib in blas} == {3}
     with threadpool_limits(1), cores() as n:
@@ -102,14 +102,14 @@ def test_as_many_as_blas_had_and_one_for_blas() -> None:
 
 
 def test_results_come_in_order_and_errors_come_through() -> None:
-    with threadpool_limits(4), cores() as n:
-        names = in_threads(lambda i: (i * i, threading.current_thread().name), range(50), n)
+    with threadpool_limits(4), cores():
+        names = in_threads(lambda i: (i * i, threading.current_thread().name), range(50))
         assert [square for square, _ in names] == [i * i for i in range(50)]
         assert all(name.startswith("kernelstream") for _, name in names)
         with pytest.raises(ZeroDivisionError):
-            in_threads(lambda i: 1 // (i - 3), range(8), n)
+            in_threads(lambda i: 1 // (i - 3), range(8))
         with np.errstate(divide="ignore"):  # as it is for the caller
-            assert in_threads(lambda i: float(np.float64(1.0) / i), [0, 0], n) == [np.inf] * 2
+            assert in_threads(lambda i: float(np.float64(1.0) / i), [0, 0]) == [np.inf] * 2
 
 
 def in_a_child(path: str) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
+    is_foreign,
     like,
     namespace_of,
     padded,
@@ -30,7 +31,7 @@ from kernelstream.backends.arrays import (
     weighted_sum,
 )
 from kernelstream.backends.jit import compiled
-from kernelstream.backends.threads import in_threads
+from kernelstream.backends.threads import in_threads, tiles
 from kernelstream.bases import Basis, Clock
 from kernelstream.bases.base import Measured, finite
 from kernelstream.certificate.entries import Accumulated, blank_ledger
@@ -44,6 +45,7 @@ from kernelstream.trackers.moments import CrossMoments
 
 # Components that a file may ask for: what was not learned is shown as zeros, and takes memory.
 MOST_COMPONENTS = 2**16
+SUM_ROWS = 64  # of a matrix, added up by a thread: more of them than cores, and each in its cache
 MOST_REFERENCES = 4  # for signs, within one block: more would take longer than its rows
 
 
@@ -179,16 +181,12 @@ class Chain:
 
     def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
         """Enter measured blocks into mean, tracker and ledger."""
-        scatter, total = state.tracker.scatter + 0.0, state.moments.total + 0.0  # copies
+        decays = [block.clock.decay for block in blocks]
         weight = state.moments.weight
-        for block in blocks:
-            if block.clock.decay != 1.0:
-                scatter *= block.clock.decay
-                total *= block.clock.decay
-                weight *= block.clock.decay
-            scatter += block.scatter
-            total += block.total
-            weight += block.weight
+        for decay, block in zip(decays, blocks, strict=True):
+            weight = weight * decay + block.weight
+        total = in_turn(state.moments.total, decays, [block.total for block in blocks])
+        scatter = in_turn(state.tracker.scatter, decays, [block.scatter for block in blocks])
         ledger = self.accumulated(state).enter_sums(blocks)
         if not math.isfinite(ledger.fresh):
             for block in blocks:
@@ -395,6 +393,21 @@ class Chain:
             moments=state.moments,
             scatter=getattr(state.tracker, "scatter", None),
         )
+
+
+def in_turn(before: Array, decays: Sequence[float], terms: Sequence[Array | None]) -> Array:
+    """``(before · decay + term) · decay + term`` …, some rows of it by each thread."""
+    after = before + 0.0  # a copy
+
+    def add(at: slice) -> None:
+        for decay, term in zip(decays, terms, strict=True):
+            if decay != 1.0:
+                after[at] *= decay
+            after[at] += term[at]  # type: ignore[index]
+
+    m = int(after.shape[0])
+    in_threads(add, [slice(0, m)] if is_foreign(after) else tiles(m, m, SUM_ROWS))
+    return after
 
 
 def overflowing(kernel: Kernel) -> str:

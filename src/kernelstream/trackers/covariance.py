@@ -11,6 +11,7 @@ from kernelstream.backends.arrays import (
     Array,
     like,
     namespace_of,
+    orthonormal,
     padded,
     symmetric_eigen,
     to_host,
@@ -20,7 +21,6 @@ from kernelstream.files import stored
 from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
 
-_WEAK = 1e-5  # a column with less than this of its own: squared, it is near the rounding of VᵀV
 SUBSPACE_STEPS = 3  # of `followed`: the start is near, and only signs are read off
 
 
@@ -130,24 +130,6 @@ class Covariance(Tracker[CovarianceState]):
             V = orthonormal(C @ V)
         _, turn = symmetric_eigen(xp.matrix_transpose(V) @ (C @ V))
         return V @ turn, mean
-
-
-def orthonormal(V: Array) -> Array:
-    """Orthonormal columns of the same span, by a Cholesky factor of VᵀV where that is sound.
-
-    For a few columns that takes a quarter of the time of Householder's reflections. Its error is
-    that of VᵀV, whose condition the diagonal of the factor shows.
-    """
-    if isinstance(V, np.ndarray):
-        try:
-            lower = np.linalg.cholesky(V.T @ V)
-        except np.linalg.LinAlgError:
-            pass
-        else:
-            lengths = np.diagonal(lower)
-            if lengths.min(initial=np.inf) > _WEAK * lengths.max(initial=0.0):
-                return V @ np.linalg.inv(lower).T
-    return namespace_of(V).linalg.qr(V)[0]
 
 
 def covariance(scatter: Array, moments: Moments, center: bool) -> tuple[Array, Array]:

@@ -216,7 +216,7 @@ class Centroids(Basis[CentroidsState]):
         else:
             points = as_dense(take_rows(X, chosen))
         span = factorise(kernel, points)
-        Z, energy = span.coordinates(kernel, X), kernel.diag(span.rows(X))
+        Z, energy = span.many_coordinates(kernel, X), kernel.diag(span.rows(X))
         unit = float(np.average(to_host(energy).astype(float), weights=weights)) or 1.0
         missed = to_host(residual_energy(energy, Z)).astype(float) / unit
         residual = float(np.average(missed, weights=weights))
@@ -390,7 +390,7 @@ class Centroids(Basis[CentroidsState]):
 
     def _folded_anew(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
         """The state for rows that will all be folded in its basis, as the sample is now."""
-        Z = state.span.coordinates(kernel, state.sample.sample()[0])
+        Z = state.span.many_coordinates(kernel, state.sample.sample()[0])
         return replace(state, sample=state.sample.folded_as(Z), carried=False)
 
     def sampled(self, state: CentroidsState) -> Array | None:

@@ -9,6 +9,7 @@ from kernelstream.backends.arrays import (
     as_dense,
     cast,
     concatenate_rows,
+    is_foreign,
     like,
     namespace_of,
     row_norms_squared,
@@ -18,6 +19,7 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.backends.draws import pick
+from kernelstream.backends.threads import in_threads, tiles
 from kernelstream.kernels.distances import squared_distances
 
 
@@ -25,9 +27,17 @@ def nearest(X: Array, points: Array) -> tuple[np.ndarray, np.ndarray]:
     """Index of the nearest point of each row, and the squared distance to it."""
     points = cast(points, X.dtype)
     smallest = float(np.finfo(float).tiny)  # all points in one place
-    squared = squared_distances(X, points, 1.0 / max(spread(points), smallest))
-    xp = namespace_of(squared)
-    return to_host(xp.argmin(squared, axis=1)), to_host(xp.min(squared, axis=1))
+    resolution = 1.0 / max(spread(points), smallest)
+
+    def of_part(at: slice) -> tuple[np.ndarray, np.ndarray]:
+        squared = squared_distances(X[at, :], points, resolution)
+        xp = namespace_of(squared)
+        return to_host(xp.argmin(squared, axis=1)), to_host(xp.min(squared, axis=1))
+
+    n = int(X.shape[0])
+    found = in_threads(of_part, [slice(0, n)] if is_foreign(X) else tiles(n, int(points.shape[0])))
+    labels, near = zip(*found, strict=True)
+    return np.concatenate(labels), np.concatenate(near)
 
 
 def spread(points: Array) -> float:

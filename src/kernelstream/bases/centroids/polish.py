@@ -21,6 +21,7 @@ rows and such points are what they were.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,10 +34,13 @@ from kernelstream.backends.arrays import (
     Array,
     as_dense,
     cast,
+    concatenate_rows,
     dtype_name,
+    is_foreign,
     is_sparse,
     like,
     namespace_of,
+    orthonormal,
     row_norms_squared,
     symmetric_eigen,
     take_rows,
@@ -46,7 +50,7 @@ from kernelstream.backends.arrays import (
     weighted_sum,
 )
 from kernelstream.backends.threads import in_threads, tiles
-from kernelstream.bases.base import RANK_FLOOR, factorise, finite, weighted_total
+from kernelstream.bases.base import RANK_FLOOR, finite, require_semidefinite, weighted_total
 from kernelstream.bases.centroids.kmeans import spread
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
@@ -102,12 +106,17 @@ class Sampled:
         few = take_rows(rows, shown)
         directions = main_directions(few, None if weights is None else weights[shown], p, rng)
         if centre is None:
-            directions = orthonormal(directions, mean)
-        inside = rows @ directions
-        xp = namespace_of(inside)
-        outside = xp.clip(row_norms_squared(rows) - row_norms_squared(inside), min=0.0)
-        turned = xp.concat([inside, xp.sqrt(outside)[:, None]], axis=1)
-        return cls(turned, weights, directions, centre)
+            whole = namespace_of(mean).concat([mean[:, None], directions], axis=1)
+            directions = namespace_of(mean).linalg.qr(whole)[0]
+
+        def turned(part: Part) -> Array:
+            inside = part.rows @ directions
+            xp = namespace_of(inside)
+            outside = xp.clip(row_norms_squared(part.rows) - row_norms_squared(inside), min=0.0)
+            return xp.concat([inside, xp.sqrt(outside)[:, None]], axis=1)
+
+        parts = cls(rows, weights).parts(p)
+        return cls(concatenate_rows(in_threads(turned, parts)), weights, directions, centre)
 
     def take(self, index: np.ndarray) -> Sampled:
         """Some of the rows."""
@@ -118,7 +127,7 @@ class Sampled:
 
     def parts(self, m: int) -> list[Part]:
         """The rows in parts that threads work on, before m points."""
-        if not isinstance(self.rows, np.ndarray):
+        if is_foreign(self.rows):
             return [Part(self.rows, self.weights)]
         w = self.weights
         cuts = tiles(int(self.rows.shape[0]), m)
@@ -158,19 +167,18 @@ def main_directions(
     rows: Array, weights: np.ndarray | None, p: int, rng: np.random.Generator
 ) -> Array:
     """About p directions in which the rows are longest, orthonormal columns."""
-    w = None if weights is None else like(weights / weights.mean(), rows, rows.dtype)[:, None]
     V = like(rng.normal(size=(int(rows.shape[1]), p + OVERSAMPLED)), rows, rows.dtype)
+    parts = Sampled(rows, None if weights is None else weights / weights.mean()).parts(p)
     for _ in range(2):
-        along = rows @ V
-        V = orthonormal(rows.T @ (along if w is None else w * along))
+
+        def turned(part: Part, V: Array = V) -> Array:
+            along = part.rows @ V
+            if part.weights is not None:
+                along = like(part.weights, along, along.dtype)[:, None] * along
+            return part.rows.T @ along
+
+        V = cast(namespace_of(V).linalg.qr(added_up(in_threads(turned, parts)))[0], V.dtype)
     return V
-
-
-def orthonormal(V: Array, further: Array | None = None) -> Array:
-    """Orthonormal columns that span those of V, and one more."""
-    xp = namespace_of(V)
-    V = V if further is None else xp.concat([further[:, None], V], axis=1)
-    return xp.linalg.qr(V)[0]
 
 
 def captured(
@@ -245,8 +253,7 @@ def leading(
 
             Y = added_up(in_threads(turned, list(zip(K, parts, strict=True))))
             Y -= mean[:, None] * (mean @ B / (unit * n))[None, :]
-            Q = xp.linalg.qr(product_in_tiles(xp.matrix_transpose(F), Y))[0]
-            B = product_in_tiles(F, Q)
+            B = product_in_tiles(F, orthonormal(product_in_tiles(xp.matrix_transpose(F), Y)))
     along = cast(B, K[0].dtype)
     scores = in_threads(lambda block: block @ along, K)
     pairs = list(zip(scores, parts, strict=True))
@@ -268,17 +275,19 @@ def leading(
 def loose_factor(kernel: Kernel, points: Array, gram: Array) -> Array:
     """F with ``Fᵀ (K(D,D) + a little) F = I``.
 
-    A Cholesky factor takes a tenth of the time of eigenvectors. The little is what ``factorise``
-    calls a weak direction: points that nearly depend on others do not count, and steps stay smooth.
+    The little is what ``factorise`` calls a weak direction: points that nearly depend on others do
+    not count, steps stay smooth, and a Cholesky factor, which takes a tenth of the time of
+    eigenvectors, always exists where the kernel is semidefinite.
     """
-    if not isinstance(gram, np.ndarray):
-        return factorise(kernel, points).factor
-    little = RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
-    try:
-        lower = np.linalg.cholesky(gram + little * np.eye(len(gram)))
-    except np.linalg.LinAlgError:  # not semidefinite, which is said in words there
-        return factorise(kernel, points).factor
-    return scipy.linalg.lapack.dtrtri(lower.T, lower=0)[0]
+    xp = namespace_of(gram)
+    little = RANK_FLOOR[dtype_name(points)] * float(xp.linalg.trace(gram)) or 1.0
+    if isinstance(gram, np.ndarray):
+        with contextlib.suppress(np.linalg.LinAlgError):
+            lower = np.linalg.cholesky(gram + little * np.eye(len(gram)))
+            return scipy.linalg.lapack.dtrtri(lower.T, lower=0)[0]
+    values, vectors = symmetric_eigen(gram)
+    require_semidefinite(kernel, float(values[-1]), float(values[0]))
+    return vectors / xp.sqrt(xp.clip(values, min=0.0) + little)[None, :]
 
 
 def product_in_tiles(a: Array, b: Array) -> Array:
@@ -350,9 +359,7 @@ def slope(
         in_threads(of_points, tiles(int(A.shape[0]), int(A.shape[0]), FACTOR_ROWS)), axis=0
     )
     use = xp.sum(A * A * shown.values[None, :], axis=1)
-    return Slope(
-        float(xp.sum(shown.values)), gradient[:, : int(points.shape[1])], use, shown
-    )
+    return Slope(float(xp.sum(shown.values)), gradient[:, : int(points.shape[1])], use, shown)
 
 
 def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluations: int) -> Array:

@@ -232,7 +232,7 @@ class Reservoir:
         if len(self) == 0:
             return None
         rows, old = self.sample()
-        present = to_float64(span.coordinates(kernel, rows))
+        present = to_float64(span.many_coordinates(kernel, rows))
         return Correction(rows, to_float64(old), present, self.stands_for())
 
     def held_back(self) -> np.ndarray:
@@ -248,7 +248,7 @@ class Reservoir:
         rows, _ = self.sample()
         chosen = self.held_back() if len(self) >= HELD_BACK else np.arange(len(self))
         rows = take_rows(rows, chosen)
-        missed = residual_energy(kernel.diag(span.rows(rows)), span.coordinates(kernel, rows))
+        missed = residual_energy(kernel.diag(span.rows(rows)), span.many_coordinates(kernel, rows))
         watched = to_host(missed).astype(float) / unit
         stands_for = self.stands_for()
         weights = None if stands_for is None else stands_for[chosen]
