@@ -14,9 +14,11 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from kernelstream import (
+    KernelHebbianPCA,
     StreamingKernelPCA,
     StreamingKernelRidge,
     bases,
+    images,
     trackers,
 )
 from kernelstream.backends.threads import cores, in_threads
@@ -72,6 +74,73 @@ def test_any_number_of_threads(basis: str, tracker: str, how: str, tmp_path: Pat
     for n in (2, 3, 7):
         again = learned(model(), n, how, tmp_path / "more")
         assert again == (file, scores), n
+
+
+def of_many_threads(learn: Callable[[], tuple[np.ndarray, ...]]) -> None:
+    """What is learned and answered is the same with any number of threads."""
+    found = []
+    for n in (1, 2, 3, 7):
+        with threadpool_limits(n):
+            found.append([part.tobytes() for part in learn()])
+    assert found[1:] == found[:1] * 3
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 2**30])
+@pytest.mark.parametrize("update", ["sample", "batch"])
+def test_the_kernel_hebbian_algorithm(cache_bytes: int, update: str) -> None:
+    def learn() -> tuple[np.ndarray, ...]:
+        model = KernelHebbianPCA(
+            3,
+            gamma=0.02,
+            n_epochs=6,
+            tol=0.0,
+            update=update,
+            cache_bytes=cache_bytes,
+            random_state=0,
+        ).fit(X[:1500])
+        return model.dual_coef_, model.eigenvalues_, model.transform(X[:2500])
+
+    of_many_threads(learn)
+
+
+def test_answers_for_many_rows() -> None:
+    """Queries of more rows than one thread takes, through scaling, errors and pre-images."""
+    y = X[:, :2] @ np.array([1.0, -1.0])
+
+    def learn() -> tuple[np.ndarray, ...]:
+        model = StreamingKernelPCA(3, gamma=0.02, basis=40, scale="standard", random_state=0)
+        scores = model.fit(X[:3000]).transform(X)
+        ridge = StreamingKernelRidge(gamma=0.02, basis=40, random_state=0).fit(X, y)
+        return (
+            scores,
+            model.reconstruction_error(X),
+            model.inverse_transform(scores[:2100]),
+            np.float64(model.score(X[:2100])),
+            ridge.predict(X),
+        )
+
+    of_many_threads(learn)
+
+
+@pytest.mark.parametrize("method", ["stein", "project"])
+def test_the_denoiser(method: str) -> None:
+    def learn() -> tuple[np.ndarray, ...]:
+        model = images.Denoiser(0.5, method=method, basis=40, n_components=5, random_state=0)
+        return (model.fit(X[:2500]).transform(X[:2500]),)
+
+    of_many_threads(learn)
+
+
+def test_placing_many_points() -> None:
+    """More sampled rows, points and directions than one tile has."""
+    rows = np.random.default_rng(1).normal(size=(1200, 140)) * np.geomspace(3, 0.1, 140)
+    rows = rows.astype(np.float32)
+
+    def learn() -> tuple[np.ndarray, ...]:
+        model = StreamingKernelPCA(8, gamma=0.01, basis=260, random_state=0).fit(rows)
+        return model.basis_points_, model.dual_coef_
+
+    of_many_threads(learn)
 
 
 def test_regressions_and_certificates() -> None:

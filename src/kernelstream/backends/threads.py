@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from kernelstream.backends.arrays import Array, concatenate_rows, is_foreign
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -109,6 +111,19 @@ def tiles(n: int, width: int, least: int = LEAST_ROWS) -> list[slice]:
     """
     size = max(least, 1 << (TILE_NUMBERS // max(1, width)).bit_length() - 1)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def by_rows(
+    function: Callable[[Any], Array], X: Array, width: int, least: int = LEAST_ROWS
+) -> Array:
+    """``function(X)``, for a function of rows: of :func:`tiles` of X, by threads.
+
+    Rows on a device stay together: it has threads of its own.
+    """
+    cuts = [] if is_foreign(X) else tiles(int(X.shape[0]), width, least)
+    if len(cuts) < 2:
+        return function(X)
+    return concatenate_rows(in_threads(lambda at: function(X[at, :]), cuts))
 
 
 def _threads(n: int) -> ThreadPoolExecutor:

@@ -15,9 +15,7 @@ from kernelstream.backends.arrays import (
     Array,
     as_dense,
     cast,
-    concatenate_rows,
     dtype_name,
-    is_foreign,
     is_sparse,
     like,
     namespace_of,
@@ -29,7 +27,7 @@ from kernelstream.backends.arrays import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.backends.threads import in_threads, tiles
+from kernelstream.backends.threads import by_rows
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 from kernelstream.part import Part
@@ -156,12 +154,8 @@ class Span:
 
     def many_coordinates(self, kernel: Kernel, X: Array) -> Array:
         """Coordinates of a long piece of rows, which threads share."""
-        if is_foreign(X):
-            return self.coordinates(kernel, X)
         self.prepared(kernel, self.rows(X[:1, :]))  # once, and not by every thread
-        parts = tiles(int(X.shape[0]), int(self.points.shape[0]))
-        found = in_threads(lambda at: self.coordinates(kernel, X[at, :]), parts)
-        return concatenate_rows(found) if found else self.coordinates(kernel, X)
+        return by_rows(lambda rows: self.coordinates(kernel, rows), X, int(self.points.shape[0]))
 
     @once
     def error_in_float32(self, kernel: Kernel) -> float:

@@ -294,7 +294,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         state = stream.state
         current = stream.chain.tracker.sequential or state is None or not state.n_rows
         shown = stream.components if current else stream.learned.components
-        return queries.in_pieces(stream, shown.scores, queries.in_units(stream, row))[0, :]
+        return queries.in_pieces(stream, shown.scores, row)[0, :]
 
     @at_one_moment
     def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
@@ -347,7 +347,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         """
         shown, stream = self._components(), self.stream_
         rows = as_dense(inputs.query_rows(self, stream, X))
-        scores = queries.in_pieces(stream, shown.scores, queries.in_units(stream, rows))
+        scores = queries.in_pieces(stream, shown.scores, rows)
         difference = to_float64(self.inverse_transform(scores)) - to_float64(rows)
         return -float(namespace_of(difference).mean(difference**2))
 
@@ -499,8 +499,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     def _query(self, function: Any, X: Any) -> Array:
         """Apply a function of rows, as the kernel sees them, to the rows of a query."""
         stream = self.stream_
-        rows = queries.in_units(stream, inputs.query_rows(self, stream, X))
-        return queries.in_pieces(stream, function, rows)
+        return queries.in_pieces(stream, function, inputs.query_rows(self, stream, X))
 
     def _rows_to_learn(self, X: Any, sample_weight: Any) -> tuple[Rows, Stream | None]:
         """The next rows, checked, and the stream that they go on; None where they begin one."""

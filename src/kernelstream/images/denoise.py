@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages
+from kernelstream.backends.threads import cores, in_threads
 from kernelstream.estimators.base import all_or_nothing, at_one_moment, set_stream
 from kernelstream.estimators.inputs import require_summable
 from kernelstream.images.base import ImageModel, as_rows
@@ -261,9 +262,12 @@ class Denoiser(TransformerMixin, ImageModel):
     def _regress(self, rows: np.ndarray) -> np.ndarray:
         regression, standard = self._solution()
         found = np.empty_like(rows)  # predictions are in double precision: a piece at a time
-        for start in range(0, len(rows), 1024):
-            piece = slice(start, start + 1024)
-            found[piece] = regression.predict(standard.apply(rows[piece]))
+
+        def write(at: slice) -> None:
+            found[at] = regression.predict(standard.apply(rows[at]))
+
+        with cores():
+            in_threads(write, [slice(i, i + 1024) for i in range(0, len(rows), 1024)])
         return found
 
     def _solution(self) -> tuple[Regression, LinearMap]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelstream import bases, schedules, trackers
 from kernelstream.backends.arrays import as_dense, is_sparse, namespace_of
+from kernelstream.backends.threads import cores
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.certificate.ledger import Ledger
 from kernelstream.estimators.base import all_or_nothing, new_stream, report_progress, set_stream
@@ -164,27 +165,28 @@ class KernelHebbianPCA(PaperMethod):
             chain, r = stream.chain, stream.chain.n_components
             assert isinstance(r, int)  # checked with the tracker, which learns row by row
             kernel = chain.kernel.fix(X, weights)
-            data = KernelMatrix(
-                kernel,
-                X if is_sparse(X) else namespace_of(X).asarray(X, copy=True),
-                chain.center,
-                weights,
-                r,
-                None if draft.batch_size == "auto" else stream.batch_size,
-                draft.cache_bytes,
-            )
-            start, means = epochs.begin(data, r, chain.seed)
-            found, draft.n_epochs_, draft.converged_ = epochs.learn(
-                data,
-                start,
-                means,
-                schedules.resolve(draft.schedule),
-                draft.n_epochs,
-                draft.tol,
-                chain.seed,
-                draft.update == "batch",
-            )
-            solution = epochs.solution(data, means, found)
+            with cores():
+                data = KernelMatrix(
+                    kernel,
+                    X if is_sparse(X) else namespace_of(X).asarray(X, copy=True),
+                    chain.center,
+                    weights,
+                    r,
+                    None if draft.batch_size == "auto" else stream.batch_size,
+                    draft.cache_bytes,
+                )
+                start, means = epochs.begin(data, r, chain.seed)
+                found, draft.n_epochs_, draft.converged_ = epochs.learn(
+                    data,
+                    start,
+                    means,
+                    schedules.resolve(draft.schedule),
+                    draft.n_epochs,
+                    draft.tol,
+                    chain.seed,
+                    draft.update == "batch",
+                )
+                solution = epochs.solution(data, means, found)
             set_stream(draft, finish(stream, kernel, solution, found, weights))
         report_progress(self)
         return self

@@ -17,6 +17,7 @@ from kernelstream.backends.arrays import (
     as_dense,
     cast,
     dtype_name,
+    is_foreign,
     is_sparse,
     like,
     namespace_of,
@@ -25,6 +26,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.backends.threads import in_threads, tiles
 from kernelstream.kernel_hebbian.gpu import DeviceEpochs, block_rows
 from kernelstream.kernels import Kernel
 
@@ -106,14 +108,17 @@ class KernelMatrix:
         # a device looks at every new cut of the points anew, and waits for the answer
         half = self.kernel.psd and not on_accelerator(self.points)
         transposed = namespace_of(matrix).matrix_transpose
-        for here in self._in_order():
+
+        def write(here: slice) -> None:
             if not half:
                 matrix[here, :] = self._computed(here)
-                continue
+                return
             before, so_far = slice(0, here.start), slice(0, here.stop)
             K = self.kernel.block(self.X[here, :], self._met[so_far, :])
             matrix[here, so_far] = K
             matrix[before, here] = transposed(K[:, before])
+
+        in_threads(write, list(self._in_order())[::-1])  # the longest first
 
     def _in_order(self) -> Iterator[slice]:
         for start in range(0, self.n_rows, self.batch_size):
@@ -127,6 +132,31 @@ class KernelMatrix:
         if self.matrix is not None:
             return take_rows(self.matrix, J)
         return self.kernel.block(take_rows(self.X, J), self._met)
+
+    def outputs(self, A: Array, J: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``A k(X, x_j)`` (r × B) for the rows j of a block, and ``k(x_i, x_j)`` among them.
+
+        In float64, on the host; threads share the columns of the kernel block.
+        """
+        if is_foreign(self.points):
+            xp, K = namespace_of(A), self.block(J)
+            found = to_float64(cast(A, K.dtype) @ xp.matrix_transpose(K))
+            return to_host(found), to_host(to_float64(xp.take(K, like(J, K), axis=1)))
+        rows = None if self.matrix is not None else take_rows(self.X, J)
+
+        def of_columns(at: slice) -> np.ndarray:
+            if self.matrix is not None:
+                K = self.matrix[J, at]
+            else:
+                K = self.kernel.block(rows, self._met[at, :])
+            return A[:, at].astype(K.dtype) @ K.T
+
+        found = np.zeros((A.shape[0], len(J)))
+        for part in in_threads(of_columns, tiles(self.n_rows, len(J))):
+            found += part
+        if self.matrix is not None:
+            return found, to_float64(self.matrix[np.ix_(J, J)])
+        return found, to_float64(self.kernel.block(rows, as_dense(rows)))
 
     def products(self, A: Array) -> Array:
         """``A K`` (r × l), not centred: one pass over the kernel matrix."""
@@ -142,11 +172,14 @@ class KernelMatrix:
         xp = namespace_of(A)
         product, sums = xp.zeros_like(A), np.zeros(self.n_rows)
         narrow, w = cast(A, self.points.dtype), like(self.weights, A)
-        for here in self._in_order():
+
+        def of_rows(here: slice) -> None:
             K = self._computed(here) if self.matrix is None else self.matrix[here, :]
             product[:, here] = to_float64(narrow @ xp.matrix_transpose(K))
             if with_sums:
                 sums[here] = to_host(to_float64(K) @ w)
+
+        in_threads(of_rows, list(self._in_order()))
         return product, sums
 
 

@@ -20,6 +20,7 @@ from kernelstream.backends.arrays import (
     as_dense,
     dtype_name,
     is_foreign,
+    is_sparse,
     largest_entry,
     namespace_of,
     on_accelerator,
@@ -35,7 +36,7 @@ from kernelstream.backends.devices import (
     place,
     preferred_rows,
 )
-from kernelstream.backends.threads import cores
+from kernelstream.backends.threads import cores, in_threads, tiles
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
 from kernelstream.certificate.certificate import Certificate, certify
@@ -475,7 +476,9 @@ def measured_together(X: Array, rank: int, n: int) -> int:
 
 def invisible(X: Array) -> str | None:
     """Say so in words when rows that are not zero are so small that their squares are."""
-    largest = largest_entry(X)
+    sparse = is_sparse(X)
+    parts = [X] if sparse or is_foreign(X) else [X[at, :] for at in tiles(len(X), X.shape[1])]
+    largest = max(in_threads(largest_entry, parts))
     if not largest > 0 or largest * largest >= np.finfo(dtype_name(X)).tiny:
         return None
     return (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from kernelstream.backends.arrays import (
     weighted_gram,
 )
 from kernelstream.files import stored
+from kernelstream.part import Value
 from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
 
@@ -26,10 +28,15 @@ SUBSPACE_STEPS = 3  # of `followed`: the start is near, and only signs are read 
 
 @stored
 @dataclass(frozen=True)
-class CovarianceState:
+class CovarianceState(Value):
     """S = Σ w z zᵀ, float64."""
 
     scatter: Annotated[Array, "float64 (rank, rank)"]
+
+    @cached_property
+    def solved(self) -> dict[str, Any]:
+        """What was last asked for: ``fit`` takes signs from the components, and shows them."""
+        return {}
 
 
 @stored
@@ -115,9 +122,14 @@ class Covariance(Tracker[CovarianceState]):
         scatter, total = state.scatter, moments.total
         if correction is not None:
             scatter, total = scatter + correction[0], total + correction[1]
+        elif state.solved and state.solved["of"] is moments and state.solved["center"] == center:
+            return state.solved["components"]
         C, mean = covariance(scatter, Moments(moments.weight, total), center)
         values, vectors = symmetric_eigen(C)
-        return namespace_of(C).clip(values, min=0.0), vectors, mean
+        found = namespace_of(C).clip(values, min=0.0), vectors, mean
+        if correction is None:
+            state.solved.update(of=moments, center=center, components=found)
+        return found
 
     def follow(
         self, state: CovarianceState, moments: Moments, center: bool, start: Array

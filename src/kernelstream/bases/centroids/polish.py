@@ -34,7 +34,6 @@ from kernelstream.backends.arrays import (
     Array,
     as_dense,
     cast,
-    concatenate_rows,
     dtype_name,
     is_foreign,
     is_sparse,
@@ -49,7 +48,7 @@ from kernelstream.backends.arrays import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.backends.threads import in_threads, tiles
+from kernelstream.backends.threads import by_rows, in_threads, tiles
 from kernelstream.bases.base import RANK_FLOOR, finite, require_semidefinite, weighted_total
 from kernelstream.bases.centroids.kmeans import spread
 from kernelstream.kernels import Kernel
@@ -109,14 +108,13 @@ class Sampled:
             whole = namespace_of(mean).concat([mean[:, None], directions], axis=1)
             directions = namespace_of(mean).linalg.qr(whole)[0]
 
-        def turned(part: Part) -> Array:
-            inside = part.rows @ directions
+        def turned(rows: Array) -> Array:
+            inside = rows @ directions
             xp = namespace_of(inside)
-            outside = xp.clip(row_norms_squared(part.rows) - row_norms_squared(inside), min=0.0)
+            outside = xp.clip(row_norms_squared(rows) - row_norms_squared(inside), min=0.0)
             return xp.concat([inside, xp.sqrt(outside)[:, None]], axis=1)
 
-        parts = cls(rows, weights).parts(p)
-        return cls(concatenate_rows(in_threads(turned, parts)), weights, directions, centre)
+        return cls(by_rows(turned, rows, p), weights, directions, centre)
 
     def take(self, index: np.ndarray) -> Sampled:
         """Some of the rows."""
@@ -292,9 +290,7 @@ def loose_factor(kernel: Kernel, points: Array, gram: Array) -> Array:
 
 def product_in_tiles(a: Array, b: Array) -> Array:
     """``a b``, rows of a in threads."""
-    if not isinstance(a, np.ndarray):
-        return a @ b
-    return np.concatenate(in_threads(lambda at: a[at] @ b, tiles(len(a), len(b), FACTOR_ROWS)))
+    return by_rows(lambda rows: rows @ b, a, int(b.shape[0]), FACTOR_ROWS)
 
 
 def weighted_rows(at: tuple[Array, Part]) -> Array:
