@@ -5,10 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
@@ -168,6 +170,45 @@ def test_as_many_as_blas_had_and_one_for_blas() -> None:
         assert {lib.get_num_threads() for lib in blas} == {3}
     with threadpool_limits(1), cores() as n:
         assert n == 1
+
+
+def test_jobs_of_joblib() -> None:
+    """As scikit-learn's estimators take it: a limit for those who give none themselves."""
+    with threadpool_limits(4):
+        with joblib.parallel_config(n_jobs=3), cores() as n:
+            assert n == 3
+        with joblib.parallel_config(n_jobs=-1), cores() as n:
+            assert n == min(4, joblib.cpu_count())
+        with joblib.parallel_config(n_jobs=16), cores() as n:
+            assert n == 4  # BLAS may have no more
+        with joblib.parallel_config(backend="threading"), cores() as n:
+            assert n == 4  # of jobs nothing was said
+    with threadpool_limits(1), joblib.parallel_config(n_jobs=3), cores() as n:
+        assert n == 1
+
+
+def test_workers_of_joblib_share_one_pool() -> None:
+    """Models that are learned at the same time never run on more threads than there are for one."""
+    running, most, lock = 0, 0, threading.Lock()
+
+    def work(_: int) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.005)
+        with lock:
+            running -= 1
+
+    def learn(_: int) -> None:
+        with cores():
+            in_threads(work, range(12))
+
+    with threadpool_limits(3):
+        joblib.Parallel(n_jobs=4, backend="threading")(joblib.delayed(learn)(i) for i in range(4))
+        assert {lib.get_num_threads() for lib in ThreadpoolController().lib_controllers} == {3}
+    # those of the pool, and each worker that found BLAS at one thread works by itself
+    assert 2 <= most <= 3 + 3
 
 
 def test_results_come_in_order_and_errors_come_through() -> None:

@@ -49,7 +49,9 @@ def _blas() -> list[Any]:
 def cores() -> Iterator[int]:
     """One thread for BLAS inside, and how many blocks to work on at a time: as many as it had.
 
-    So whatever limits BLAS limits us: environment variables, threadpoolctl, joblib, a Dask task.
+    So whatever limits BLAS limits us: environment variables, threadpoolctl, a worker of joblib, a
+    Dask task. And so does ``joblib.parallel_config(n_jobs=…)``, as it does for scikit-learn's
+    estimators: what n_jobs is there, with the difference that None means all of BLAS's.
 
     Examples
     --------
@@ -63,6 +65,7 @@ def cores() -> Iterator[int]:
         yield _here.n
         return
     n = max((lib.get_num_threads() or 1 for lib in _blas()), default=1)
+    n = min(n, _jobs() or n)
     alone = n == 1 and _inside == 0
     _here.n = n
     try:
@@ -70,6 +73,15 @@ def cores() -> Iterator[int]:
             yield n
     finally:
         _here.n = 0
+
+
+def _jobs() -> int | None:
+    """What joblib was told in this thread; None where it was told nothing."""
+    joblib = sys.modules.get("joblib.parallel")
+    if joblib is None:
+        return None
+    backend, n_jobs = joblib.get_active_backend()
+    return None if n_jobs is None else int(backend.effective_n_jobs(n_jobs))
 
 
 def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:

@@ -267,7 +267,7 @@ def fit_monitor(
         raise CommandError(USAGE, str(problem)) from problem
     began, blocks, bad, size = time.perf_counter(), [], 0, 0
     listing = Rejects(rejects, 0)
-    for block in source:
+    for block in source.ahead():
         listing.add(block.bad)
         blocks.append(with_gaps(block))
         bad, size = bad + len(block.bad), size + blocks[-1].nbytes

@@ -149,14 +149,15 @@ def sample_epoch(
 
 def turned(T: Array, A: Array) -> Array:
     """``T A``, columns of A by threads."""
-    if is_foreign(A):
+    cuts = [] if is_foreign(A) else tiles(A.shape[1], A.shape[0])
+    if len(cuts) < 2:
         return T @ A
     found = np.empty_like(A)
 
     def write(at: slice) -> None:
         found[:, at] = T @ A[:, at]
 
-    in_threads(write, tiles(A.shape[1], A.shape[0]))
+    in_threads(write, cuts)
     return found
 
 

@@ -151,8 +151,9 @@ class KernelMatrix:
                 K = self.kernel.block(rows, self._met[at, :])
             return A[:, at].astype(K.dtype) @ K.T
 
-        found = np.zeros((A.shape[0], len(J)))
-        for part in in_threads(of_columns, tiles(self.n_rows, len(J))):
+        first, *others = in_threads(of_columns, tiles(self.n_rows, len(J)))
+        found = first.astype(np.float64)
+        for part in others:
             found += part
         if self.matrix is not None:
             return found, to_float64(self.matrix[np.ix_(J, J)])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -197,8 +198,7 @@ class Source:
         self.named = first.named
         self.image_shape = first.image_shape
         self._first: Reader | None = first
-        self._reader: Reader | None = None
-        self._at = 0
+        self._done = 0.0
 
     def _choose(
         self,
@@ -245,15 +245,20 @@ class Source:
 
     def fraction(self) -> float:
         """How much of all bytes has been read, between 0 and 1."""
+        return self._done
+
+    def _note(self, index: int, share: float) -> None:
+        """Remember that all files before one, and a share of that one, have been read."""
         sizes = [file.size for file in self.files]
-        share = 0.0 if self._reader is None else self._reader.fraction()
-        done = sum(sizes[: self._at]) + share * (sizes[self._at] if self._at < len(sizes) else 0)
-        return min(1.0, done / max(sum(sizes), 1))
+        done = sum(sizes[:index]) + share * sum(sizes[index : index + 1])
+        self._done = min(1.0, done / max(sum(sizes), 1))
 
     def __iter__(self) -> Iterator[Block]:
         return self.blocks()
 
-    def blocks(self, start: Position = BEGINNING, n_before: int = 0) -> Iterator[Block]:
+    def blocks(
+        self, start: Position = BEGINNING, n_before: int = 0
+    ) -> Generator[Block, None, None]:
         """Blocks from a position on; ``n_before`` good rows count towards the limit already.
 
         Parameters
@@ -276,9 +281,36 @@ class Source:
                 if left is not None and left <= 0:
                     return
 
+    def ahead(self, start: Position = BEGINNING, n_before: int = 0) -> Iterator[Block]:
+        """The same blocks, the next one read while the caller works on the last.
+
+        What goes wrong with a block is raised where it would have come. A pipe is read when it is
+        asked: nobody can stop a thread that waits for rows.
+
+        Parameters
+        ----------
+        start : Position
+            Where to begin.
+        n_before : int
+            Good rows before it.
+        """
+        blocks = self.blocks(start, n_before)
+        if self.from_pipe:
+            yield from blocks
+            return
+        reading = ThreadPoolExecutor(1, "kernelstream reads")
+        try:
+            coming = reading.submit(next, blocks, None)
+            while (block := coming.result()) is not None:
+                coming = reading.submit(next, blocks, None)
+                yield block
+        finally:
+            reading.shutdown(cancel_futures=True)
+            blocks.close()
+
     def _of_file(self, index: int, skip: int) -> Iterator[Block]:
         file = self.files[index]
-        self._at = index
+        self._note(index, 0.0)
         reader = self._first if index == 0 and self._first is not None else None
         if reader is None:
             if file.is_stdin and index == 0:
@@ -288,14 +320,14 @@ class Source:
             self._first = None
         try:
             require(self._chosen.wanted, list(reader.fields), file.name)
-            self._reader = reader
             for batch in reader.batches(self._chosen.wanted, skip, self._reading):
-                yield self._block(file, index, batch)
-            self._at = index + 1
+                block = self._block(file, index, batch)
+                self._note(index, reader.fraction())
+                yield block
+            self._note(index + 1, 0.0)
         except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
         finally:
-            self._reader = None
             reader.close()
 
     def _block(self, file: File, index: int, batch: Batch) -> Block:
