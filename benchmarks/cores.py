@@ -106,7 +106,6 @@ def long_stream(n: int, cores: Sequence[int], repeats: int) -> list[Row]:
     centres = rng.normal(size=(50, LONG_COLUMNS)).astype(np.float32)
     X = centres[rng.integers(50, size=n)]
     for start in range(0, n, 2**16):
-        X[start : start + 2**16] += rng.standard_normal((1, LONG_COLUMNS), np.float32)
         X[start : start + 2**16] += 0.5 * rng.standard_normal(
             (len(X[start : start + 2**16]), LONG_COLUMNS), np.float32
         )

@@ -218,7 +218,8 @@ def test_components_of_a_sample() -> None:
         np.testing.assert_allclose(found.values, exact, rtol=1e-8)
         scores = kernel(X[:500], X[:6]) @ found.components
         scores -= weights @ scores / 500
-        np.testing.assert_allclose(np.concatenate(found.scores), scores, atol=1e-8 * exact[0])
+        shown = np.concatenate(found.along) @ found.turn - found.centre
+        np.testing.assert_allclose(shown, scores, atol=1e-8 * exact[0])
         np.testing.assert_allclose(weights @ scores**2 / 500, exact, rtol=1e-8)
 
 

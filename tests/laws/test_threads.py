@@ -215,7 +215,8 @@ def test_results_come_in_order_and_errors_come_through() -> None:
     with threadpool_limits(4), cores():
         names = in_threads(lambda i: (i * i, threading.current_thread().name), range(50))
         assert [square for square, _ in names] == [i * i for i in range(50)]
-        assert all(name.startswith("kernelstream") for _, name in names)
+        here = threading.current_thread().name  # takes part
+        assert all(name.startswith("kernelstream") or name == here for _, name in names)
         with pytest.raises(ZeroDivisionError):
             in_threads(lambda i: 1 // (i - 3), range(8))
         with np.errstate(divide="ignore"):  # as it is for the caller

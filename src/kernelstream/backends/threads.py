@@ -8,9 +8,11 @@ the same time, each by one thread of a pool, which changes nothing about the num
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -18,12 +20,13 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from kernelstream.backends.arrays import Array, concatenate_rows, is_foreign
+from kernelstream.backends.arrays import Array, concatenate_rows, is_foreign, to_float64
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-LEAST_ROWS, TILE_NUMBERS = 256, 2**16  # of a tile
+LEAST_ROWS, TILE_NUMBERS = 256, 2**17  # of a tile
+SUM_ROWS = 64  # of a tile of a sum of matrices, at least: it stays in the cache of a core
 
 _lock = threading.Lock()
 _inside = 0  # callers that want one thread now
@@ -96,16 +99,35 @@ def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     ...     in_threads(abs, [-3, 2, -1])
     [3, 2, 1]
     """
-    n = getattr(_here, "n", 0) or 1
-    if n == 1 or len(items) < 2:
+    n = min(getattr(_here, "n", 0) or 1, len(items))
+    if n < 2:
         return [function(item) for item in items]
-    errors = np.geterr()  # of this thread; those of the pool have their own
+    todo, found, failed = deque(range(len(items))), {}, {}
+    settings = np.geterr()  # of this thread; those of the pool have their own
 
-    def run(item: T) -> R:
-        with np.errstate(**errors):
-            return function(item)
+    def work() -> None:
+        with np.errstate(**settings), contextlib.suppress(IndexError):
+            while True:
+                i = todo.popleft()
+                try:
+                    found[i] = function(items[i])
+                except BaseException as problem:  # of a thread, and an interrupt of this one
+                    failed[i] = problem
+                    todo.clear()
 
-    return list(_threads(n).map(run, items))
+    pool, before = _threads(_here.n), _here.n
+    others = [pool.submit(work) for _ in range(n - 1)]
+    _here.n = 1  # this thread works as the others do
+    try:
+        work()
+    finally:
+        _here.n = before
+        for other in others:
+            if not other.cancel():  # what has not begun would find nothing to do
+                other.result()
+    if failed:
+        raise failed[min(failed)]
+    return [found[i] for i in range(len(items))]
 
 
 def tiles(n: int, width: int, least: int = LEAST_ROWS) -> list[slice]:
@@ -118,24 +140,44 @@ def tiles(n: int, width: int, least: int = LEAST_ROWS) -> list[slice]:
     Examples
     --------
     >>> from kernelstream.backends.threads import tiles
-    >>> tiles(1000, 200)
+    >>> tiles(1000, 500)
     [slice(0, 256, None), slice(256, 512, None), slice(512, 768, None), slice(768, 1000, None)]
     """
     size = max(least, 1 << (TILE_NUMBERS // max(1, width)).bit_length() - 1)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+def cut(X: Array, width: int, least: int = LEAST_ROWS) -> list[slice]:
+    """:func:`tiles` of the rows of X; rows on a device stay together: it has its own threads."""
+    n = int(X.shape[0])
+    return [slice(0, n)] if is_foreign(X) else tiles(n, width, least)
+
+
 def by_rows(
     function: Callable[[Any], Array], X: Array, width: int, least: int = LEAST_ROWS
 ) -> Array:
-    """``function(X)``, for a function of rows: of :func:`tiles` of X, by threads.
-
-    Rows on a device stay together: it has threads of its own.
-    """
-    cuts = [] if is_foreign(X) else tiles(int(X.shape[0]), width, least)
+    """``function(X)``, for a function of rows: of :func:`tiles` of X, by threads."""
+    cuts = cut(X, width, least)
     if len(cuts) < 2:
         return function(X)
     return concatenate_rows(in_threads(lambda at: function(X[at, :]), cuts))
+
+
+def in_turn(before: Array, terms: Sequence[Array], decays: Sequence[float] | None = None) -> Array:
+    """``before + term + term …`` in float64, in this order, some rows of the sum by each thread.
+
+    What is there may shrink, by a factor before each term.
+    """
+    after = to_float64(before) + 0.0  # a copy
+
+    def add(at: slice) -> None:
+        for i, term in enumerate(terms):
+            if decays is not None and decays[i] != 1.0:
+                after[at] *= decays[i]
+            after[at] += term[at]
+
+    in_threads(add, cut(after, math.prod(after.shape[1:]), SUM_ROWS))
+    return after
 
 
 def _threads(n: int) -> ThreadPoolExecutor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -27,7 +28,7 @@ from kernelstream.backends.arrays import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.backends.threads import by_rows
+from kernelstream.backends.threads import by_rows, cut, in_threads, in_turn
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 from kernelstream.part import Part
@@ -264,7 +265,13 @@ class Correction:
         """Σ(zzᵀ − ccᵀ), Σ(z − c) and the number of rows."""
         Z, C = self.present, self.folded
         w = None if self.stands_for is None else like(self.stands_for, Z)
-        scatter = weighted_gram(Z, w) - weighted_gram(C, w)
+
+        def part(at: slice) -> Array:
+            some = None if w is None else w[at]
+            return weighted_gram(Z[at, :], some) - weighted_gram(C[at, :], some)
+
+        first, *others = in_threads(part, cut(Z, int(Z.shape[1])))
+        scatter = in_turn(first, others)
         return scatter, weighted_sum(Z, w) - weighted_sum(C, w), float(Z.shape[0])
 
     def cross(self, origin: Array) -> Array:
@@ -347,6 +354,10 @@ class Basis(Part, Generic[S]):
         Returns the state and the number of blocks that it has learned.
         """
         return state, len(blocks)
+
+    def next_change(self, state: S) -> float:
+        """The number of rows at which points are likely to change next: a guess, for the speed."""
+        return math.inf
 
     def project(
         self, kernel: Kernel, state: S, X: Array, weights: np.ndarray | None, clock: Clock

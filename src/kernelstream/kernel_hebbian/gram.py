@@ -26,7 +26,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.backends.threads import in_threads, tiles
+from kernelstream.backends.threads import in_threads, in_turn, tiles
 from kernelstream.kernel_hebbian.gpu import DeviceEpochs, block_rows
 from kernelstream.kernels import Kernel
 
@@ -143,21 +143,19 @@ class KernelMatrix:
             found = to_float64(cast(A, K.dtype) @ xp.matrix_transpose(K))
             return to_host(found), to_host(to_float64(xp.take(K, like(J, K), axis=1)))
         rows = None if self.matrix is not None else take_rows(self.X, J)
+        inner = np.empty((len(J), len(J)))
 
         def of_columns(at: slice) -> np.ndarray:
             if self.matrix is not None:
                 K = self.matrix[J, at]
             else:
                 K = self.kernel.block(rows, self._met[at, :])
+            among = np.flatnonzero((at.start <= J) & (at.stop > J))
+            inner[:, among] = K[:, J[among] - at.start]
             return A[:, at].astype(K.dtype) @ K.T
 
         first, *others = in_threads(of_columns, tiles(self.n_rows, len(J)))
-        found = first.astype(np.float64)
-        for part in others:
-            found += part
-        if self.matrix is not None:
-            return found, to_float64(self.matrix[np.ix_(J, J)])
-        return found, to_float64(self.kernel.block(rows, as_dense(rows)))
+        return in_turn(first, others), inner
 
     def products(self, A: Array) -> Array:
         """``A K`` (r × l), not centred: one pass over the kernel matrix."""

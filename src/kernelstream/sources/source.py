@@ -6,8 +6,9 @@ import codecs
 import os
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from threading import Thread
 from typing import BinaryIO
 
 import numpy as np
@@ -46,6 +47,7 @@ class Position:
 
 
 BEGINNING = Position()
+GRACE = 1.0  # seconds that are waited for a block that nobody wants any more
 
 
 class BadRowError(SourceError):
@@ -298,15 +300,33 @@ class Source:
         if self.from_pipe:
             yield from blocks
             return
-        reading = ThreadPoolExecutor(1, "kernelstream reads")
+        asked: SimpleQueue[bool] = SimpleQueue()
+        answers: SimpleQueue[tuple[Block | None, BaseException | None]] = SimpleQueue()
+
+        def read() -> None:
+            while asked.get():
+                try:
+                    answers.put((next(blocks, None), None))
+                except BaseException as problem:
+                    answers.put((None, problem))
+            blocks.close()
+
+        # A daemon: a named pipe in the place of a file may keep it waiting when all others stop.
+        reader = Thread(target=read, name="kernelstream reads", daemon=True)
+        reader.start()
+        asked.put(True)
         try:
-            coming = reading.submit(next, blocks, None)
-            while (block := coming.result()) is not None:
-                coming = reading.submit(next, blocks, None)
+            while True:
+                block, problem = answers.get()
+                if problem is not None:
+                    raise problem
+                if block is None:
+                    return
+                asked.put(True)
                 yield block
         finally:
-            reading.shutdown(cancel_futures=True)
-            blocks.close()
+            asked.put(False)
+            reader.join(GRACE)
 
     def _of_file(self, index: int, skip: int) -> Iterator[Block]:
         file = self.files[index]

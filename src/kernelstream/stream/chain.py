@@ -22,7 +22,6 @@ import numpy as np
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
-    is_foreign,
     like,
     namespace_of,
     padded,
@@ -31,7 +30,7 @@ from kernelstream.backends.arrays import (
     weighted_sum,
 )
 from kernelstream.backends.jit import compiled
-from kernelstream.backends.threads import in_threads, tiles
+from kernelstream.backends.threads import in_threads, in_turn
 from kernelstream.bases import Basis, Clock
 from kernelstream.bases.base import Measured, finite
 from kernelstream.certificate.entries import Accumulated, blank_ledger
@@ -45,7 +44,6 @@ from kernelstream.trackers.moments import CrossMoments
 
 # Components that a file may ask for: what was not learned is shown as zeros, and takes memory.
 MOST_COMPONENTS = 2**16
-SUM_ROWS = 64  # of a matrix, added up by a thread: more of them than cores, and each in its cache
 MOST_REFERENCES = 4  # for signs, within one block: more would take longer than its rows
 
 
@@ -161,8 +159,10 @@ class Chain:
         """
         while blocks:
             rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
-            # A reference for signs is taken after a block, too.
-            most = 1 + int(np.searchsorted(rows[1:], state.next_signs))
+            # After some blocks a reference for signs is taken, or points are looked for: what was
+            # measured behind these would be measured in vain.
+            due = min(state.next_signs, math.inf if frozen else self.basis.next_change(state.basis))
+            most = 1 + int(np.searchsorted(rows[1:], due))
             measured = in_threads(
                 partial(self.measure, state.basis, scatter=True),
                 list(zip(blocks[:most], rows, strict=False)),
@@ -185,8 +185,8 @@ class Chain:
         weight = state.moments.weight
         for decay, block in zip(decays, blocks, strict=True):
             weight = weight * decay + block.weight
-        total = in_turn(state.moments.total, decays, [block.total for block in blocks])
-        scatter = in_turn(state.tracker.scatter, decays, [block.scatter for block in blocks])
+        total = in_turn(state.moments.total, [block.total for block in blocks], decays)
+        scatter = in_turn(state.tracker.scatter, [block.scatter for block in blocks], decays)
         ledger = self.accumulated(state).enter_sums(blocks)
         if not math.isfinite(ledger.fresh):
             for block in blocks:
@@ -393,21 +393,6 @@ class Chain:
             moments=state.moments,
             scatter=getattr(state.tracker, "scatter", None),
         )
-
-
-def in_turn(before: Array, decays: Sequence[float], terms: Sequence[Array | None]) -> Array:
-    """``(before · decay + term) · decay + term`` …, some rows of it by each thread."""
-    after = before + 0.0  # a copy
-
-    def add(at: slice) -> None:
-        for decay, term in zip(decays, terms, strict=True):
-            if decay != 1.0:
-                after[at] *= decay
-            after[at] += term[at]  # type: ignore[index]
-
-    m = int(after.shape[0])
-    in_threads(add, [slice(0, m)] if is_foreign(after) else tiles(m, m, SUM_ROWS))
-    return after
 
 
 def overflowing(kernel: Kernel) -> str:

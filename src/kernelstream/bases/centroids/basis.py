@@ -316,6 +316,10 @@ class Centroids(Basis[CentroidsState]):
         watched = replace(state, n=n, residual=residual, growth=growth, cells=cells)
         return replace(watched, sample=sample, missed=missed, weight=weight), count
 
+    def next_change(self, state: CentroidsState) -> float:
+        """Where the next look is due; one that is overdue waits for the rows that repay it."""
+        return state.next_look if self.follows and state.next_look > state.n else math.inf
+
     def _wants_look(self, state: CentroidsState) -> bool:
         """Whether points are due to be looked for, or the stream has moved, and rows repay it."""
         due = state.next_look and state.n >= state.next_look and state.can_gain
@@ -517,6 +521,7 @@ class Centroids(Basis[CentroidsState]):
         self, kernel: Kernel, state: CentroidsState, clock: Clock, evaluations: int
     ) -> tuple[CentroidsState, Array | None]:
         """Look for points in the sample."""
+        state = replace(state, sample=state.sample.compact())
         sample, present = state.sample, state.span.points
         points = self._look(
             kernel,

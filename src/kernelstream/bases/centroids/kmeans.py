@@ -9,7 +9,6 @@ from kernelstream.backends.arrays import (
     as_dense,
     cast,
     concatenate_rows,
-    is_foreign,
     like,
     namespace_of,
     row_norms_squared,
@@ -19,7 +18,7 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.backends.draws import pick
-from kernelstream.backends.threads import in_threads, tiles
+from kernelstream.backends.threads import cut, in_threads
 from kernelstream.kernels.distances import squared_distances
 
 
@@ -34,8 +33,7 @@ def nearest(X: Array, points: Array) -> tuple[np.ndarray, np.ndarray]:
         xp = namespace_of(squared)
         return to_host(xp.argmin(squared, axis=1)), to_host(xp.min(squared, axis=1))
 
-    n = int(X.shape[0])
-    found = in_threads(of_part, [slice(0, n)] if is_foreign(X) else tiles(n, int(points.shape[0])))
+    found = in_threads(of_part, cut(X, int(points.shape[0])))
     labels, near = zip(*found, strict=True)
     return np.concatenate(labels), np.concatenate(near)
 

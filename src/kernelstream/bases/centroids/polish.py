@@ -23,7 +23,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,6 @@ from kernelstream.backends.arrays import (
     as_dense,
     cast,
     dtype_name,
-    is_foreign,
     is_sparse,
     like,
     namespace_of,
@@ -48,7 +49,7 @@ from kernelstream.backends.arrays import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.backends.threads import by_rows, in_threads, tiles
+from kernelstream.backends.threads import by_rows, cut, in_threads, in_turn, tiles
 from kernelstream.bases.base import RANK_FLOOR, finite, require_semidefinite, weighted_total
 from kernelstream.bases.centroids.kmeans import spread
 from kernelstream.kernels import Kernel
@@ -125,11 +126,8 @@ class Sampled:
 
     def parts(self, m: int) -> list[Part]:
         """The rows in parts that threads work on, before m points."""
-        if is_foreign(self.rows):
-            return [Part(self.rows, self.weights)]
         w = self.weights
-        cuts = tiles(int(self.rows.shape[0]), m)
-        return [Part(self.rows[at], None if w is None else w[at]) for at in cuts]
+        return [Part(self.rows[at, :], None if w is None else w[at]) for at in cut(self.rows, m)]
 
     @property
     def seen(self) -> Array:
@@ -175,7 +173,7 @@ def main_directions(
                 along = like(part.weights, along, along.dtype)[:, None] * along
             return part.rows.T @ along
 
-        V = cast(namespace_of(V).linalg.qr(added_up(in_threads(turned, parts)))[0], V.dtype)
+        V = cast(orthonormal(added_up(in_threads(turned, parts))), V.dtype)
     return V
 
 
@@ -209,7 +207,9 @@ class Leading:
     A: Array  # (m, r + some), float64: unit vectors, at right angles
     values: Array  # (r,), their variances
     K: list[Array]  # kernel block of each part of the rows, in their type
-    scores: list[Array]  # of each part, less their mean
+    along: list[Array]  # each part along the subspace in which the components were found
+    turn: Array  # (r + some, r), from there to the components, and …
+    centre: Array  # (r,), … what is taken from the scores
 
     @property
     def components(self) -> Array:
@@ -231,42 +231,50 @@ def leading(
     xp, m, n = namespace_of(F), int(points.shape[0]), int(sample.rows.shape[0])
     ready = kernel.ready(points) if isinstance(points, np.ndarray) else points
     parts = sample.parts(m)
-    K = in_threads(lambda part: kernel.block(part.rows, ready), parts)
+    blocks: list[Array] = [None] * len(parts)  # kernel values, computed on the way
     # products of kernel values would overflow before the values do: in units of an energy
     unit = 1.0 if kernel.unit_norm else energy_unit(gram)
+
+    def block(number: int) -> Array:
+        if blocks[number] is None:
+            blocks[number] = kernel.block(parts[number].rows, ready)
+        return blocks[number]
+
+    def turned(number: int, B: Array) -> tuple[Array, Array]:
+        K, w = block(number), parts[number].weights
+        scores = K @ cast(B / unit, K.dtype)
+        if w is not None:
+            scores *= like(w, K, K.dtype)[:, None]
+        total = weighted_sum(K, None if w is None else like(w, K))
+        return total, xp.matrix_transpose(K) @ scores
+
+    def along(number: int, B: Array) -> tuple[Array, Array, Array]:
+        K, w = block(number), parts[number].weights
+        scores = K @ cast(B, K.dtype)
+        w = None if w is None else like(w, K)
+        return scores, weighted_sum(scores, w), weighted_gram(scores, w)
+
     kept, B = min(wanted + OVERSAMPLED, int(F.shape[1])), F
     if 2 * kept <= int(F.shape[1]):
-        mean = finite(added_up(in_threads(weighted_rows, list(zip(K, parts, strict=True)))), kernel)
         steps = FIRST_STEPS if start is None else 1
         B = like(np.eye(m)[:, np.linspace(0, m - 1, kept).astype(int)], F) if steps > 1 else start
         for _ in range(steps):
-            A = cast(B / unit, K[0].dtype)
-
-            def turned(at: tuple[Array, Part], A: Array = A) -> Array:
-                block, part = at
-                scores = block @ A
-                if part.weights is not None:
-                    scores *= like(part.weights, block, block.dtype)[:, None]
-                return xp.matrix_transpose(block) @ scores
-
-            Y = added_up(in_threads(turned, list(zip(K, parts, strict=True))))
+            totals, images = zip(*in_threads(partial(turned, B=B), range(len(parts))), strict=True)
+            mean, Y = finite(added_up(totals), kernel), added_up(images)
             Y -= mean[:, None] * (mean @ B / (unit * n))[None, :]
             B = product_in_tiles(F, orthonormal(product_in_tiles(xp.matrix_transpose(F), Y)))
-    along = cast(B, K[0].dtype)
-    scores = in_threads(lambda block: block @ along, K)
-    pairs = list(zip(scores, parts, strict=True))
-    mean = finite(added_up(in_threads(weighted_rows, pairs)), kernel) / n
-    C = added_up(in_threads(weighted_products, pairs)) / n - mean[:, None] * mean[None, :]
-    values, vectors = symmetric_eigen(C)
-    vectors, shown = vectors[:, :kept], cast(vectors[:, :wanted], along.dtype)
-    centre = cast(mean @ vectors[:, :wanted], along.dtype)[None, :]
+    seen, totals, products = zip(*in_threads(partial(along, B=B), range(len(parts))), strict=True)
+    mean = finite(added_up(totals), kernel) / n
+    values, vectors = symmetric_eigen(added_up(products) / n - mean[:, None] * mean[None, :])
     return Leading(
         gram,
         ready,
-        product_in_tiles(B, vectors),
+        product_in_tiles(B, vectors[:, :kept]),
         xp.clip(values[:wanted], min=0.0),  # rounding
-        K,
-        in_threads(lambda block: block @ shown - centre, scores),
+        blocks,
+        list(seen),
+        vectors[:, :wanted],
+        mean @ vectors[:, :wanted],
     )
 
 
@@ -293,24 +301,9 @@ def product_in_tiles(a: Array, b: Array) -> Array:
     return by_rows(lambda rows: rows @ b, a, int(b.shape[0]), FACTOR_ROWS)
 
 
-def weighted_rows(at: tuple[Array, Part]) -> Array:
-    """Σ w x of a part."""
-    x, part = at
-    return weighted_sum(x, None if part.weights is None else like(part.weights, x))
-
-
-def weighted_products(at: tuple[Array, Part]) -> Array:
-    """Σ w x xᵀ of a part."""
-    x, part = at
-    return weighted_gram(x, None if part.weights is None else like(part.weights, x))
-
-
-def added_up(parts: list[Array]) -> Array:
-    """The sum, one after the other, in float64."""
-    total = to_float64(parts[0]) + 0.0
-    for part in parts[1:]:
-        total += part
-    return total
+def added_up(parts: Sequence[Array]) -> Array:
+    """The sum, in float64."""
+    return in_turn(parts[0], parts[1:])
 
 
 def energy_unit(gram: Array) -> float:
@@ -336,11 +329,13 @@ def slope(
     seen = sample.beside(points)
     shown = leading(kernel, seen, sample, wanted, start)
     A, xp, n = shown.components, namespace_of(shown.A), int(sample.rows.shape[0])
-    along, wide = cast(A, shown.K[0].dtype), to_float64(seen)
+    wide, narrow = to_float64(seen), shown.K[0].dtype
+    along, turn = cast(A, narrow), cast(shown.turn * (2.0 / n), narrow)
+    centre = cast(shown.centre * (2.0 / n), narrow)[None, :]
 
     def of_rows(at: tuple[Part, Array, Array]) -> Array:
         part, K, scores = at
-        S = scores * (2.0 / n)
+        S = scores @ turn - centre
         if part.weights is not None:
             S *= like(part.weights, K, K.dtype)[:, None]
         W = along @ xp.matrix_transpose(S)
@@ -350,7 +345,7 @@ def slope(
         pull = (A[at, :] * (2.0 * shown.values)[None, :]) @ xp.matrix_transpose(A)
         return gradient_of_sum(kernel, wide[at, :], wide, pull, shown.gram[at, :])
 
-    parts = list(zip(sample.parts(int(points.shape[0])), shown.K, shown.scores, strict=True))
+    parts = list(zip(sample.parts(int(points.shape[0])), shown.K, shown.along, strict=True))
     gradient = added_up(in_threads(of_rows, parts)) - xp.concat(
         in_threads(of_points, tiles(int(A.shape[0]), int(A.shape[0]), FACTOR_ROWS)), axis=0
     )
