@@ -256,8 +256,8 @@ def test_centroids_that_stay_are_those_of_the_first_rows():
         ({"follows": "yes"}, "follows must be True or False"),
         ({"follows": False, "tolerance": 0.1}, "has to follow the rows"),
         ({"follows": False, "refinements": 2}, "have to follow the rows"),
-        ({"refinements": -1}, "whole number of looks, 0 or more, got -1"),
-        ({"refinements": True}, "whole number of looks, 0 or more, got True"),
+        ({"refinements": -1}, "whole number of passes, 0 or more, got -1"),
+        ({"refinements": True}, "whole number of passes, 0 or more, got True"),
     ],
 )
 def test_centroids_that_stay_refuse_in_words(parameters, words):

@@ -194,7 +194,7 @@ def test_fit_knows_all_rows() -> None:
     basis = bases.Centroids(8)
     sample = basis.draw(X, None, Clock(0, 0))
     assert sample is not None and len(sample) == 1000
-    placed = basis.survey(KERNEL, sample, 2000, Clock(0, 2000), 2)
+    placed = basis.survey(KERNEL, sample, 2000, Clock(0, 2000), 2, lambda: [(X, None)])
     assert (placed.n, placed.next_look, placed.carried) == (2000, 8000, False)
     np.testing.assert_allclose(
         placed.sample.sample()[1], placed.span.coordinates(KERNEL, sample.sample()[0])

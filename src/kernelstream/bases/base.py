@@ -334,8 +334,19 @@ class Basis(Part, Generic[S]):
         """A sample of rows that are all at hand, for ``survey``; None where it is not enough."""
         return None
 
-    def survey(self, kernel: Kernel, sample: Any, n: int, clock: Clock, wanted: int) -> S:
-        """Return the state for one pass over n rows that are all at hand, from their sample."""
+    def survey(
+        self,
+        kernel: Kernel,
+        sample: Any,
+        n: int,
+        clock: Clock,
+        wanted: int,
+        read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]],
+    ) -> S:
+        """Return the state for one pass over n rows that are all at hand, from their sample.
+
+        ``read`` goes through the rows and their weights, for a basis that wants that.
+        """
         raise NotImplementedError
 
     def express(self, kernel: Kernel, state: S, X: Array) -> Projection:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -47,14 +47,13 @@ from kernelstream.bases.base import (
     same_points,
     transition,
 )
-from kernelstream.bases.centroids.kmeans import lloyd, seed_points
+from kernelstream.bases.centroids.kmeans import Reader, lloyd, means_of_cells, seed_points
 from kernelstream.bases.centroids.polish import Sampled, captured, is_smooth, polish
 from kernelstream.bases.centroids.sample import HELD_BACK, Reservoir
 from kernelstream.bases.centroids.state import (
     CREDIT,
     FEWEST,
     FIT_SHARE,
-    MOST,
     STEPS,
     STREAM_SHARE,
     CentroidsState,
@@ -97,8 +96,9 @@ class Centroids(Basis[CentroidsState]):
         another basis, which a regression with a weak ridge would notice; a stream that moves
         leaves such points behind.
     refinements : int
-        Further looks for better points in ``fit``, each of up to 12 evaluations of the variance
-        that they capture of the sample. Streams, files and clusters do without.
+        Passes of ``fit`` that move the points to the means of all rows nearest to them, instead of
+        where they capture most. For pre-images and denoising: noise that a mean of many rows
+        has lost, no component can bring back. Streams, files and clusters do without.
 
     Notes
     -----
@@ -153,7 +153,7 @@ class Centroids(Basis[CentroidsState]):
         whole = isinstance(self.refinements, numbers.Integral)
         if not whole or isinstance(self.refinements, bool) or self.refinements < 0:
             raise ValueError(
-                "Centroids: refinements must be a whole number of looks, 0 or more, got "
+                "Centroids: refinements must be a whole number of passes, 0 or more, got "
                 f"{self.refinements!r}."
             )
         if self.refinements and not self.follows:
@@ -252,20 +252,33 @@ class Centroids(Basis[CentroidsState]):
         return sample
 
     def survey(
-        self, kernel: Kernel, sample: Reservoir, n: int, clock: Clock, wanted: int
+        self,
+        kernel: Kernel,
+        sample: Reservoir,
+        n: int,
+        clock: Clock,
+        wanted: int,
+        read: Reader,
     ) -> CentroidsState:
-        """k-means and polish on the sample, as much as n rows repay."""
+        """k-means on the sample, and polish, as much as n rows repay, or means of all rows."""
         rows, weights = sample.sample()[0], sample.stands_for()
-        state, Z = self._begun(kernel, rows, weights, clock.seed, wanted, n)
+        repaid = 0 if self.refinements else n
+        state, Z = self._begun(kernel, rows, weights, clock.seed, wanted, repaid)
         state = replace(state, sample=sample.folded_as(Z), n=n, next_look=LOOK_FACTOR * n)
         if state.growth is not None:
             block = self.express(kernel, state, rows)
             seen = Measured.of(rows, None, weights, clock, block, scatter=False)
             state = replace(state, growth=state.growth.enter(seen))
-        for look in range(self.refinements):
-            state, _ = self._relook(kernel, state, replace(clock, row=n + look), MOST)
+        state = self._refined(kernel, state, read)
         state, _ = self.settle(kernel, state, clock) or (state, None)
         return self._folded_anew(kernel, state) if state.carried else state
+
+    def _refined(self, kernel: Kernel, state: CentroidsState, read: Reader) -> CentroidsState:
+        """The state whose points are means of all rows, where that was asked for."""
+        if not (self.refinements and state.can_gain):
+            return state
+        points = means_of_cells(read, state.span.points, self.refinements)
+        return self._changed(kernel, state, points)[0]
 
     def measures(self, state: CentroidsState) -> bool:
         """Unless there is room for more points, which rows may become while they are read."""
@@ -381,14 +394,15 @@ class Centroids(Basis[CentroidsState]):
         kernel: Kernel,
         state: CentroidsState,
         clock: Clock,
-        read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]] | None = None,
+        read: Reader | None = None,
     ) -> CentroidsState:
         """Look for the points of a second pass; the sample counts as folded in their basis."""
         if self.follows and state.can_gain:
-            for look in range(1 + (self.refinements if read is not None else 0)):
+            if read is not None and self.refinements:
+                state = self._refined(kernel, state, read)
+            else:
                 evaluations = max(FEWEST, self._affordable(state))
-                at = replace(clock, row=clock.row + look)
-                state, _ = self._relook(kernel, state, at, evaluations)
+                state, _ = self._relook(kernel, state, clock, evaluations)
         state, _ = self.settle(kernel, state, clock) or (state, None)
         return self._folded_anew(kernel, state)
 
