@@ -96,7 +96,7 @@ def claims_on_denoising(found: dict[str, Any] | None) -> list[dict[str, Any]]:
         ),
         claim(
             "Not in the paper: 400 centroids, 90 components: fixed point with points that capture "
-            "most, and with means of all images; regression of the images on the scores, with means",
+            "most, and with means of all images; regression of the images on scores, with means",
             "–",
             f"{both('centroids_unrefined')}, {both('centroids_fixed_point')}, "
             f"{both('centroids_ridge')}; corrected on {others['draws']} other draws of images and "

@@ -117,7 +117,7 @@ def test_answers_for_many_rows() -> None:
             scores,
             model.reconstruction_error(X),
             model.inverse_transform(scores[:2100]),
-            np.float64(model.score(X[:2100])),
+            np.array(model.score(X[:2100])),
             ridge.predict(X),
         )
 

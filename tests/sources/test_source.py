@@ -58,14 +58,15 @@ def test_blocks_that_are_read_ahead(name: str, tmp_path: Path, X: np.ndarray) ->
 
 def test_one_block_is_read_ahead_and_no_more(tmp_path: Path, X: np.ndarray) -> None:
     WRITERS["x.parquet"](tmp_path / "x.parquet", X)
-    source, made = Source(tmp_path / "x.parquet"), []
+    source: Any = Source(tmp_path / "x.parquet")
+    made: list[str] = []
     given = source._block
 
     def counted(*arguments: Any) -> Any:
         made.append(threading.current_thread().name)
         return given(*arguments)
 
-    source._block = counted  # type: ignore[method-assign]
+    source._block = counted
     total = len(list(source.blocks()))
     assert total > 3
     made.clear()
@@ -76,7 +77,7 @@ def test_one_block_is_read_ahead_and_no_more(tmp_path: Path, X: np.ndarray) -> N
         time.sleep(0.01)
     time.sleep(0.05)
     assert len(made) == 2 and all(name.startswith("kernelstream reads") for name in made)
-    blocks.close()  # type: ignore[attr-defined]
+    blocks.close()
     assert not any(thread.name.startswith("kernelstream reads") for thread in threading.enumerate())
     assert len(list(source.ahead())) == total  # the file was let go
 
