@@ -26,6 +26,8 @@ from kernelstream.backends.arrays import (
     cast,
     concatenate_rows,
     like,
+    namespace_of,
+    sum_by_label,
     take_rows,
     to_float64,
     to_host,
@@ -47,7 +49,13 @@ from kernelstream.bases.base import (
     same_points,
     transition,
 )
-from kernelstream.bases.centroids.kmeans import Reader, lloyd, means_of_cells, seed_points
+from kernelstream.bases.centroids.kmeans import (
+    Reader,
+    lloyd,
+    means_of_cells,
+    nearest,
+    seed_points,
+)
 from kernelstream.bases.centroids.polish import Sampled, captured, is_smooth, polish
 from kernelstream.bases.centroids.sample import HELD_BACK, Reservoir
 from kernelstream.bases.centroids.state import (
@@ -582,7 +590,9 @@ class Centroids(Basis[CentroidsState]):
                 value = [captured(kernel, points, some, wanted, some) for points in starts]
                 anew = starts[int(np.argmax(value))]
             anew = polish(kernel, anew, sampled, wanted, evaluations)
-        found = [cast(sampled.lift(anew), rows.dtype)]
+            found = [cast(sampled.lift(anew), rows.dtype)]
+        else:  # means of the rows themselves, and not of what the directions show of them
+            found = [means_of_rows(take_rows(rows, learning), w, sampled, anew)]
         if not smooth:  # rows themselves are often better where the kernel has a kink at a point
             found.append(as_dense(take_rows(rows, learning[np.sort(pick(rng, w, m))])))
         if len(found) + len(present) == 1:
@@ -622,6 +632,18 @@ class Centroids(Basis[CentroidsState]):
             cells=None,
         )
         return state, T
+
+
+def means_of_rows(rows: Array, weights: np.ndarray, sampled: Sampled, points: Array) -> Array:
+    """Means of the rows that are nearest to points in the directions of a sample of them."""
+    count = int(points.shape[0])
+    labels, _ = nearest(sampled.seen, points)
+    mass = np.bincount(labels, weights, minlength=count)
+    sums = sum_by_label(rows, labels, count, weights)
+    means = sums / like(np.where(mass > 0, mass, 1.0), sums)[:, None]
+    filled = like(mass > 0, sums)[:, None]
+    lifted = to_float64(sampled.lift(points))
+    return cast(namespace_of(sums).where(filled, means, lifted), rows.dtype)
 
 
 def some_of(index: np.ndarray) -> np.ndarray:
