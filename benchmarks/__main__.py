@@ -6,7 +6,8 @@
 Prints one line for each claim about speed, with the captured variance and the size of both sides.
 The systems take turns and the shortest of the repeats counts. Sizes of equal accuracy are searched
 before, and that is not timed (``search.py``); the settings of the peers are in ``systems.py``.
-A second table (``front``) has scripts beside ours, on three data sets.
+A second table (``front``) has scripts beside ours, on three data sets, a third one (``cores``) the
+same work on 1, 2, 4 … cores.
 Without ``--data`` rows of the same shapes are made up. ``--json`` keeps every single time,
 ``--markdown`` writes the table for the documentation, ``--out`` draws two pictures. ``--quick``
 shrinks everything: it tests the benchmark, its times mean nothing.
@@ -23,7 +24,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import front, methods
+from benchmarks import cores, front, methods
 from benchmarks.measuring import Outcome
 from benchmarks.parts import Row
 from benchmarks.parts import markdown as lines_as_markdown
@@ -32,8 +33,9 @@ from benchmarks.rows import ROWS
 from benchmarks.run import Run
 from benchmarks.sizes import FULL, QUICK
 
-# Tables of their own: the papers' methods beside each other; scripts and pipelines on three sets.
-METHODS, FRONT = "methods", front.TABLE
+# Tables of their own: the papers' methods beside each other; scripts and pipelines on three sets;
+# the same work on 1, 2, 4 … cores.
+METHODS, FRONT, CORES = "methods", front.TABLE, cores.TABLE
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -41,7 +43,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--data", type=Path, help="folder with mnist.npz; adult_a9a.npz, elec2.npz")
     parser.add_argument("--repeats", type=int, default=3, help="turns of every system")
-    parser.add_argument("--only", nargs="+", choices=[*ROWS, FRONT, METHODS], help="rows to run")
+    known = [*ROWS, FRONT, CORES, METHODS]
+    parser.add_argument("--only", nargs="+", choices=known, help="rows to run")
     parser.add_argument("--quick", action="store_true", help="small sizes, to test the benchmark")
     parser.add_argument("--json", type=Path, help="file for everything that was measured")
     parser.add_argument("--markdown", type=Path, help="file for the table as Markdown")
@@ -58,13 +61,16 @@ def main(arguments: list[str] | None = None) -> None:
 
     run = Run(sizes, options.repeats, options.data, say)
     outcomes: list[Outcome] = []
-    chosen = options.only or [*ROWS, FRONT, METHODS]
+    chosen = options.only or known
     for name in chosen:
         if name == METHODS:
             shown, run.raw[METHODS] = methods.compared(few=options.quick)
             Console(width=max(console.width, 110)).print(shown)
         elif name == FRONT:
             run.raw[FRONT] = lines = of_front(run, options.quick)
+            print(lines_as_markdown(lines))
+        elif name == CORES:
+            run.raw[CORES] = lines = cores.of_run(run, options.quick)
             print(lines_as_markdown(lines))
         else:
             say(f"row: {name}")
@@ -78,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.markdown:
         options.markdown.parent.mkdir(parents=True, exist_ok=True)
         tables = [markdown(outcomes, found)] if outcomes else []
-        tables += [lines_as_markdown(run.raw[FRONT]) + "\n"] if FRONT in run.raw else []
+        tables += [lines_as_markdown(run.raw[k]) + "\n" for k in (FRONT, CORES) if k in run.raw]
         options.markdown.write_text("\n".join(tables))
     if options.out:
         from benchmarks import plots

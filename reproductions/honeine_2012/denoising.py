@@ -80,7 +80,7 @@ def experiment(data: Data, out: Path) -> dict[str, Any]:
 
 
 def classical(train: np.ndarray, noisy: np.ndarray, m: int) -> dict[str, np.ndarray]:
-    """Projection on 90 components and back, with m centroids as one pass leaves them, and refined.
+    """Projection on 90 components and back: points that capture most, and means of all images.
 
     Five refinements were chosen on draws 1 to 3 of images and noise, which the table does not show.
     """

@@ -96,8 +96,8 @@ def claims_on_denoising(found: dict[str, Any] | None) -> list[dict[str, Any]]:
             "better than the paper's dictionary of noisy images with either pre-image",
         ),
         claim(
-            "Not in the paper: 400 centroids, 90 components: fixed point with the centroids of one "
-            "pass, and refined in five more; regression of the images on the scores, refined",
+            "Not in the paper: 400 centroids, 90 components: fixed point with points that capture "
+            "most, and with means of all images; regression of the images on scores, with means",
             "–",
             f"{both('centroids_unrefined')}, {both('centroids_fixed_point')}, "
             f"{both('centroids_ridge')}; corrected on {others['draws']} other draws of images and "

@@ -89,10 +89,10 @@ def test_the_gradient_of_the_captured_variance(kernel, columns, weighted):
     assert (sample.directions is None) == (columns == 6)
     points = sample.inside(X[:7])
     step = 1e-5 * rng.normal(size=points.shape)
-    value, gradient, _ = slope(kernel, points, sample, 3)
-    further, back = (slope(kernel, points + s, sample, 3)[0] for s in (step, -step))
+    here = slope(kernel, points, sample, 3)
+    further, back = (slope(kernel, points + s, sample, 3).value for s in (step, -step))
     np.testing.assert_allclose(
-        (further - back) / 2, np.sum(gradient * step), rtol=1e-4, atol=1e-12 * value
+        (further - back) / 2, np.sum(here.gradient * step), rtol=1e-4, atol=1e-12 * here.value
     )
 
 
@@ -256,8 +256,8 @@ def test_centroids_that_stay_are_those_of_the_first_rows():
         ({"follows": "yes"}, "follows must be True or False"),
         ({"follows": False, "tolerance": 0.1}, "has to follow the rows"),
         ({"follows": False, "refinements": 2}, "have to follow the rows"),
-        ({"refinements": -1}, "whole number of looks, 0 or more, got -1"),
-        ({"refinements": True}, "whole number of looks, 0 or more, got True"),
+        ({"refinements": -1}, "whole number of passes, 0 or more, got -1"),
+        ({"refinements": True}, "whole number of passes, 0 or more, got True"),
     ],
 )
 def test_centroids_that_stay_refuse_in_words(parameters, words):

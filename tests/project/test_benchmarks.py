@@ -59,7 +59,10 @@ def test_every_claim_has_its_line(run):
     assert {row: lines.count(row) for row in CLAIMS} == CLAIMS
     assert "asked" in printed and "reached" in printed
     table = (folder / "table.md").read_text().splitlines()
-    n_lines = 2 + len(lines) + 2 + len(facts["raw"]["front"])
+    cores = facts["raw"]["cores"]
+    assert [line["cores"] for line in cores] == [1, 2]
+    assert all(float(seconds) > 0 for seconds in cores[0].values())
+    n_lines = 2 + len(lines) + 2 + len(facts["raw"]["front"]) + 2 + len(cores)
     assert len([line for line in table if line.startswith("|")]) == n_lines
     for outcome in facts["outcomes"]:
         assert outcome["work"] and outcome["asked"] > 0

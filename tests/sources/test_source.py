@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,63 @@ def test_reading_goes_on_anywhere(name: str, skip: int, tmp_path: Path, X: np.nd
     assert np.array_equal(np.concatenate([block.X for block in rest]), X[skip:])
     assert rest[0].rows[0] == skip + 1
     assert rest[-1].end == Position(0, N)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_blocks_that_are_read_ahead(name: str, tmp_path: Path, X: np.ndarray) -> None:
+    for part in ("one", "two"):
+        (tmp_path / part).mkdir()
+        WRITERS[name](tmp_path / part / name, X)
+    source = Source([tmp_path / part / name for part in ("one", "two")])
+    here = list(source.blocks(Position(0, 799)))
+    there = list(source.ahead(Position(0, 799)))
+    assert [block.end for block in there] == [block.end for block in here]
+    for block, expected in zip(there, here, strict=True):
+        assert np.array_equal(block.X, expected.X) and np.array_equal(block.rows, expected.rows)
+    limited = Source(tmp_path / "one" / name, limit=900)
+    assert sum(len(block) for block in limited.ahead()) == 900
+
+
+def test_one_block_is_read_ahead_and_no_more(tmp_path: Path, X: np.ndarray) -> None:
+    WRITERS["x.parquet"](tmp_path / "x.parquet", X)
+    source: Any = Source(tmp_path / "x.parquet")
+    made: list[str] = []
+    given = source._block
+
+    def counted(*arguments: Any) -> Any:
+        made.append(threading.current_thread().name)
+        return given(*arguments)
+
+    source._block = counted
+    total = len(list(source.blocks()))
+    assert total > 3
+    made.clear()
+    blocks = source.ahead()
+    next(blocks)
+    deadline = time.monotonic() + 5
+    while len(made) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    assert len(made) == 2 and all(name.startswith("kernelstream reads") for name in made)
+    blocks.close()
+    assert not any(thread.name.startswith("kernelstream reads") for thread in threading.enumerate())
+    assert len(list(source.ahead())) == total  # the file was let go
+
+
+def test_what_goes_wrong_ahead_is_raised_in_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "1,2\n" * 200_000 + "3,four\n")
+    blocks = Source(path).ahead()
+    rows = 0
+    with pytest.raises(SourceError, match="four"):
+        for block in blocks:
+            rows += len(block)
+    assert rows == sum(len(block) for block in Source(path, on_bad_rows="skip")) - last_block(path)
+    assert not any(thread.name.startswith("kernelstream reads") for thread in threading.enumerate())
+
+
+def last_block(path: Path) -> int:
+    return len(list(Source(path, on_bad_rows="skip"))[-1])
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.ndjson", "x.csv.gz", "x.npy", "x.arrows"])

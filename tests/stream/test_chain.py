@@ -36,7 +36,7 @@ def test_blocks_that_are_added_up_are_those_folded_one_by_one(beta: float, weigh
     assert not chain.adds_up(together, 50, False, False)  # signs are looked at in the first block
     together = chain.fold(together, *blocks[0])
     assert chain.adds_up(together, 50, False, False)
-    together = chain.fold_blocks(together, blocks[1:], frozen=False, at_a_time=3)
+    together = chain.fold_blocks(together, blocks[1:], frozen=False)
     own = np.ones(400) if weights is None else weights
     left = own * beta ** np.arange(399.0, -1.0, -1.0)
     Z = chain.basis.express(chain.kernel, one.basis, X).Z

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import trackers
+from kernelstream.backends.arrays import orthonormal, symmetric_eigen
 from kernelstream.trackers import Moments
-from kernelstream.trackers.covariance import CovarianceState, orthonormal
+from kernelstream.trackers.covariance import CovarianceState
 
 REFERENCE = np.zeros(0)
 
@@ -210,3 +213,22 @@ def test_a_cholesky_factor_is_used_while_it_is_sound(share, sound, monkeypatch):
     monkeypatch.setattr(np.linalg, "qr", noted)
     orthonormal(np.diag([1.0, 0.5, share]))
     assert bool(reflected) != sound
+
+
+def test_the_same_components_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        calls.append(C)
+        return symmetric_eigen(C)
+
+    monkeypatch.setattr("kernelstream.trackers.covariance.symmetric_eigen", counted)
+    tracker, moments = trackers.Covariance(), Moments(4.0, np.ones(3))
+    state = CovarianceState(np.diag([9.0, 4.0, 1.0]))
+    first = tracker.components(state, moments, True)
+    assert tracker.components(state, moments, True) is first and len(calls) == 1
+    assert tracker.components(state, moments, False)[0][0] > first[0][0]
+    assert tracker.components(state, Moments(2.0, np.ones(3)), True)[0][0] > first[0][0]
+    shifted = tracker.components(state, moments, True, (np.eye(3), np.zeros(3)))
+    assert shifted[0][0] > first[0][0] and len(calls) == 4
+    assert pickle.loads(pickle.dumps(state)).solved == {}

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 
 _SHORT_SUM = 256  # rows that a device adds up in their own type
+_WEAK = 1e-5  # a column with less than this of its own: squared, it is near the rounding of VᵀV
 
 # NumPy takes some microseconds to put a name together.
 _NAMES = {np.dtype(name): name for name in ("float64", "float32")}
@@ -297,6 +298,24 @@ def canonical_signs(vectors: Array) -> Array:
     largest = xp.max(vectors, axis=0)
     smallest = xp.min(vectors, axis=0)
     return xp.where(largest >= -smallest, xp.ones_like(largest), -xp.ones_like(largest))
+
+
+def orthonormal(V: Array) -> Array:
+    """Orthonormal columns of the same span, by a Cholesky factor of VᵀV where that is sound.
+
+    For a few columns that takes a quarter of the time of Householder's reflections. Its error is
+    that of VᵀV, whose condition the diagonal of the factor shows.
+    """
+    if isinstance(V, np.ndarray):
+        try:
+            lower = np.linalg.cholesky(V.T @ V)
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            lengths = np.diagonal(lower)
+            if lengths.min(initial=np.inf) > _WEAK * lengths.max(initial=0.0):
+                return V @ np.linalg.inv(lower).T
+    return namespace_of(V).linalg.qr(V)[0]
 
 
 def symmetric_eigen(a: Array) -> tuple[Array, Array]:

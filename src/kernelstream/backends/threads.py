@@ -8,9 +8,11 @@ the same time, each by one thread of a pool, which changes nothing about the num
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -18,8 +20,13 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from kernelstream.backends.arrays import Array, concatenate_rows, is_foreign, to_float64
+
 T = TypeVar("T")
 R = TypeVar("R")
+
+LEAST_ROWS, TILE_NUMBERS = 256, 2**17  # of a tile
+SUM_ROWS = 64  # of a tile of a sum of matrices, at least: it stays in the cache of a core
 
 _lock = threading.Lock()
 _inside = 0  # callers that want one thread now
@@ -45,7 +52,9 @@ def _blas() -> list[Any]:
 def cores() -> Iterator[int]:
     """One thread for BLAS inside, and how many blocks to work on at a time: as many as it had.
 
-    So whatever limits BLAS limits us: environment variables, threadpoolctl, joblib, a Dask task.
+    So whatever limits BLAS limits us: environment variables, threadpoolctl, a worker of joblib, a
+    Dask task. And so does ``joblib.parallel_config(n_jobs=…)``, as it does for scikit-learn's
+    estimators: what n_jobs is there, with the difference that None means all of BLAS's.
 
     Examples
     --------
@@ -59,6 +68,7 @@ def cores() -> Iterator[int]:
         yield _here.n
         return
     n = max((lib.get_num_threads() or 1 for lib in _blas()), default=1)
+    n = min(n, _jobs() or n)
     alone = n == 1 and _inside == 0
     _here.n = n
     try:
@@ -68,17 +78,106 @@ def cores() -> Iterator[int]:
         _here.n = 0
 
 
-def in_threads(function: Callable[[T], R], items: Sequence[T], n: int) -> list[R]:
-    """``[function(item) for item in items]``, n at a time; inside of :func:`cores`."""
-    if n == 1 or len(items) < 2:
+def _jobs() -> int | None:
+    """What joblib was told in this thread; None where it was told nothing."""
+    joblib = sys.modules.get("joblib.parallel")
+    if joblib is None:
+        return None
+    backend, n_jobs = joblib.get_active_backend()
+    return None if n_jobs is None else int(backend.effective_n_jobs(n_jobs))
+
+
+def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """``[function(item) for item in items]``, as many at a time as :func:`cores` around it allows.
+
+    One after the other outside of it, and in a thread of the pool.
+
+    Examples
+    --------
+    >>> from kernelstream.backends.threads import cores, in_threads
+    >>> with cores():
+    ...     in_threads(abs, [-3, 2, -1])
+    [3, 2, 1]
+    """
+    n = min(getattr(_here, "n", 0) or 1, len(items))
+    if n < 2:
         return [function(item) for item in items]
-    errors = np.geterr()  # of this thread; those of the pool have their own
+    todo, found, failed = deque(range(len(items))), {}, {}
+    settings = np.geterr()  # of this thread; those of the pool have their own
 
-    def run(item: T) -> R:
-        with np.errstate(**errors):
-            return function(item)
+    def work() -> None:
+        with np.errstate(**settings), contextlib.suppress(IndexError):
+            while True:
+                i = todo.popleft()
+                try:
+                    found[i] = function(items[i])
+                except BaseException as problem:  # of a thread, and an interrupt of this one
+                    failed[i] = problem
+                    todo.clear()
 
-    return list(_threads(n).map(run, items))
+    pool, before = _threads(_here.n), _here.n
+    others = [pool.submit(work) for _ in range(n - 1)]
+    _here.n = 1  # this thread works as the others do
+    try:
+        work()
+    finally:
+        _here.n = before
+        for other in others:
+            if not other.cancel():  # what has not begun would find nothing to do
+                other.result()
+    if failed:
+        raise failed[min(failed)]
+    return [found[i] for i in range(len(items))]
+
+
+def tiles(n: int, width: int, least: int = LEAST_ROWS) -> list[slice]:
+    """Rows 0 … n−1 in pieces for :func:`in_threads`, by their width and never by the threads.
+
+    So what is added up over them is the same number whatever the machine. A piece has so many
+    numbers that starting a thread for it is no matter, and at least 256 rows, or ``least``: sums
+    of many short products would cost more than the products.
+
+    Examples
+    --------
+    >>> from kernelstream.backends.threads import tiles
+    >>> tiles(1000, 500)
+    [slice(0, 256, None), slice(256, 512, None), slice(512, 768, None), slice(768, 1000, None)]
+    """
+    size = max(least, 1 << (TILE_NUMBERS // max(1, width)).bit_length() - 1)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def cut(X: Array, width: int, least: int = LEAST_ROWS) -> list[slice]:
+    """:func:`tiles` of the rows of X; rows on a device stay together: it has its own threads."""
+    n = int(X.shape[0])
+    return [slice(0, n)] if is_foreign(X) else tiles(n, width, least)
+
+
+def by_rows(
+    function: Callable[[Any], Array], X: Array, width: int, least: int = LEAST_ROWS
+) -> Array:
+    """``function(X)``, for a function of rows: of :func:`tiles` of X, by threads."""
+    cuts = cut(X, width, least)
+    if len(cuts) < 2:
+        return function(X)
+    return concatenate_rows(in_threads(lambda at: function(X[at, :]), cuts))
+
+
+def in_turn(before: Array, terms: Sequence[Array], decays: Sequence[float] | None = None) -> Array:
+    """``before + term + term …`` in float64, in this order, some rows of the sum by each thread.
+
+    What is there may shrink, by a factor before each term.
+    """
+    after = to_float64(before) + 0.0  # a copy
+
+    def add(at: slice) -> None:
+        for i, term in enumerate(terms):
+            if decays is not None and decays[i] != 1.0:
+                after[at] *= decays[i]
+            after[at] += term[at]
+
+    in_threads(add, cut(after, math.prod(after.shape[1:]), SUM_ROWS))
+    return after
 
 
 def _threads(n: int) -> ThreadPoolExecutor:

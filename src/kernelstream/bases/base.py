@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -27,6 +28,7 @@ from kernelstream.backends.arrays import (
     weighted_gram,
     weighted_sum,
 )
+from kernelstream.backends.threads import by_rows, cut, in_threads, in_turn
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 from kernelstream.part import Part
@@ -37,7 +39,7 @@ Value = TypeVar("Value")
 
 # Eigenvalues of K(D,D) below this share of the largest are dropped. `eigh` in float64 is good to
 # about m·1e-16; rows in float32 make coordinates whose error is 6e-8/√(share).
-_RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
+RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
 # Coordinates of float32 rows that rounding may move by more than this share of the length of φ(x)
 # are computed in float64. What is expected is some four times what is found on real rows.
 VISIBLE = 4e-3
@@ -151,6 +153,11 @@ class Span:
         same = dtype_name(X) == dtype_name(self.projector)
         return kernel.block(X, self.prepared(kernel, X)) @ (self.projector if same else self.factor)
 
+    def many_coordinates(self, kernel: Kernel, X: Array) -> Array:
+        """Coordinates of a long piece of rows, which threads share."""
+        self.prepared(kernel, self.rows(X[:1, :]))  # once, and not by every thread
+        return by_rows(lambda rows: self.coordinates(kernel, rows), X, int(self.points.shape[0]))
+
     @once
     def error_in_float32(self, kernel: Kernel) -> float:
         """How far rounding in float32 may well move coordinates, relative to √k(x,x)."""
@@ -258,7 +265,13 @@ class Correction:
         """Σ(zzᵀ − ccᵀ), Σ(z − c) and the number of rows."""
         Z, C = self.present, self.folded
         w = None if self.stands_for is None else like(self.stands_for, Z)
-        scatter = weighted_gram(Z, w) - weighted_gram(C, w)
+
+        def part(at: slice) -> Array:
+            some = None if w is None else w[at]
+            return weighted_gram(Z[at, :], some) - weighted_gram(C[at, :], some)
+
+        first, *others = in_threads(part, cut(Z, int(Z.shape[1])))
+        scatter = in_turn(first, others)
         return scatter, weighted_sum(Z, w) - weighted_sum(C, w), float(Z.shape[0])
 
     def cross(self, origin: Array) -> Array:
@@ -323,8 +336,19 @@ class Basis(Part, Generic[S]):
         """A sample of rows that are all at hand, for ``survey``; None where it is not enough."""
         return None
 
-    def survey(self, kernel: Kernel, sample: Any, n: int, clock: Clock, wanted: int) -> S:
-        """Return the state for one pass over n rows that are all at hand, from their sample."""
+    def survey(
+        self,
+        kernel: Kernel,
+        sample: Any,
+        n: int,
+        clock: Clock,
+        wanted: int,
+        read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]],
+    ) -> S:
+        """Return the state for one pass over n rows that are all at hand, from their sample.
+
+        ``read`` goes through the rows and their weights, for a basis that wants that.
+        """
         raise NotImplementedError
 
     def express(self, kernel: Kernel, state: S, X: Array) -> Projection:
@@ -343,6 +367,10 @@ class Basis(Part, Generic[S]):
         Returns the state and the number of blocks that it has learned.
         """
         return state, len(blocks)
+
+    def next_change(self, state: S) -> float:
+        """The number of rows at which points are likely to change next: a guess, for the speed."""
+        return math.inf
 
     def project(
         self, kernel: Kernel, state: S, X: Array, weights: np.ndarray | None, clock: Clock
@@ -441,7 +469,7 @@ def factorise(kernel: Kernel, points: Array) -> Span:
     values, vectors = symmetric_eigen(gram)
     largest = float(values[0]) if values.shape[0] else 0.0
     require_semidefinite(kernel, float(values[-1]) if values.shape[0] else 0.0, largest)
-    floor = _RANK_FLOOR.get(dtype_name(points), 1e-10)
+    floor = RANK_FLOOR.get(dtype_name(points), 1e-10)
     rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
     factor = vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
     return Span.of(kernel, points, factor, gram)
@@ -463,7 +491,7 @@ def refactorise(kernel: Kernel, points: Array) -> Span:
     except np.linalg.LinAlgError:
         return factorise(kernel, points)
     factor = np.ascontiguousarray(np.tril(np.linalg.inv(lower)).T)
-    weakest = _RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
+    weakest = RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
     if not float(np.linalg.norm(factor)) ** 2 * weakest < 1.0:
         return factorise(kernel, points)
     return Span.of(kernel, points, factor, gram)

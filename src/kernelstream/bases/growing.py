@@ -28,6 +28,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.backends.threads import by_rows
 from kernelstream.bases.base import (
     NEGATIVE_SHARE,
     Basis,
@@ -57,6 +58,7 @@ DISTINCT = 1e-4
 # about 1e-16 times the largest entry of the factor (in units of 1/√k(d,d)), so at 1e6 residuals are
 # still good to a hundredth of `DEPENDENT`; beyond, the points are taken in a better order.
 STRAINED = 1e6
+TILE_ROWS = 64  # of a block, at least, that a thread computes kernel values of
 
 # Rows of a smooth kernel in sorted order: each adds a little, all are dependent.
 _CURE = (
@@ -182,8 +184,10 @@ class Growing(Basis[GrowingState]):
         before the next one.
         """
         rows = to_float64(X)
-        K = finite(kernel.block(rows, state.span.prepared(kernel, rows)), kernel)
-        Z = K @ state.span.factor
+        points = state.span.prepared(kernel, rows)
+        size = int(state.span.points.shape[0])
+        K = finite(by_rows(lambda x: kernel.block(x, points), rows, size, TILE_ROWS), kernel)
+        Z = by_rows(lambda k: k @ state.span.factor, K, size, TILE_ROWS)
         energy = finite(kernel.diag(rows), kernel)
         residual = energy - row_norms_squared(Z)
         host_energy = to_host(energy)

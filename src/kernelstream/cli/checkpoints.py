@@ -248,7 +248,7 @@ class Run:
     def _pass(self, rejects: Rejects | None) -> None:
         title = "learning" if self.place.turn == 1 else "second pass"
         with Watch(self.screen, self.source, title) as watch:
-            for block in self.source.blocks(self.place.position, self.place.rows):
+            for block in self.source.ahead(self.place.position, self.place.rows):
                 self._learn(block)
                 bad, size = self.place.bad, self.place.rejected_bytes
                 if rejects is not None:

@@ -376,7 +376,7 @@ def fit_monitor(
     began, blocks, bad, size = time.perf_counter(), [], 0, 0
     machines: list[Any] = []
     listing = Rejects(rejects, 0)
-    for block in source:
+    for block in source.ahead():
         listing.add(block.bad)
         blocks.append(with_gaps(block))
         machines += [] if by is None else machines_of(block)

@@ -126,7 +126,7 @@ def labelled_rows(
     source: Source, color: str | None, watch: Watch
 ) -> Iterator[tuple[np.ndarray, list[Any] | None]]:
     """Blocks of rows with the column that colours them."""
-    for block in source:
+    for block in source.ahead():
         if len(block):
             yield block.X, None if color is None else block.carried.column(color).to_pylist()
         watch.update(len(block))

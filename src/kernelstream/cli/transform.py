@@ -132,7 +132,7 @@ def apply(query: Query, compute: Callable[[Stored, np.ndarray], Columns]) -> Non
         bad = 0
         listing = Rejects(query.rejects, 0)
         with terminable(), Writer(output, format) as writer, Watch(screen, source, "rows") as watch:
-            for block in source:
+            for block in source.ahead():
                 bad += len(block.bad)
                 listing.add(block.bad)
                 if len(block):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from array_api_compat import is_torch_array
@@ -25,9 +25,13 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.backends.threads import cores, in_threads, tiles
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
+T = TypeVar("T")
+
+MANY_NUMBERS = 2**20  # from which on a pass over rows is worth threads
 NO_WEIGHT = "All rows have weight zero: there is nothing to learn from."
 NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
 _ROWS: dict[str, Any] = dict(accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -57,7 +61,9 @@ def query_rows(
     """Rows of a query: the features and names that the estimator has learned."""
     if is_foreign(X):
         return plain_rows(stream, X, check_finite, type(estimator).__name__)
-    X = validate_data(estimator, X, reset=False, ensure_all_finite=check_finite, **_ROWS)
+    X = validate_data(estimator, X, reset=False, ensure_all_finite=False, **_ROWS)
+    if check_finite and not all(of_tiles(all_finite, X)):
+        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
     return _of_same_kind(stream, as_csr(X) if is_sparse(X) else X)
 
 
@@ -166,6 +172,14 @@ def _foreign_rows(X: Array, check_finite: bool) -> Array:
     return X
 
 
+def of_tiles(function: Callable[[Any], T], X: Any) -> list[T]:
+    """A look at rows, in pieces: those of many are shared by threads."""
+    if is_sparse(X) or X.size < MANY_NUMBERS:
+        return [function(X)]
+    with cores():
+        return in_threads(lambda at: function(X[at, :]), tiles(len(X), X.shape[1]))
+
+
 def real_numbers(x: Any) -> np.ndarray:
     """The argument as an array, refused where a conversion would drop the imaginary part."""
     x = np.asarray(x)
@@ -198,7 +212,9 @@ def require_summable(X: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(X, np.ndarray) and X.flags.c_contiguous:
             # The sum of all squares is above that of every row, and is a product of BLAS.
-            fine = bool(np.isfinite(4.0 * np.vdot(X, X))) or all_finite(4.0 * row_norms_squared(X))
+            total = sum(of_tiles(lambda rows: float(np.vdot(rows, rows)), X))
+            fine = bool(np.isfinite(4.0 * X.dtype.type(total)))
+            fine = fine or all_finite(4.0 * row_norms_squared(X))
         else:
             fine = all_finite(4.0 * row_norms_squared(X))
     if not fine:

@@ -304,7 +304,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         state = stream.state
         current = stream.chain.tracker.sequential or state is None or not state.n_rows
         shown = stream.components if current else stream.learned.components
-        return queries.in_pieces(stream, shown.scores, queries.in_units(stream, row))[0, :]
+        return queries.in_pieces(stream, shown.scores, row)[0, :]
 
     @at_one_moment
     def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
@@ -357,7 +357,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         """
         shown, stream = self._components(), self.stream_
         rows = as_dense(inputs.query_rows(self, stream, X))
-        scores = queries.in_pieces(stream, shown.scores, queries.in_units(stream, rows))
+        scores = queries.in_pieces(stream, shown.scores, rows)
         method = preimages.resolve(self.preimage, shown.kernel)
         back = queries.inputs_of(stream, scores, method).X
         difference = to_float64(back) - to_float64(rows)
@@ -618,8 +618,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     def _query(self, function: Any, X: Any) -> Array:
         """Apply a function of rows, as the kernel sees them, to the rows of a query."""
         stream = self.stream_
-        rows = queries.in_units(stream, inputs.query_rows(self, stream, X))
-        return queries.in_pieces(stream, function, rows)
+        return queries.in_pieces(stream, function, inputs.query_rows(self, stream, X))
 
     def _of_host_rows(self, function: Any) -> Callable[[np.ndarray], np.ndarray]:
         """A function of rows, as the kernel sees them, for rows of numbers on the host."""
@@ -627,7 +626,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         like_learned = stream.caught_up.begun.moments.total
 
         def asked(rows: np.ndarray) -> np.ndarray:
-            X = queries.in_units(stream, like(rows, like_learned))
+            X = like(rows, like_learned)
             return to_host(queries.in_pieces(stream, function, X)).astype(float)
 
         return asked

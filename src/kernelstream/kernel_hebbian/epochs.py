@@ -36,13 +36,14 @@ from kernelstream.backends.arrays import (
     canonical_signs,
     cast,
     dtype_name,
+    is_foreign,
     like,
     namespace_of,
-    on_accelerator,
     to_float64,
     to_host,
 )
 from kernelstream.backends.draws import generator
+from kernelstream.backends.threads import in_threads, tiles
 from kernelstream.bases.base import Span, finite, require_semidefinite
 from kernelstream.kernel_hebbian.gpu import DeviceEpochs, runs_on_device
 from kernelstream.kernel_hebbian.gram import KernelMatrix, Means
@@ -142,33 +143,38 @@ def sample_epoch(
     s, q = sums(A, means)
     lengths = np.zeros(len(s))
     blocks = [order[i : i + data.batch_size] for i in range(0, len(order), data.batch_size)]
-    # On a GPU the next kernel block is computed while the host is busy with the recursion.
-    early = on_accelerator(A)
-    K = data.block(blocks[0])
-    for number, J in enumerate(blocks):
-        Kt = xp.matrix_transpose(K)
-        G = to_host(to_float64(cast(A, K.dtype) @ Kt))
-        inner = to_host(to_float64(xp.take(K, like(J, K), axis=1)))
+    r = int(A.shape[0])
+    for J in blocks:
+        G, inner = data.outputs(A if watched is None else xp.concat([A, watched], axis=0), J)
+        G, looked_at = G[:r], G[r:]
         if data.center:
             G -= np.outer(s, k[J]) + (q - s * grand)[:, None]
             inner -= k[J][:, None]
             inner -= k[J][None, :] - grand
         if watched is not None:
-            outputs = to_float64(cast(watched, K.dtype) @ Kt)
-            lengths += to_host(xp.sum(outputs * xp.take(watched, like(J, A), axis=1), axis=1))
-        following = blocks[number + 1 : number + 2]
-        if early and following:
-            K = data.block(following[0])
+            lengths += np.sum(looked_at * to_host(xp.take(watched, like(J, A), axis=1)), axis=1)
         steps = schedule.steps(time + 1, len(J)) * data.weights[J]
         T, S, shortened = recursion(G, inner, steps, time, variances, schedule, guard)
-        A = like(T, A) @ A
+        A = turned(like(T, A), A)
         add_to_columns(A, J, like(S, A))
         s, q = T @ s + S.sum(axis=1), T @ q + S @ k[J]
         time, n_shortened = time + len(J), n_shortened + shortened
-        if not early and following:
-            K = data.block(following[0])
     after = Expansion(A, variances, time, n_shortened)
     return after, None if watched is None else centred_lengths(watched, means, lengths)
+
+
+def turned(T: Array, A: Array) -> Array:
+    """``T A``, columns of A by threads."""
+    cuts = [] if is_foreign(A) else tiles(A.shape[1], A.shape[0])
+    if len(cuts) < 2:
+        return T @ A
+    found = np.empty_like(A)
+
+    def write(at: slice) -> None:
+        found[:, at] = T @ A[:, at]
+
+    in_threads(write, cuts)
+    return found
 
 
 def centred_lengths(A: Array, means: Means, lengths: np.ndarray) -> np.ndarray:

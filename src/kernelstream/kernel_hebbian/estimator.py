@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelstream import bases, schedules, trackers
 from kernelstream.backends.arrays import is_sparse, namespace_of, to_float64, to_host
+from kernelstream.backends.threads import cores
 from kernelstream.bases.growing import GrowingState
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.certificate.ledger import Ledger
@@ -198,32 +199,33 @@ class KernelHebbianPCA(PaperMethod):
             chain, r = stream.chain, stream.chain.n_components
             assert isinstance(r, int)  # checked with the tracker, which learns row by row
             kernel = chain.kernel.fix(X, weights)
-            data = KernelMatrix(
-                kernel,
-                X if is_sparse(X) else namespace_of(X).asarray(X, copy=True),
-                chain.center,
-                weights,
-                r,
-                None if draft.batch_size == "auto" else stream.batch_size,
-                draft.cache_bytes,
-            )
-            if isinstance(draft.init, np.ndarray):
-                start, means = epochs.given(data, given_start(draft.init, r, len(rows)))
-            else:
-                start, means = epochs.begin(data, r, chain.seed)
-            found, draft.n_epochs_, solution = epochs.learn(
-                data,
-                start,
-                means,
-                schedules.resolve(draft.schedule),
-                draft.n_epochs,
-                draft.tol,
-                chain.seed,
-                draft.update == "batch",
-                draft.guard,
-                draft.ritz,
-            )
-            draft.converged_, draft.residuals_ = solution.converged, tuple(solution.residuals)
+            with cores():
+                data = KernelMatrix(
+                    kernel,
+                    X if is_sparse(X) else namespace_of(X).asarray(X, copy=True),
+                    chain.center,
+                    weights,
+                    r,
+                    None if draft.batch_size == "auto" else stream.batch_size,
+                    draft.cache_bytes,
+                )
+                if isinstance(draft.init, np.ndarray):
+                    start, means = epochs.given(data, given_start(draft.init, r, len(rows)))
+                else:
+                    start, means = epochs.begin(data, r, chain.seed)
+                found, draft.n_epochs_, solution = epochs.learn(
+                    data,
+                    start,
+                    means,
+                    schedules.resolve(draft.schedule),
+                    draft.n_epochs,
+                    draft.tol,
+                    chain.seed,
+                    draft.update == "batch",
+                    draft.guard,
+                    draft.ritz,
+                )
+                draft.converged_, draft.residuals_ = solution.converged, tuple(solution.residuals)
             set_stream(draft, finish(stream, kernel, solution, found, weights))
         report_progress(self)
         if not self.converged_:

@@ -18,6 +18,7 @@ from kernelstream.backends.arrays import (
     cast,
     concatenate_rows,
     dtype_name,
+    is_foreign,
     is_sparse,
     like,
     namespace_of,
@@ -26,6 +27,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.backends.threads import in_threads, in_turn, tiles
 from kernelstream.kernel_hebbian.gpu import DeviceEpochs, block_rows
 from kernelstream.kernels import Kernel
 
@@ -110,16 +112,19 @@ class KernelMatrix:
         whole = self.n_kept == self.n_rows
         half = whole and self.kernel.psd and not on_accelerator(self.points)
         transposed = namespace_of(matrix).matrix_transpose
-        for here in self._in_order():
+
+        def write(here: slice) -> None:
             if not half:
                 kept = slice(here.start, min(here.stop, self.n_kept))
                 if kept.stop > kept.start:
                     matrix[kept, :] = self._computed(kept)
-                continue
+                return
             before, so_far = slice(0, here.start), slice(0, here.stop)
             K = self.kernel.block(self.X[here, :], self._met[so_far, :])
             matrix[here, so_far] = K
             matrix[before, here] = transposed(K[:, before])
+
+        in_threads(write, list(self._in_order())[::-1])  # the longest first
 
     def _in_order(self) -> Iterator[slice]:
         for start in range(0, self.n_rows, self.batch_size):
@@ -142,6 +147,33 @@ class KernelMatrix:
         place = np.argsort(np.argsort(~known, kind="stable"), kind="stable")
         return take_rows(concatenate_rows(both), place)
 
+    def outputs(self, A: Array, J: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``A k(X, x_j)`` (r × B) for the rows j of a block, and ``k(x_i, x_j)`` among them.
+
+        In float64, on the host; threads share the columns of the kernel block.
+        """
+        if is_foreign(self.points):
+            xp, K = namespace_of(A), self.block(J)
+            found = to_float64(cast(A, K.dtype) @ xp.matrix_transpose(K))
+            return to_host(found), to_host(to_float64(xp.take(K, like(J, K), axis=1)))
+        known = np.flatnonzero(self.n_kept > J) if self.matrix is not None else np.arange(0)
+        others = np.setdiff1d(np.arange(len(J)), known)
+        rows = take_rows(self.X, J[others])
+        inner = np.empty((len(J), len(J)))
+
+        def of_columns(at: slice) -> np.ndarray:
+            K = np.empty((len(J), at.stop - at.start), self.points.dtype)
+            if len(known):
+                K[known] = self.matrix[J[known], at]  # type: ignore[index]
+            if len(others):
+                K[others] = self.kernel.block(rows, self._met[at, :])
+            among = np.flatnonzero((at.start <= J) & (at.stop > J))
+            inner[:, among] = K[:, J[among] - at.start]
+            return A[:, at].astype(K.dtype) @ K.T
+
+        first, *more = in_threads(of_columns, tiles(self.n_rows, len(J)))
+        return in_turn(first, more), inner
+
     def products(self, A: Array) -> Array:
         """``A K`` (r × l), not centred: one pass over the kernel matrix."""
         return self._pass(A)[0]
@@ -156,12 +188,15 @@ class KernelMatrix:
         xp = namespace_of(A)
         product, sums = xp.zeros_like(A), np.zeros(self.n_rows)
         narrow, w = cast(A, self.points.dtype), like(self.weights, A)
-        for here in self._in_order():
+
+        def of_rows(here: slice) -> None:
             kept = self.matrix is not None and here.stop <= self.n_kept
             K = self.matrix[here, :] if kept else self._computed(here)  # type: ignore[index]
             product[:, here] = to_float64(narrow @ xp.matrix_transpose(K))
             if with_sums:
                 sums[here] = to_host(to_float64(K) @ w)
+
+        in_threads(of_rows, list(self._in_order()))
         return product, sums
 
 

@@ -29,12 +29,14 @@ from kernelstream.backends.arrays import (
     row_norms_squared,
     to_float64,
 )
+from kernelstream.backends.threads import by_rows
 from kernelstream.files import stored
 from kernelstream.kernels.base import (
     U32,
     Kernel,
     is_positive,
     is_rule,
+    mirrored,
     require,
     scale_gamma,
 )
@@ -46,6 +48,8 @@ from kernelstream.kernels.distances import (
     scaled_distances,
     shift,
 )
+
+GRAM_ROWS = 64  # of a Gram matrix, at least, that a thread computes
 
 
 class Stationary(Kernel):
@@ -149,6 +153,13 @@ class Euclidean(Stationary):
         if not self.in_float64:
             return super().rounding_in_float32(extent)
         return U32 + self.rounding(extent, 0) * float(np.finfo(np.float64).eps) / 2
+
+    def gram(self, Y: Array) -> Array:
+        """``k(y_i, y_j)`` in float64, exactly symmetric, with exactly ``diag(Y)`` inside."""
+        Y = to_float64(Y)
+        points = self.ready(Y) if isinstance(Y, np.ndarray) else Y
+        K = by_rows(lambda rows: self.block(rows, points), Y, int(Y.shape[0]), GRAM_ROWS)
+        return mirrored(K, self.diag(Y))
 
     def block(self, X: Array, Y: Array) -> Array:
         """The two steps one after the other."""

@@ -27,7 +27,8 @@ UNREADABLE = (
     lzma.LZMAError,
     zipfile.BadZipFile,
 )
-BLOCK_BYTES = 4 << 20  # of rows as float64 in one batch: memory stays bounded
+BLOCK_BYTES = 16 << 20  # of rows as float64 in one batch: memory stays bounded
+MOST_ROWS = 32768  # in one batch: enough blocks of a stream for many cores
 LONGEST_LINE = 4 << 20  # bytes of a line of text; what is longer is no row but something else
 MOST_COLUMNS = 100_000  # of a table: Arrow takes about 10 kB for each
 
@@ -123,7 +124,7 @@ class Reader:
 
 def rows_in_batch(n_columns: int, least: int = 64) -> int:
     """Rows that make a batch of bounded size."""
-    return int(np.clip(BLOCK_BYTES // (8 * max(n_columns, 1)), least, 8192))
+    return int(np.clip(BLOCK_BYTES // (8 * max(n_columns, 1)), least, MOST_ROWS))
 
 
 def require_few(n_columns: int, file: File) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from threading import Thread
 from typing import BinaryIO
 
 import numpy as np
@@ -45,6 +47,7 @@ class Position:
 
 
 BEGINNING = Position()
+GRACE = 1.0  # seconds that are waited for a block that nobody wants any more
 
 
 class BadRowError(SourceError):
@@ -197,8 +200,7 @@ class Source:
         self.named = first.named
         self.image_shape = first.image_shape
         self._first: Reader | None = first
-        self._reader: Reader | None = None
-        self._at = 0
+        self._done = 0.0
 
     def _choose(
         self,
@@ -245,15 +247,20 @@ class Source:
 
     def fraction(self) -> float:
         """How much of all bytes has been read, between 0 and 1."""
+        return self._done
+
+    def _note(self, index: int, share: float) -> None:
+        """Remember that all files before one, and a share of that one, have been read."""
         sizes = [file.size for file in self.files]
-        share = 0.0 if self._reader is None else self._reader.fraction()
-        done = sum(sizes[: self._at]) + share * (sizes[self._at] if self._at < len(sizes) else 0)
-        return min(1.0, done / max(sum(sizes), 1))
+        done = sum(sizes[:index]) + share * sum(sizes[index : index + 1])
+        self._done = min(1.0, done / max(sum(sizes), 1))
 
     def __iter__(self) -> Iterator[Block]:
         return self.blocks()
 
-    def blocks(self, start: Position = BEGINNING, n_before: int = 0) -> Iterator[Block]:
+    def blocks(
+        self, start: Position = BEGINNING, n_before: int = 0
+    ) -> Generator[Block, None, None]:
         """Blocks from a position on; ``n_before`` good rows count towards the limit already.
 
         Parameters
@@ -276,9 +283,54 @@ class Source:
                 if left is not None and left <= 0:
                     return
 
+    def ahead(self, start: Position = BEGINNING, n_before: int = 0) -> Iterator[Block]:
+        """The same blocks, the next one read while the caller works on the last.
+
+        What goes wrong with a block is raised where it would have come. A pipe is read when it is
+        asked: nobody can stop a thread that waits for rows.
+
+        Parameters
+        ----------
+        start : Position
+            Where to begin.
+        n_before : int
+            Good rows before it.
+        """
+        blocks = self.blocks(start, n_before)
+        if self.from_pipe:
+            yield from blocks
+            return
+        asked: SimpleQueue[bool] = SimpleQueue()
+        answers: SimpleQueue[tuple[Block | None, BaseException | None]] = SimpleQueue()
+
+        def read() -> None:
+            while asked.get():
+                try:
+                    answers.put((next(blocks, None), None))
+                except BaseException as problem:
+                    answers.put((None, problem))
+            blocks.close()
+
+        # A daemon: a named pipe in the place of a file may keep it waiting when all others stop.
+        reader = Thread(target=read, name="kernelstream reads", daemon=True)
+        reader.start()
+        asked.put(True)
+        try:
+            while True:
+                block, problem = answers.get()
+                if problem is not None:
+                    raise problem
+                if block is None:
+                    return
+                asked.put(True)
+                yield block
+        finally:
+            asked.put(False)
+            reader.join(GRACE)
+
     def _of_file(self, index: int, skip: int) -> Iterator[Block]:
         file = self.files[index]
-        self._at = index
+        self._note(index, 0.0)
         reader = self._first if index == 0 and self._first is not None else None
         if reader is None:
             if file.is_stdin and index == 0:
@@ -288,14 +340,14 @@ class Source:
             self._first = None
         try:
             require(self._chosen.wanted, list(reader.fields), file.name)
-            self._reader = reader
             for batch in reader.batches(self._chosen.wanted, skip, self._reading):
-                yield self._block(file, index, batch)
-            self._at = index + 1
+                block = self._block(file, index, batch)
+                self._note(index, reader.fraction())
+                yield block
+            self._note(index + 1, 0.0)
         except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
         finally:
-            self._reader = None
             reader.close()
 
     def _block(self, file: File, index: int, batch: Batch) -> Block:

@@ -54,7 +54,7 @@ class CsvReader(Reader):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
         self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
         # Arrow reads several blocks ahead: they are small, but never smaller than a row.
-        self.block_size = max(1 << 20, 32 * len(line))
+        self.block_size = max(4 << 20, 32 * len(line))
         self.stored = self._open(b"" if self.named else line)
         self.head = next(self.stored, None)
         self.fields = {name: self._holds_numbers(i) for i, name in enumerate(self.names)}
@@ -278,7 +278,7 @@ class NdjsonReader(Reader):
         }
 
     def _next_lines(self) -> bytes:
-        """Whole lines of about a megabyte; less when a pipe has no more at the moment.
+        """Whole lines of some megabytes; less when a pipe has no more at the moment.
 
         What is too long for a line is left out, and a byte that no JSON has stands in its place:
         the row is a bad one.

@@ -30,7 +30,7 @@ from kernelstream.backends.arrays import (
     weighted_sum,
 )
 from kernelstream.backends.jit import compiled
-from kernelstream.backends.threads import in_threads
+from kernelstream.backends.threads import in_threads, in_turn
 from kernelstream.bases import Basis, Clock
 from kernelstream.bases.base import Measured, finite
 from kernelstream.certificate.entries import Accumulated, blank_ledger
@@ -152,7 +152,6 @@ class Chain:
         state: State,
         blocks: Sequence[tuple[Array, np.ndarray | None]],
         frozen: bool,
-        at_a_time: int = 1,
     ) -> State:
         """Learn blocks that change nothing but sums: measure them all, enter them in their turn.
 
@@ -160,12 +159,13 @@ class Chain:
         """
         while blocks:
             rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
-            # A reference for signs is taken after a block, too.
-            most = 1 + int(np.searchsorted(rows[1:], state.next_signs))
+            # After some blocks a reference for signs is taken, or points are looked for: what was
+            # measured behind these would be measured in vain.
+            due = min(state.next_signs, math.inf if frozen else self.basis.next_change(state.basis))
+            most = 1 + int(np.searchsorted(rows[1:], due))
             measured = in_threads(
                 partial(self.measure, state.basis, scatter=True),
                 list(zip(blocks[:most], rows, strict=False)),
-                at_a_time,
             )
             basis, count = state.basis, len(measured)
             if not frozen:
@@ -181,16 +181,12 @@ class Chain:
 
     def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
         """Enter measured blocks into mean, tracker and ledger."""
-        scatter, total = state.tracker.scatter + 0.0, state.moments.total + 0.0  # copies
+        decays = [block.clock.decay for block in blocks]
         weight = state.moments.weight
-        for block in blocks:
-            if block.clock.decay != 1.0:
-                scatter *= block.clock.decay
-                total *= block.clock.decay
-                weight *= block.clock.decay
-            scatter += block.scatter
-            total += block.total
-            weight += block.weight
+        for decay, block in zip(decays, blocks, strict=True):
+            weight = weight * decay + block.weight
+        total = in_turn(state.moments.total, [block.total for block in blocks], decays)
+        scatter = in_turn(state.tracker.scatter, [block.scatter for block in blocks], decays)
         ledger = self.accumulated(state).enter_sums(blocks)
         if not math.isfinite(ledger.fresh):
             for block in blocks:

@@ -19,6 +19,7 @@ from kernelstream.stream.chain import forget
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
+LONG_BLOCK = 8192  # rows, where a basis goes through all of them and threads share a block
 PASS_NUMBERS = 2**18  # coordinates in a block of a pass: they stay in the cache of a core
 
 Reader = Callable[[], Iterator[tuple[Array, np.ndarray | None]]]  # of blocks and their weights
@@ -41,7 +42,7 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
         clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
         sample = chain.basis.draw(rows.X, faded, clock)
         if sample is not None:
-            return take_signs(fold_in_one_pass(surveyed(stream, rows, sample), rows))
+            return take_signs(fold_in_one_pass(surveyed(stream, rows, faded, sample), rows))
     order = np.arange(n)
     if chain.basis.order_free:
         order = generator(chain.seed, "order").permutation(n)
@@ -70,14 +71,23 @@ def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
     return stream.fold(rows, frozen=True, size=max(stream.batch_size, longer))
 
 
-def surveyed(stream: Stream, rows: Rows, sample: Any) -> Stream:
-    """The stream whose basis was chosen with a sample of all rows, and that has seen none yet."""
+def surveyed(stream: Stream, rows: Rows, faded: np.ndarray | None, sample: Any) -> Stream:
+    """The stream whose basis was chosen with a sample of all rows, and that has seen none yet.
+
+    ``faded`` are the weights that forgetting leaves at the end.
+    """
     drawn = Rows(sample.sample()[0], sample.stands_for()).canonical()
     stream = stream.decide(drawn, rows)
     chain = replace(stream.chain, basis=stream.chain.basis.in_units(stream.scaled))
     sample = sample.with_rows(stream.prepared(drawn.X))
     clock = Clock(chain.seed, len(rows))
-    basis = chain.basis.survey(chain.kernel, sample, len(rows), clock, chain.wanted)
+    plain = stream.with_chain(regress_inputs=False)
+
+    def read() -> Iterator[tuple[Array, np.ndarray | None]]:
+        blocks = plain.blocks(Rows(rows.X, faded), LONG_BLOCK)
+        return ((X, weights) for X, weights, _ in blocks)
+
+    basis = chain.basis.survey(chain.kernel, sample, len(rows), clock, chain.wanted, read)
     reference = like(np.zeros(0), basis.span.points)
     return defer_signs(stream.with_state(chain.blank(basis, reference)))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -28,6 +29,7 @@ from kernelstream.stream.components import Components
 from kernelstream.stream.stream import Stream
 
 QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
+THREAD_ROWS = 1024  # by each thread
 
 
 def scaler_of(stream: Stream) -> Any:
@@ -35,21 +37,23 @@ def scaler_of(stream: Stream) -> Any:
     return stream.scaler if stream.knows_units else stream.caught_up.scaler
 
 
-def in_units(stream: Stream, X: Array) -> Array:
-    """Rows of a query in the units of the kernel."""
-    scaler = scaler_of(stream)
-    return X if scaler is None else scaler.apply(X)
-
-
 def in_pieces(stream: Stream, function: Callable[[Array], Array], X: Array) -> Array:
-    """Apply a function of rows to pieces of X: memory stays bounded whatever its length."""
-    size = preferred_rows(X, stream.device, 1, QUERY_ROWS)
+    """Apply a function of rows, in the units of the kernel, to pieces of rows of a query.
+
+    Memory stays bounded whatever their number, and threads share the pieces.
+    """
+    scaler = scaler_of(stream)
+
+    def answer(piece: Array) -> Array:
+        return function(place(piece if scaler is None else scaler.apply(piece), stream.device))
+
     with np.errstate(over="ignore", invalid="ignore"):
-        if stream.device is None and not is_foreign(X) and int(X.shape[0]) > size:
-            with cores() as n:
-                pieces = in_threads(function, list(pieces_of(stream, X, size)), n)
+        if stream.device is None and not is_foreign(X):
+            with one_blas_thread_each(X):
+                pieces = in_threads(answer, cut(X, THREAD_ROWS))
         else:
-            pieces = [function(piece) for piece in pieces_of(stream, X, size)]
+            size = preferred_rows(X, stream.device, 1, QUERY_ROWS)
+            pieces = [answer(piece) for piece in cut(X, size)]
         if was_sent(stream, X):
             pieces = [to_host(piece) for piece in pieces]
     result = cast(concatenate_rows(pieces), X.dtype)
@@ -66,11 +70,15 @@ def not_finite(kernel: Kernel) -> str:
     )
 
 
-def pieces_of(stream: Stream, X: Array, size: int) -> Iterator[Array]:
-    """Rows in pieces, each on the device of the stream when its turn comes."""
+def one_blas_thread_each(X: Array) -> contextlib.AbstractContextManager[Any]:
+    """Threads for the pieces of a query; a few rows are faster without."""
+    return cores() if int(X.shape[0]) > THREAD_ROWS else contextlib.nullcontext()
+
+
+def cut(X: Array, size: int) -> list[Array]:
+    """Rows in pieces."""
     n = int(X.shape[0])
-    for start in range(0, n, size):
-        yield place(X[start : min(start + size, n), :], stream.device)
+    return [X[start : min(start + size, n), :] for start in range(0, n, size)]
 
 
 def was_sent(stream: Stream, X: Array) -> bool:
@@ -87,8 +95,13 @@ def inputs_of(stream: Stream, scores: Array, method: Preimage) -> Report:
             "needs points; use a basis of points, for example bases.Centroids."
         )
     back = WayBack(shown, method, scaler_of(stream))
-    pieces = pieces_of(stream, scores, QUERY_ROWS)
-    report = Report.joined([back.report(piece) for piece in pieces])
+    if stream.device is None and not is_foreign(scores):
+        _ = back.learned  # once, and not by every thread
+        with one_blas_thread_each(scores):
+            report = Report.joined(in_threads(back.report, cut(scores, THREAD_ROWS)))
+    else:
+        pieces = (place(piece, stream.device) for piece in cut(scores, QUERY_ROWS))
+        report = Report.joined([back.report(piece) for piece in pieces])
     return move_to_device(report, None) if was_sent(stream, scores) else report
 
 
@@ -96,7 +109,7 @@ def project(stream: Stream, X: Array, method: Preimage) -> Array:
     """Rows after projection on the components, back in input space."""
     with np.errstate(over="ignore", invalid="ignore"):
         shown = stream.components
-    scores = in_pieces(stream, shown.scores, in_units(stream, X))
+    scores = in_pieces(stream, shown.scores, X)
     return inputs_of(stream, scores, method).X
 
 

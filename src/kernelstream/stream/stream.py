@@ -35,7 +35,7 @@ from kernelstream.backends.devices import (
     place,
     preferred_rows,
 )
-from kernelstream.backends.threads import cores
+from kernelstream.backends.threads import cores, cut
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
 from kernelstream.certificate.certificate import Certificate, certify
@@ -52,7 +52,8 @@ from kernelstream.stream.state import Rows, State
 # 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
 HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
-MEASURED_NUMBERS = 2**21  # coordinates of blocks that are measured together
+MEASURED_NUMBERS = 2**21  # coordinates of blocks that are measured together …
+SEVERAL = 4  # … times this where there are threads
 CLEAR = 1e4  # squared norms, in squared widths of a kernel, that cost at most 1e-11 of its values
 MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
 
@@ -388,13 +389,13 @@ class Stream(Value):
             together: list[tuple[Array, np.ndarray | None]] = []
             for X, weights, targets in self.blocks(rows, size):
                 if not chain.adds_up(state, int(X.shape[0]), frozen, targets is not None):
-                    state, together = chain.fold_blocks(state, together, frozen, n), []
+                    state, together = chain.fold_blocks(state, together, frozen), []
                     state = chain.fold(state, X, weights, frozen, targets)
                     continue
                 together.append((X, weights))
                 if len(together) == measured_together(X, chain.basis.rank(state.basis), n):
-                    state, together = chain.fold_blocks(state, together, frozen, n), []
-            state = chain.fold_blocks(state, together, frozen, n)
+                    state, together = chain.fold_blocks(state, together, frozen), []
+            state = chain.fold_blocks(state, together, frozen)
         return self.with_state(state)
 
     # -- what queries see
@@ -466,17 +467,23 @@ class Stream(Value):
 def measured_together(X: Array, rank: int, n: int) -> int:
     """Blocks like X that are measured before they are entered, n at a time.
 
-    A few megabytes of coordinates, and at least one block for each thread.
+    A few megabytes of coordinates, more where there are threads, which wait for each other at the
+    end, and at least one block for each.
     """
     if is_foreign(X):
         return 1  # a device has enough to do with one
-    return max(n, MEASURED_NUMBERS // max(1, int(X.shape[0]) * rank))
+    numbers = MEASURED_NUMBERS * (1 if n == 1 else SEVERAL)
+    return max(n, numbers // max(1, int(X.shape[0]) * rank))
 
 
 def invisible(X: Array) -> str | None:
     """Say so in words when rows that are not zero are so small that their squares are."""
-    largest = largest_entry(X)
-    if not largest > 0 or largest * largest >= np.finfo(dtype_name(X)).tiny:
+    largest, least = 0.0, np.finfo(dtype_name(X)).tiny
+    for at in cut(X, int(X.shape[1])):  # as a rule the first rows show it
+        largest = max(largest, largest_entry(X[at, :]))
+        if largest * largest >= least:
+            return None
+    if not largest > 0:
         return None
     return (
         f"The largest number in the first rows is {largest:.3g}, whose square underflows "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -11,25 +12,31 @@ from kernelstream.backends.arrays import (
     Array,
     like,
     namespace_of,
+    orthonormal,
     padded,
     symmetric_eigen,
     to_host,
     weighted_gram,
 )
 from kernelstream.files import stored
+from kernelstream.part import Value
 from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
 
-_WEAK = 1e-5  # a column with less than this of its own: squared, it is near the rounding of VᵀV
 SUBSPACE_STEPS = 3  # of `followed`: the start is near, and only signs are read off
 
 
 @stored
 @dataclass(frozen=True)
-class CovarianceState:
+class CovarianceState(Value):
     """S = Σ w z zᵀ, float64."""
 
     scatter: Annotated[Array, "float64 (rank, rank)"]
+
+    @cached_property
+    def solved(self) -> dict[str, Any]:
+        """What was last asked for: ``fit`` takes signs from the components, and shows them."""
+        return {}
 
 
 @stored
@@ -115,9 +122,14 @@ class Covariance(Tracker[CovarianceState]):
         scatter, total = state.scatter, moments.total
         if correction is not None:
             scatter, total = scatter + correction[0], total + correction[1]
+        elif state.solved and state.solved["of"] is moments and state.solved["center"] == center:
+            return state.solved["components"]
         C, mean = covariance(scatter, Moments(moments.weight, total), center)
         values, vectors = symmetric_eigen(C)
-        return namespace_of(C).clip(values, min=0.0), vectors, mean
+        found = namespace_of(C).clip(values, min=0.0), vectors, mean
+        if correction is None:
+            state.solved.update(of=moments, center=center, components=found)
+        return found
 
     def follow(
         self, state: CovarianceState, moments: Moments, center: bool, start: Array
@@ -130,24 +142,6 @@ class Covariance(Tracker[CovarianceState]):
             V = orthonormal(C @ V)
         _, turn = symmetric_eigen(xp.matrix_transpose(V) @ (C @ V))
         return V @ turn, mean
-
-
-def orthonormal(V: Array) -> Array:
-    """Orthonormal columns of the same span, by a Cholesky factor of VᵀV where that is sound.
-
-    For a few columns that takes a quarter of the time of Householder's reflections. Its error is
-    that of VᵀV, whose condition the diagonal of the factor shows.
-    """
-    if isinstance(V, np.ndarray):
-        try:
-            lower = np.linalg.cholesky(V.T @ V)
-        except np.linalg.LinAlgError:
-            pass
-        else:
-            lengths = np.diagonal(lower)
-            if lengths.min(initial=np.inf) > _WEAK * lengths.max(initial=0.0):
-                return V @ np.linalg.inv(lower).T
-    return namespace_of(V).linalg.qr(V)[0]
 
 
 def covariance(scatter: Array, moments: Moments, center: bool) -> tuple[Array, Array]:

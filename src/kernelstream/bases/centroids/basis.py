@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,8 @@ from kernelstream.backends.arrays import (
     cast,
     concatenate_rows,
     like,
+    namespace_of,
+    sum_by_label,
     take_rows,
     to_float64,
     to_host,
@@ -47,14 +49,19 @@ from kernelstream.bases.base import (
     same_points,
     transition,
 )
-from kernelstream.bases.centroids.kmeans import lloyd, seed_points
+from kernelstream.bases.centroids.kmeans import (
+    Reader,
+    lloyd,
+    means_of_cells,
+    nearest,
+    seed_points,
+)
 from kernelstream.bases.centroids.polish import Sampled, captured, is_smooth, polish
 from kernelstream.bases.centroids.sample import HELD_BACK, Reservoir
 from kernelstream.bases.centroids.state import (
     CREDIT,
     FEWEST,
     FIT_SHARE,
-    MOST,
     STEPS,
     STREAM_SHARE,
     CentroidsState,
@@ -97,8 +104,9 @@ class Centroids(Basis[CentroidsState]):
         another basis, which a regression with a weak ridge would notice; a stream that moves
         leaves such points behind.
     refinements : int
-        Further looks for better points in ``fit``, each of up to 12 evaluations of the variance
-        that they capture of the sample. Streams, files and clusters do without.
+        Passes of ``fit`` that move the points to the means of all rows nearest to them, instead of
+        where they capture most. For pre-images and denoising: noise that a mean of many rows
+        has lost, no component can bring back. Streams, files and clusters do without.
 
     Notes
     -----
@@ -153,7 +161,7 @@ class Centroids(Basis[CentroidsState]):
         whole = isinstance(self.refinements, numbers.Integral)
         if not whole or isinstance(self.refinements, bool) or self.refinements < 0:
             raise ValueError(
-                "Centroids: refinements must be a whole number of looks, 0 or more, got "
+                "Centroids: refinements must be a whole number of passes, 0 or more, got "
                 f"{self.refinements!r}."
             )
         if self.refinements and not self.follows:
@@ -216,7 +224,7 @@ class Centroids(Basis[CentroidsState]):
         else:
             points = as_dense(take_rows(X, chosen))
         span = factorise(kernel, points)
-        Z, energy = span.coordinates(kernel, X), kernel.diag(span.rows(X))
+        Z, energy = span.many_coordinates(kernel, X), kernel.diag(span.rows(X))
         unit = float(np.average(to_host(energy).astype(float), weights=weights)) or 1.0
         missed = to_host(residual_energy(energy, Z)).astype(float) / unit
         residual = float(np.average(missed, weights=weights))
@@ -252,20 +260,33 @@ class Centroids(Basis[CentroidsState]):
         return sample
 
     def survey(
-        self, kernel: Kernel, sample: Reservoir, n: int, clock: Clock, wanted: int
+        self,
+        kernel: Kernel,
+        sample: Reservoir,
+        n: int,
+        clock: Clock,
+        wanted: int,
+        read: Reader,
     ) -> CentroidsState:
-        """k-means and polish on the sample, as much as n rows repay."""
+        """k-means on the sample, and polish, as much as n rows repay, or means of all rows."""
         rows, weights = sample.sample()[0], sample.stands_for()
-        state, Z = self._begun(kernel, rows, weights, clock.seed, wanted, n)
+        repaid = 0 if self.refinements else n
+        state, Z = self._begun(kernel, rows, weights, clock.seed, wanted, repaid)
         state = replace(state, sample=sample.folded_as(Z), n=n, next_look=LOOK_FACTOR * n)
         if state.growth is not None:
             block = self.express(kernel, state, rows)
             seen = Measured.of(rows, None, weights, clock, block, scatter=False)
             state = replace(state, growth=state.growth.enter(seen))
-        for look in range(self.refinements):
-            state, _ = self._relook(kernel, state, replace(clock, row=n + look), MOST)
+        state = self._refined(kernel, state, read)
         state, _ = self.settle(kernel, state, clock) or (state, None)
         return self._folded_anew(kernel, state) if state.carried else state
+
+    def _refined(self, kernel: Kernel, state: CentroidsState, read: Reader) -> CentroidsState:
+        """The state whose points are means of all rows, where that was asked for."""
+        if not (self.refinements and state.can_gain):
+            return state
+        points = means_of_cells(read, state.span.points, self.refinements)
+        return self._changed(kernel, state, points)[0]
 
     def measures(self, state: CentroidsState) -> bool:
         """Unless there is room for more points, which rows may become while they are read."""
@@ -315,6 +336,10 @@ class Centroids(Basis[CentroidsState]):
         )
         watched = replace(state, n=n, residual=residual, growth=growth, cells=cells)
         return replace(watched, sample=sample, missed=missed, weight=weight), count
+
+    def next_change(self, state: CentroidsState) -> float:
+        """Where the next look is due; one that is overdue waits for the rows that repay it."""
+        return state.next_look if self.follows and state.next_look > state.n else math.inf
 
     def _wants_look(self, state: CentroidsState) -> bool:
         """Whether points are due to be looked for, or the stream has moved, and rows repay it."""
@@ -377,20 +402,21 @@ class Centroids(Basis[CentroidsState]):
         kernel: Kernel,
         state: CentroidsState,
         clock: Clock,
-        read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]] | None = None,
+        read: Reader | None = None,
     ) -> CentroidsState:
         """Look for the points of a second pass; the sample counts as folded in their basis."""
         if self.follows and state.can_gain:
-            for look in range(1 + (self.refinements if read is not None else 0)):
+            if read is not None and self.refinements:
+                state = self._refined(kernel, state, read)
+            else:
                 evaluations = max(FEWEST, self._affordable(state))
-                at = replace(clock, row=clock.row + look)
-                state, _ = self._relook(kernel, state, at, evaluations)
+                state, _ = self._relook(kernel, state, clock, evaluations)
         state, _ = self.settle(kernel, state, clock) or (state, None)
         return self._folded_anew(kernel, state)
 
     def _folded_anew(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
         """The state for rows that will all be folded in its basis, as the sample is now."""
-        Z = state.span.coordinates(kernel, state.sample.sample()[0])
+        Z = state.span.many_coordinates(kernel, state.sample.sample()[0])
         return replace(state, sample=state.sample.folded_as(Z), carried=False)
 
     def sampled(self, state: CentroidsState) -> Array | None:
@@ -517,6 +543,7 @@ class Centroids(Basis[CentroidsState]):
         self, kernel: Kernel, state: CentroidsState, clock: Clock, evaluations: int
     ) -> tuple[CentroidsState, Array | None]:
         """Look for points in the sample."""
+        state = replace(state, sample=state.sample.compact())
         sample, present = state.sample, state.span.points
         points = self._look(
             kernel,
@@ -563,7 +590,9 @@ class Centroids(Basis[CentroidsState]):
                 value = [captured(kernel, points, some, wanted, some) for points in starts]
                 anew = starts[int(np.argmax(value))]
             anew = polish(kernel, anew, sampled, wanted, evaluations)
-        found = [cast(sampled.lift(anew), rows.dtype)]
+            found = [cast(sampled.lift(anew), rows.dtype)]
+        else:  # means of the rows themselves, and not of what the directions show of them
+            found = [means_of_rows(take_rows(rows, learning), w, sampled, anew)]
         if not smooth:  # rows themselves are often better where the kernel has a kink at a point
             found.append(as_dense(take_rows(rows, learning[np.sort(pick(rng, w, m))])))
         if len(found) + len(present) == 1:
@@ -603,6 +632,18 @@ class Centroids(Basis[CentroidsState]):
             cells=None,
         )
         return state, T
+
+
+def means_of_rows(rows: Array, weights: np.ndarray, sampled: Sampled, points: Array) -> Array:
+    """Means of the rows that are nearest to points in the directions of a sample of them."""
+    count = int(points.shape[0])
+    labels, _ = nearest(sampled.seen, points)
+    mass = np.bincount(labels, weights, minlength=count)
+    sums = sum_by_label(rows, labels, count, weights)
+    means = sums / like(np.where(mass > 0, mass, 1.0), sums)[:, None]
+    filled = like(mass > 0, sums)[:, None]
+    lifted = to_float64(sampled.lift(points))
+    return cast(namespace_of(sums).where(filled, means, lifted), rows.dtype)
 
 
 def some_of(index: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 from kernelstream.backends.arrays import (
@@ -18,16 +20,26 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.backends.draws import pick
+from kernelstream.backends.threads import cut, in_threads
 from kernelstream.kernels.distances import squared_distances
+
+Reader = Callable[[], Iterable[tuple[Array, np.ndarray | None]]]  # of blocks and their weights
 
 
 def nearest(X: Array, points: Array) -> tuple[np.ndarray, np.ndarray]:
     """Index of the nearest point of each row, and the squared distance to it."""
     points = cast(points, X.dtype)
     smallest = float(np.finfo(float).tiny)  # all points in one place
-    squared = squared_distances(X, points, 1.0 / max(spread(points), smallest))
-    xp = namespace_of(squared)
-    return to_host(xp.argmin(squared, axis=1)), to_host(xp.min(squared, axis=1))
+    resolution = 1.0 / max(spread(points), smallest)
+
+    def of_part(at: slice) -> tuple[np.ndarray, np.ndarray]:
+        squared = squared_distances(X[at, :], points, resolution)
+        xp = namespace_of(squared)
+        return to_host(xp.argmin(squared, axis=1)), to_host(xp.min(squared, axis=1))
+
+    found = in_threads(of_part, cut(X, int(points.shape[0])))
+    labels, near = zip(*found, strict=True)
+    return np.concatenate(labels), np.concatenate(near)
 
 
 def spread(points: Array) -> float:
@@ -50,6 +62,24 @@ def seed_points(X: Array, weights: np.ndarray, count: int, rng: np.random.Genera
     first = as_dense(take_rows(X, pick(rng, weights, count - count // 2)))
     _, near = nearest(X, first)
     return concatenate_rows([first, draw_far(X, weights, near, count // 2, rng)])
+
+
+def means_of_cells(read: Reader, points: Array, steps: int) -> Array:
+    """Points moved to the means of all rows nearest to them, in passes over the rows.
+
+    ``read`` gives blocks of rows and their weights. A point that no row is near to stays.
+    """
+    for _ in range(steps):
+        count = int(points.shape[0])
+        mass, sums = np.zeros(count), 0.0 * to_float64(points)
+        for X, weights in read():
+            labels, _ = nearest(X, points)
+            mass += np.bincount(labels, weights, minlength=count)
+            sums += sum_by_label(X, labels, count, weights)
+        filled = like(mass > 0, sums)[:, None]
+        means = sums / like(np.where(mass > 0, mass, 1.0), sums)[:, None]
+        points = cast(namespace_of(sums).where(filled, means, to_float64(points)), points.dtype)
+    return points
 
 
 def lloyd(

@@ -10,7 +10,8 @@ their vectors, and A = FU. The captured variance is Σ w, and it moves with the 
 
     d Σ w = ⟨2 S Aᵀ/n, dK⟩ − ⟨A diag(w) Aᵀ, dK(D,D)⟩,      S = (Z − mean) U.
 
-Both terms are sums of gradients of the kernel over rows.
+Both terms are sums of gradients of the kernel over rows. U is followed from one evaluation to the
+next by subspace iteration, and sums over rows are sums over parts of them, which threads share.
 
 Rows of many columns are first turned into the few directions in which most of them differ: what a
 point has outside these hardly helps, and a step costs a fraction. What a row has outside is one
@@ -20,19 +21,26 @@ rows and such points are what they were.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
     cast,
+    dtype_name,
     is_sparse,
     like,
     namespace_of,
+    orthonormal,
     row_norms_squared,
     symmetric_eigen,
     take_rows,
@@ -41,7 +49,8 @@ from kernelstream.backends.arrays import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.bases.base import Span, finite, refactorise
+from kernelstream.backends.threads import by_rows, cut, in_threads, in_turn, tiles
+from kernelstream.bases.base import RANK_FLOOR, finite, require_semidefinite, weighted_total
 from kernelstream.bases.centroids.kmeans import spread
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
@@ -51,8 +60,18 @@ from kernelstream.kernels.stationary import Stationary
 FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
 DIRECTED = 2000  # rows that show them
 OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
+FIRST_STEPS = 3  # of subspace iteration, where there are no components of points nearby
+FACTOR_ROWS = 64  # of a tile of a matrix as large as K(D,D), at least
 LEAST_GAIN = 5e-4  # share of the captured variance that a step has to add for another one
 CORRECTIONS = 8  # pairs of steps that L-BFGS remembers
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the rows, and their share of the weight."""
+
+    rows: Array
+    weights: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -87,12 +106,16 @@ class Sampled:
         few = take_rows(rows, shown)
         directions = main_directions(few, None if weights is None else weights[shown], p, rng)
         if centre is None:
-            directions = orthonormal(directions, mean)
-        inside = rows @ directions
-        xp = namespace_of(inside)
-        outside = xp.clip(row_norms_squared(rows) - row_norms_squared(inside), min=0.0)
-        turned = xp.concat([inside, xp.sqrt(outside)[:, None]], axis=1)
-        return cls(turned, weights, directions, centre)
+            whole = namespace_of(mean).concat([mean[:, None], directions], axis=1)
+            directions = namespace_of(mean).linalg.qr(whole)[0]
+
+        def turned(rows: Array) -> Array:
+            inside = rows @ directions
+            xp = namespace_of(inside)
+            outside = xp.clip(row_norms_squared(rows) - row_norms_squared(inside), min=0.0)
+            return xp.concat([inside, xp.sqrt(outside)[:, None]], axis=1)
+
+        return cls(by_rows(turned, rows, p), weights, directions, centre)
 
     def take(self, index: np.ndarray) -> Sampled:
         """Some of the rows."""
@@ -100,6 +123,11 @@ class Sampled:
         if weights is not None:
             weights = weights / weights.mean()
         return replace(self, rows=take_rows(self.rows, index), weights=weights)
+
+    def parts(self, m: int) -> list[Part]:
+        """The rows in parts that threads work on, before m points."""
+        w = self.weights
+        return [Part(self.rows[at, :], None if w is None else w[at]) for at in cut(self.rows, m)]
 
     @property
     def seen(self) -> Array:
@@ -135,56 +163,147 @@ def main_directions(
     rows: Array, weights: np.ndarray | None, p: int, rng: np.random.Generator
 ) -> Array:
     """About p directions in which the rows are longest, orthonormal columns."""
-    w = None if weights is None else like(weights / weights.mean(), rows, rows.dtype)[:, None]
     V = like(rng.normal(size=(int(rows.shape[1]), p + OVERSAMPLED)), rows, rows.dtype)
+    parts = Sampled(rows, None if weights is None else weights / weights.mean()).parts(p)
     for _ in range(2):
-        along = rows @ V
-        V = orthonormal(rows.T @ (along if w is None else w * along))
+
+        def turned(part: Part, V: Array = V) -> Array:
+            along = part.rows @ V
+            if part.weights is not None:
+                along = like(part.weights, along, along.dtype)[:, None] * along
+            return part.rows.T @ along
+
+        V = cast(orthonormal(added_up(in_threads(turned, parts))), V.dtype)
     return V
-
-
-def orthonormal(V: Array, further: Array | None = None) -> Array:
-    """Orthonormal columns that span those of V, and one more."""
-    xp = namespace_of(V)
-    V = V if further is None else xp.concat([further[:, None], V], axis=1)
-    return xp.linalg.qr(V)[0]
 
 
 def captured(
     kernel: Kernel, points: Array, sample: Sampled, wanted: int, held_back: Sampled
 ) -> float:
     """Variance of rows that were held back along the components that the others show."""
-    span = refactorise(kernel, sample.beside(points))
-    shown = principal(kernel, span, sample, wanted)
-    Z = to_float64(span.coordinates(kernel, held_back.rows))
-    n, w = int(Z.shape[0]), None if held_back.weights is None else like(held_back.weights, Z)
-    mean = weighted_sum(Z, w) / n
-    C = weighted_gram(Z, w) / n - mean[:, None] * mean[None, :]
-    return float(namespace_of(C).sum((C @ shown.U) * shown.U))
+    shown = leading(kernel, sample.beside(points), sample, wanted)
+    if held_back is sample:
+        return float(namespace_of(shown.values).sum(shown.values))
+    ready, A = shown.ready, shown.components
+
+    def sums(part: Part) -> tuple[Array, float]:
+        K = kernel.block(part.rows, ready)
+        scores = to_float64(K @ cast(A, K.dtype))
+        w = None if part.weights is None else like(part.weights, scores)
+        return weighted_sum(scores, w), weighted_total(row_norms_squared(scores), w)
+
+    parts = in_threads(sums, held_back.parts(int(points.shape[0])))
+    n, mean = int(held_back.rows.shape[0]), added_up([total for total, _ in parts])
+    squares = sum(square for _, square in parts)
+    return squares / n - float(namespace_of(mean).sum(mean * mean)) / n**2
 
 
 @dataclass(frozen=True)
-class Principal:
-    """The components of sampled rows in a span: kernel block, its mean, variances and vectors."""
+class Leading:
+    """The leading components of sampled rows in the span of points, as ``Σ_i A_i k(d_i, ·)``."""
 
-    K: Array  # (n, m), in the type of the rows
-    mean: Array  # (m,)
-    values: Array  # (r,)
-    U: Array  # (rank, r)
+    gram: Array  # (m, m), float64
+    ready: Any  # the points, as blocks of rows meet them
+    A: Array  # (m, r + some), float64: unit vectors, at right angles
+    values: Array  # (r,), their variances
+    K: list[Array]  # kernel block of each part of the rows, in their type
+    along: list[Array]  # each part along the subspace in which the components were found
+    turn: Array  # (r + some, r), from there to the components, and …
+    centre: Array  # (r,), … what is taken from the scores
+
+    @property
+    def components(self) -> Array:
+        """(m, r): without those that came along."""
+        return self.A[:, : int(self.values.shape[0])]
 
 
-def principal(kernel: Kernel, span: Span, sample: Sampled, wanted: int) -> Principal:
-    """Components from KᵀK: rounding of its small directions is no matter where steps go uphill."""
-    K = kernel.block(sample.rows, span.points)
-    n, w = int(K.shape[0]), None if sample.weights is None else like(sample.weights, K)
-    # squares of kernel values would overflow before the values do: in units of an energy
-    unit = 1.0 if kernel.unit_norm else energy_unit(span.gram(kernel))
-    k, F = K if unit == 1.0 else K / unit, span.factor * math.sqrt(unit)
-    mean = finite(weighted_sum(k, w) / n, kernel)
-    about = weighted_gram(k, w) / n - mean[:, None] * mean[None, :]
-    values, vectors = symmetric_eigen(namespace_of(F).matrix_transpose(F) @ about @ F)
-    values = namespace_of(values).clip(values[:wanted], min=0.0)  # rounding
-    return Principal(K, mean * unit, values * unit, vectors[:, :wanted])
+def leading(
+    kernel: Kernel, points: Array, sample: Sampled, wanted: int, start: Array | None = None
+) -> Leading:
+    """Components by subspace iteration, from those of points near these or from some of the points.
+
+    No eigenvalue problem larger than the components: those of all points would take most of the
+    time. What is missed of the last components, whose variances are alike, is no matter where steps
+    go uphill. Where most are wanted, all are computed.
+    """
+    gram = finite(kernel.gram(to_float64(points)), kernel)
+    F = loose_factor(kernel, points, gram)
+    xp, m, n = namespace_of(F), int(points.shape[0]), int(sample.rows.shape[0])
+    ready = kernel.ready(points) if isinstance(points, np.ndarray) else points
+    parts = sample.parts(m)
+    blocks: list[Array] = [None] * len(parts)  # kernel values, computed on the way
+    # products of kernel values would overflow before the values do: in units of an energy
+    unit = 1.0 if kernel.unit_norm else energy_unit(gram)
+
+    def block(number: int) -> Array:
+        if blocks[number] is None:
+            blocks[number] = kernel.block(parts[number].rows, ready)
+        return blocks[number]
+
+    def turned(number: int, B: Array) -> tuple[Array, Array]:
+        K, w = block(number), parts[number].weights
+        scores = K @ cast(B / unit, K.dtype)
+        if w is not None:
+            scores *= like(w, K, K.dtype)[:, None]
+        total = weighted_sum(K, None if w is None else like(w, K))
+        return total, xp.matrix_transpose(K) @ scores
+
+    def along(number: int, B: Array) -> tuple[Array, Array, Array]:
+        K, w = block(number), parts[number].weights
+        scores = K @ cast(B, K.dtype)
+        w = None if w is None else like(w, K)
+        return scores, weighted_sum(scores, w), weighted_gram(scores, w)
+
+    kept, B = min(wanted + OVERSAMPLED, int(F.shape[1])), F
+    if 2 * kept <= int(F.shape[1]):
+        steps = FIRST_STEPS if start is None else 1
+        B = like(np.eye(m)[:, np.linspace(0, m - 1, kept).astype(int)], F) if steps > 1 else start
+        for _ in range(steps):
+            totals, images = zip(*in_threads(partial(turned, B=B), range(len(parts))), strict=True)
+            mean, Y = finite(added_up(totals), kernel), added_up(images)
+            Y -= mean[:, None] * (mean @ B / (unit * n))[None, :]
+            B = product_in_tiles(F, orthonormal(product_in_tiles(xp.matrix_transpose(F), Y)))
+    seen, totals, products = zip(*in_threads(partial(along, B=B), range(len(parts))), strict=True)
+    mean = finite(added_up(totals), kernel) / n
+    values, vectors = symmetric_eigen(added_up(products) / n - mean[:, None] * mean[None, :])
+    return Leading(
+        gram,
+        ready,
+        product_in_tiles(B, vectors[:, :kept]),
+        xp.clip(values[:wanted], min=0.0),  # rounding
+        blocks,
+        list(seen),
+        vectors[:, :wanted],
+        mean @ vectors[:, :wanted],
+    )
+
+
+def loose_factor(kernel: Kernel, points: Array, gram: Array) -> Array:
+    """F with ``Fᵀ (K(D,D) + a little) F = I``.
+
+    The little is what ``factorise`` calls a weak direction: points that nearly depend on others do
+    not count, steps stay smooth, and a Cholesky factor, which takes a tenth of the time of
+    eigenvectors, always exists where the kernel is semidefinite.
+    """
+    xp = namespace_of(gram)
+    little = RANK_FLOOR[dtype_name(points)] * float(xp.linalg.trace(gram)) or 1.0
+    if isinstance(gram, np.ndarray):
+        with contextlib.suppress(np.linalg.LinAlgError):
+            lower = np.linalg.cholesky(gram + little * np.eye(len(gram)))
+            return scipy.linalg.lapack.dtrtri(lower.T, lower=0)[0]
+    values, vectors = symmetric_eigen(gram)
+    require_semidefinite(kernel, float(values[-1]), float(values[0]))
+    return vectors / xp.sqrt(xp.clip(values, min=0.0) + little)[None, :]
+
+
+def product_in_tiles(a: Array, b: Array) -> Array:
+    """``a b``, rows of a in threads."""
+    return by_rows(lambda rows: rows @ b, a, int(b.shape[0]), FACTOR_ROWS)
+
+
+def added_up(parts: Sequence[Array]) -> Array:
+    """The sum, in float64."""
+    return in_turn(parts[0], parts[1:])
 
 
 def energy_unit(gram: Array) -> float:
@@ -193,28 +312,45 @@ def energy_unit(gram: Array) -> float:
     return 4.0 ** round(math.log(largest, 4.0)) if largest > 0.0 else 1.0
 
 
+@dataclass(frozen=True)
+class Slope:
+    """Captured variance and its gradient in the points, and how much it hangs on each of them."""
+
+    value: float
+    gradient: Array  # (m, p), float64
+    use: Array  # (m,)
+    shown: Leading
+
+
 def slope(
-    kernel: Kernel, points: Array, sample: Sampled, wanted: int
-) -> tuple[float, Array, Array]:
-    """Captured variance, its gradient in the points, and how much it hangs on each of them."""
-    span = refactorise(kernel, sample.beside(points))
-    shown = principal(kernel, span, sample, wanted)
-    K, xp = shown.K, namespace_of(shown.K)
-    A = span.factor @ shown.U
-    pull = (A * shown.values[None, :]) @ xp.matrix_transpose(A)
-    A32 = cast(A, K.dtype)
-    S = K @ A32 - cast(shown.mean @ A, K.dtype)[None, :]
-    S *= 2.0 / int(K.shape[0])
-    if sample.weights is not None:
-        S *= like(sample.weights, K, K.dtype)[:, None]
-    W = xp.matrix_transpose(S @ xp.matrix_transpose(A32))
-    gradient = gradient_of_sum(kernel, span.points, sample.rows, W, xp.matrix_transpose(K))
-    wide = to_float64(span.points)
-    gradient = to_float64(gradient) - gradient_of_sum(
-        kernel, wide, wide, 2.0 * pull, span.gram(kernel)
+    kernel: Kernel, points: Array, sample: Sampled, wanted: int, start: Array | None = None
+) -> Slope:
+    """The captured variance at some points, with components found from those of points nearby."""
+    seen = sample.beside(points)
+    shown = leading(kernel, seen, sample, wanted, start)
+    A, xp, n = shown.components, namespace_of(shown.A), int(sample.rows.shape[0])
+    wide, narrow = to_float64(seen), shown.K[0].dtype
+    along, turn = cast(A, narrow), cast(shown.turn * (2.0 / n), narrow)
+    centre = cast(shown.centre * (2.0 / n), narrow)[None, :]
+
+    def of_rows(at: tuple[Part, Array, Array]) -> Array:
+        part, K, scores = at
+        S = scores @ turn - centre
+        if part.weights is not None:
+            S *= like(part.weights, K, K.dtype)[:, None]
+        W = along @ xp.matrix_transpose(S)
+        return gradient_of_sum(kernel, seen, part.rows, W, xp.matrix_transpose(K))
+
+    def of_points(at: slice) -> Array:
+        pull = (A[at, :] * (2.0 * shown.values)[None, :]) @ xp.matrix_transpose(A)
+        return gradient_of_sum(kernel, wide[at, :], wide, pull, shown.gram[at, :])
+
+    parts = list(zip(sample.parts(int(points.shape[0])), shown.K, shown.along, strict=True))
+    gradient = added_up(in_threads(of_rows, parts)) - xp.concat(
+        in_threads(of_points, tiles(int(A.shape[0]), int(A.shape[0]), FACTOR_ROWS)), axis=0
     )
-    p = int(points.shape[1])
-    return float(xp.sum(shown.values)), gradient[:, :p], xp.linalg.diagonal(pull)
+    use = xp.sum(A * A * shown.values[None, :], axis=1)
+    return Slope(float(xp.sum(shown.values)), gradient[:, : int(points.shape[1])], use, shown)
 
 
 def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluations: int) -> Array:
@@ -222,23 +358,24 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
     if evaluations < 1 or not is_smooth(kernel):
         return points
     first = slope(kernel, points, sample, wanted)
-    if not first[0] > 0.0:
+    if not first.value > 0.0:
         return points
     # Points on which much hangs have a steep gradient: in these units all are alike, and the
     # same whatever the rows are measured in.
-    use = to_host(first[2])
+    use = to_host(first.use)
     unit = 1.0 / np.sqrt(np.maximum(use, 1e-12 * use.max()) / use.mean())[:, None]
     unit *= math.sqrt(spread(to_float64(points))) or 1.0
-    shape, known = tuple(points.shape), [first]
+    shape, known, nearby = tuple(points.shape), [first], [first.shown.A]
 
     def uphill(flat: np.ndarray) -> tuple[float, np.ndarray]:
         moved = like(flat.reshape(shape) * unit, points, points.dtype)
         try:
             with np.errstate(all="ignore"):
-                value, gradient, _ = known.pop() if known else slope(kernel, moved, sample, wanted)
+                here = known.pop() if known else slope(kernel, moved, sample, wanted, nearby[0])
         except ValueError:  # a step so long that kernel values are no numbers: a shorter one
             return 0.0, 0.0 * flat
-        return -value / first[0], -(to_host(gradient) * unit).ravel() / first[0]
+        nearby[0] = here.shown.A
+        return -here.value / first.value, -(to_host(here.gradient) * unit).ravel() / first.value
 
     result = scipy.optimize.minimize(
         uphill,

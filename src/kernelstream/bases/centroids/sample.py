@@ -29,6 +29,7 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.backends.draws import highest, uniforms
+from kernelstream.backends.threads import in_threads, tiles
 from kernelstream.bases.base import Clock, Correction, Span, residual_energy
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
@@ -127,10 +128,11 @@ class Reservoir:
             for block, edge, a, b in zip(blocks, edges, of_block, of_block[1:], strict=False)
             if b > a
         ]
+        fresh = in_threads(lambda x: (take_rows(x[0][0], x[1]), take_rows(x[0][1], x[1])), chosen)
         grown = replace(
             self,
-            rows=(*self.rows, *(take_rows(X, index) for (X, _, _), index in chosen)),
-            coordinates=(*self.coordinates, *(take_rows(Z, index) for (_, Z, _), index in chosen)),
+            rows=(*self.rows, *(rows for rows, _ in fresh)),
+            coordinates=(*self.coordinates, *(coordinates for _, coordinates in fresh)),
             priority=priority,
             position=position,
             log_weight=log_weight,
@@ -155,10 +157,7 @@ class Reservoir:
         """The rows and the coordinates they had."""
         if len(self.rows) == 1 and int(self.rows[0].shape[0]) == len(self):  # no dead row
             return self.rows[0], self.coordinates[0]
-        return (
-            take_rows(concatenate_rows(list(self.rows)), self.position),
-            take_rows(concatenate_rows(list(self.coordinates)), self.position),
-        )
+        return gathered(self.rows, self.position), gathered(self.coordinates, self.position)
 
     def merge(self, other: Reservoir) -> Reservoir:
         """The sample of both streams: the highest priorities of both, coordinates in one basis."""
@@ -232,7 +231,7 @@ class Reservoir:
         if len(self) == 0:
             return None
         rows, old = self.sample()
-        present = to_float64(span.coordinates(kernel, rows))
+        present = to_float64(span.many_coordinates(kernel, rows))
         return Correction(rows, to_float64(old), present, self.stands_for())
 
     def held_back(self) -> np.ndarray:
@@ -248,9 +247,27 @@ class Reservoir:
         rows, _ = self.sample()
         chosen = self.held_back() if len(self) >= HELD_BACK else np.arange(len(self))
         rows = take_rows(rows, chosen)
-        missed = residual_energy(kernel.diag(span.rows(rows)), span.coordinates(kernel, rows))
+        missed = residual_energy(kernel.diag(span.rows(rows)), span.many_coordinates(kernel, rows))
         watched = to_host(missed).astype(float) / unit
         stands_for = self.stands_for()
         weights = None if stands_for is None else stands_for[chosen]
         mean = float(np.average(watched, weights=weights))
         return mean, float(np.average((watched - mean) ** 2, weights=weights))
+
+
+def gathered(chunks: Sequence[Array], position: np.ndarray) -> Array:
+    """Rows of several chunks, by their place in all of them, one below the other."""
+    if not all(isinstance(chunk, np.ndarray) for chunk in chunks):
+        return take_rows(concatenate_rows(list(chunks)), position)
+    edges = np.cumsum([0, *(len(chunk) for chunk in chunks)])
+    rows = np.empty((len(position), chunks[0].shape[1]), chunks[0].dtype)
+
+    def copy(at: slice) -> None:
+        places, here = position[at], rows[at]
+        of_chunk = np.searchsorted(edges, places, side="right") - 1
+        for number in np.unique(of_chunk):
+            chosen = np.flatnonzero(of_chunk == number)
+            here[chosen] = chunks[number][places[chosen] - edges[number]]
+
+    in_threads(copy, tiles(len(position), rows.shape[1]))
+    return rows
