@@ -15,6 +15,7 @@ import typer
 import kernelstream
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.cli import options as opt
+from kernelstream.cli.beginning import Like, begin, say_columns
 from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
 from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_sense
@@ -55,7 +56,7 @@ class Parts:
     gamma: Annotated[
         float | None,
         typer.Option(
-            help="Width of the kernel. Default: from the first rows.", rich_help_panel=MODEL
+            help="Width of the kernel. Default: from a sample of all rows.", rich_help_panel=MODEL
         ),
     ] = None
     basis: Annotated[
@@ -73,13 +74,13 @@ class Parts:
         typer.Option(help="0.999: rows lose a thousandth of weight a row.", rich_help_panel=MODEL),
     ] = None
     standardize: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--standardize",
-            help="Subtract mean and divide by deviation of the first rows.",
+            "--standardize/--no-standardize",
+            help="Subtract mean and divide by deviation. Default: where scales differ much.",
             rich_help_panel=MODEL,
         ),
-    ] = False
+    ] = None
     preimage: Annotated[
         str, typer.Option(help="How denoise goes back to inputs.", rich_help_panel=MODEL)
     ] = "auto"
@@ -105,7 +106,7 @@ class Parts:
             kernel=kernel,
             basis=parse_part(self.basis, bases.NAMES, "basis"),
             tracker=tracker,
-            scale="standard" if self.standardize else None,
+            scale={None: "auto", True: "standard", False: None}[self.standardize],
             preimage=self.preimage,
             certify=False if self.certify is Certify.none else self.certify.value,
             random_state=self.seed,
@@ -123,7 +124,19 @@ def fit(
     columns: opt.Columns = None,
     exclude: opt.Exclude = None,
     weight_column: opt.WeightColumn = None,
+    understanding: opt.Understanding = opt.AS_IT_LOOKS,
     parts: Parts = USUAL,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="A model: columns, scale and width are taken from it, so that both can be merged.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    same_points: Annotated[
+        bool,
+        typer.Option("--same-points", help="With --like: its points, too.", rich_help_panel=MODEL),
+    ] = False,
     passes: Annotated[
         int | None,
         typer.Option(
@@ -166,7 +179,9 @@ def fit(
 
     Examples
     --------
-      kernelstream fit data/*.parquet -o model.safetensors --standardize
+      kernelstream fit data/*.parquet -o model.safetensors
+
+      kernelstream fit monday.csv -o monday.safetensors --like plan.safetensors
 
       kernelstream fit big/ -o m.safetensors --components 20 --checkpoint-every 60s --resume
 
@@ -175,6 +190,7 @@ def fit(
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
         estimator = parts.estimator()
+        parameters = estimator.get_params(deep=False)
         read_options = reading.of_source(columns, exclude, weight_column)
         every = opt.seconds(checkpoint_every)
         if monitor:
@@ -186,7 +202,8 @@ def fit(
                 certify=parts.certify is not USUAL.certify,
                 tracker=parts.tracker != USUAL.tracker,
                 forgetting=parts.forgetting is not None,
-                standardize=parts.standardize,
+                standardize=parts.standardize is not None,
+                like=like is not None,
                 weight_column=weight_column is not None,
                 passes=passes is not None,
                 checkpoint_every=every is not None,
@@ -194,15 +211,37 @@ def fit(
             )
         elif alpha != ALPHA or lags != LAGS:
             raise CommandError(USAGE, "--alpha and --lags are for a monitor: add --monitor.")
+        model = Like.of(
+            like,
+            same_points,
+            {
+                "columns": columns is not None,
+                "exclude": exclude is not None,
+                "treat": understanding.treat is not None,
+                "kernel": parts.kernel != USUAL.kernel,
+                "gamma": parts.gamma is not None,
+                "standardize": parts.standardize is not None,
+                "dtype": dtype is not opt.Number.auto,
+                "basis": same_points and parts.basis != USUAL.basis,
+            },
+        )
         with lock(output):
-            source = Source(sources, **read_options, dtype=dtype.value)
             if monitor:
+                source = Source(sources, **read_options, dtype=dtype.value)
                 fit_monitor(source, output, alpha, lags, parts, rejects, screen)
                 return
+            if model is None:
+                source = Source(
+                    sources, **read_options, dtype=dtype.value, treat=understanding.wishes()
+                )
+                begin(estimator, source)
+            else:
+                source = model.stored.open_source(sources, read_options)
+                model.begin(estimator, source)
             names = source.names if source.named else None
             identity = {
                 "command": "fit",
-                **{name: repr(value) for name, value in estimator.get_params(deep=False).items()},
+                **{name: repr(value) for name, value in parameters.items()},
                 "columns": list(source.names),
                 "passes": passes,
                 "dtype": source.dtype,
@@ -211,8 +250,7 @@ def fit(
             run = Run(
                 Stored(estimator, names), source, output, identity, passes, every, rejects, screen
             )
-            if source.left_out:
-                screen.say(f"Left out, not numbers: {', '.join(source.left_out)}.")
+            say_columns(source, estimator, screen)
             if not resume and run.checkpoint.exists():
                 screen.say(f"Starting afresh; --resume would have gone on from {run.checkpoint}.")
             run.complete(resume, [])

@@ -90,7 +90,10 @@ class Reading:
     header: bool | None = None
     array: str | None = None
     features: tuple[str, ...] = field(default=())  # columns that must be numbers, once known
+    encoded: tuple[str, ...] = field(default=())  # columns that will be made numbers
     carried_as_text: bool = False
+    encoding: str | None = None  # of text; None: UTF-8, or UTF-16 where the file says so
+    guesses: bool = False  # encoding, delimiter, comments and a row of units by the first lines
 
 
 class Reader:
@@ -100,6 +103,9 @@ class Reader:
     fields: dict[str, bool]
     named: bool = True  # whether the names are the file's own
     image_shape: tuple[int, int] | None = None  # of rows that were images
+    index: tuple[str, ...] = ()  # columns that are the index of a data frame
+    remarks: tuple[str, ...] = ()  # what was found about the file
+    encoding: str | None = None  # of text, where it is not UTF-8
     opened: ByteStream | None = None  # where the file is read from front to back
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
