@@ -94,7 +94,7 @@ def _set(estimator: StreamingKernelPCA, source: Source, stream: Stream, kernel: 
 
 def _tell_columns(estimator: StreamingKernelPCA, source: Source) -> None:
     treatment = source.treatment
-    if treatment is not None and source.named:
+    if treatment is not None and (source.sample is None or source.sample.matrix is None):
         estimator.columns_ = treatment
 
 

@@ -44,7 +44,7 @@ class ColumnarReader(Reader):
         if len(self.fields) < len(schema):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
         self.types = {f.name: f.type for f in schema}
-        self.index = index_columns(schema)
+        self.index_columns = index_columns(schema)
 
     def is_single(self, names: list[str]) -> bool:
         """Whether float32 holds these columns exactly."""

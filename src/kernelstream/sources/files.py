@@ -300,8 +300,9 @@ def guess_encoding(start: bytes) -> str | None:
         return "utf-16-be"
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(start)
     broken = text.count("\ufffd")
+    letters = len(text) - len(text.encode("ascii", "ignore")) - broken
     # A file in UTF-8 may be damaged here and there; one in Latin-1 has no letter that is UTF-8.
-    return "latin-1" if broken > sum(not c.isascii() for c in text) - broken else None
+    return "latin-1" if broken > letters else None
 
 
 def _decompress(stored: io.BufferedReader, compression: str | None) -> io.BufferedReader:

@@ -56,7 +56,7 @@ def open_stream(
     if not start:
         raise SourceError(f"{file.name} is empty.")
     if format in ("csv", "ndjson"):
-        encoding = reading.encoding or guess_encoding(opened.stream.peek(GUESSED_BY))
+        encoding = reading.encoding or guess_encoding(opened.stream.peek()[:GUESSED_BY])
         # Single bytes that are no UTF-8 make their row a bad one, unless guesses are wanted.
         if reading.encoding is None and not (reading.guesses or str(encoding).startswith("utf-16")):
             encoding = None

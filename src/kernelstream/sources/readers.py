@@ -103,7 +103,7 @@ class Reader:
     fields: dict[str, bool]
     named: bool = True  # whether the names are the file's own
     image_shape: tuple[int, int] | None = None  # of rows that were images
-    index: tuple[str, ...] = ()  # columns that are the index of a data frame
+    index_columns: tuple[str, ...] = ()  # columns that are the index of a data frame
     remarks: tuple[str, ...] = ()  # what was found about the file
     encoding: str | None = None  # of text, where it is not UTF-8
     opened: ByteStream | None = None  # where the file is read from front to back

@@ -94,7 +94,11 @@ def sampled(
 
 def joined(tables: list[pa.Table], names: list[str]) -> pa.Table:
     """Tables of one kind in one; where types differ between files, the first that takes both."""
-    tables = [table.select([n for n in names if n in table.column_names]) for table in tables]
+    known = [set(table.column_names) for table in tables]
+    tables = [
+        table.select([name for name in names if name in here])
+        for table, here in zip(tables, known, strict=True)
+    ]
     tables = [table for table in tables if table.num_rows] or tables[:1]
     try:
         return pa.concat_tables(tables, promote_options="permissive")

@@ -206,6 +206,8 @@ class Source:
         if isinstance(treat, Wishes):
             self.sample, treat = self._survey(first, treat, columns, exclude, weight_column)
             self.remarks = self.sample.remarks
+        if isinstance(treat, Treatment) and treat.is_nameless and first.named:
+            n_features, treat = len(treat.features), None  # by their order, whatever their names
         self.treatment = treat
         if treat is not None:
             require(treat.inputs, list(first.fields), self.files[0].name)
@@ -287,7 +289,7 @@ class Source:
         treatment = treatment_of(
             sample.table,
             wishes,
-            index=first.index,
+            index=first.index_columns,
             named=first.named,
             whole=sample.whole,
             where=where,

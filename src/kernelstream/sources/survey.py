@@ -57,7 +57,7 @@ _COMMA = re.compile(
 _POINT = re.compile(
     r"[+-]?(\d+|\d{1,3}(,\d{3})+|\d{1,3}([ '\u00a0\u202f]\d{3})+)(\.\d+)?([eE][+-]?\d+)?$"
 )
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}([ ,.'\u00a0\u202f]\d{3})+$")
+_BLANK = re.compile(r"\d[ '\u00a0\u202f]\d{3}")  # between thousands
 
 
 @dataclass(frozen=True)
@@ -240,6 +240,8 @@ def _by_itself(name: str, cells: pa.Array, wishes: Wishes) -> Column:
         return Column(name, LEFT_OUT, "empty")
     if not is_text(type):
         return Column(name, LEFT_OUT, f"not numbers ({type})")
+    if len(cells) and wishes.decimal is None and wishes.thousands is None and _all_numbers(cells):
+        return Column(name)
     words = _words(cells)
     if not words:
         return Column(name, LEFT_OUT, "empty")
@@ -260,6 +262,15 @@ def _by_itself(name: str, cells: pa.Array, wishes: Wishes) -> Column:
 
 
 _DATES_OUT = "dates or times (--treat NAME=calendar learns hour, weekday and day of the year)"
+
+
+def _all_numbers(cells: pa.Array) -> bool:
+    """Whether all text is numbers at once, which is as usual as it is fast to find out."""
+    try:
+        cells.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return len(cells) > cells.null_count
 
 
 def _words(cells: pa.Array) -> list[str]:
@@ -294,16 +305,15 @@ def _numbers(name: str, words: list[str], wishes: Wishes) -> Column | None:
         decimal = "."
     if decimal in (None, ".") and thousands is None and point < 0.99:
         with_point = share(_POINT)
-        grouped = [w for w in words if _THOUSANDS.match(w) and not _is_number(w)]
         # 1,234 in all of them may be a decimal comma: two groups, or groups beside a point, decide
         sure = [w for w in words if w.count(",") > 1 or ("," in w and "." in w and _POINT.match(w))]
-        blank = [w for w in grouped if re.search(r"[ '\u00a0\u202f]", w)]
+        blank = [w for w in words if _BLANK.search(w) and _POINT.match(w)]
         if with_point > max(point, 0.5) and (sure or blank or decimal == "."):
             return Column(name, NUMBER, "numbers with thousands", thousands=", '\u00a0\u202f")
     if decimal is None and comma >= 0.5:
         decimal = ","
     if decimal == "," and comma >= 0.5:
-        grouped = [w for w in words if re.search(r"\d[. '\u00a0\u202f]\d{3}", w)]
+        grouped = any(_BLANK.search(w) or re.search(r"\d\.\d{3}", w) for w in words)
         separators = ". '\u00a0\u202f" if thousands is None and grouped else thousands or ""
         reason = "numbers with decimal commas" + (" and thousands" if separators else "")
         return Column(name, NUMBER, reason, decimal=",", thousands=separators)

@@ -73,7 +73,10 @@ class CsvReader(Reader):
         self.block_size = max(1 << 20, 32 * len(line))
         self.stored = self._open(data)
         self.head = next(self.stored, None)
-        self.fields = {name: self._holds_numbers(i) for i, name in enumerate(self.names)}
+        # Where the survey of a source looks at its columns, nobody asks which hold numbers.
+        self.fields = {
+            name: reading.guesses or self._holds_numbers(i) for i, name in enumerate(self.names)
+        }
 
     def _first_row(self, delimiters: str) -> bytes:
         """The first row that is not empty; quotes may hold line ends."""
@@ -127,11 +130,12 @@ class CsvReader(Reader):
         """Whether the row below the names has text where the rows after it have numbers."""
         rows = [csv_cells(text, self.delimiter) for text in self._next_texts()]
         units, rest = (rows[0], rows[1:]) if rows else ([], [])
-        if not rest or any(len(row) != len(units) for row in rest):
-            return False
 
         def is_number(cell: str) -> bool:
             return looks_like_number(cell.replace(",", "."))
+
+        if not rest or all(map(is_number, units)) or any(len(r) != len(units) for r in rest):
+            return False
 
         numbers = [i for i in range(len(units)) if all(is_number(row[i]) for row in rest)]
         named = [i for i in numbers if units[i].strip() and not is_number(units[i])]

@@ -339,6 +339,11 @@ class Treatment:
         """Whether every column is learned as it is, and nothing is missing."""
         return self.is_plain and all(c.learned and not c.missing for c in self.columns)
 
+    @property
+    def is_nameless(self) -> bool:
+        """Whether nothing but the order of plain numbers is known."""
+        return self.is_trivial and self.inputs == tuple(f"x{i}" for i in range(len(self.inputs)))
+
     def __str__(self) -> str:
         width = max((len(column.name) for column in self.columns), default=0)
         return "\n".join(f"{c.name:<{width}}  {c.done} ({c.reason})" for c in self.columns)

@@ -137,7 +137,8 @@ class Filling:
         # As wide as the nearest few are away: with more examples the mean gets more local.
         few = min(NEAREST, apart.shape[1]) - 1
         width = np.partition(apart, few, axis=1)[:, few][:, None]
-        weights = np.exp(-apart / np.maximum(width, np.finfo(float).tiny))
+        with np.errstate(over="ignore"):
+            weights = np.exp(-apart / np.maximum(width, np.finfo(float).tiny))
         weights[~seen.any(axis=1)] = 1.0
         return weights @ self.examples / weights.sum(axis=1)[:, None]
 
