@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from kernelstream.cli import light
 from kernelstream.cli.failures import USAGE, CommandError
 
 if TYPE_CHECKING:
@@ -270,6 +271,8 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     parameters = _parameters(command)
 
     def run(**given: Any) -> None:
+        if light.standing_in:
+            raise light.RunWanted
         _call(command, given)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import numbers
 import os
 import threading
@@ -26,12 +25,11 @@ from sklearn.utils.validation import check_is_fitted
 
 import kernelstream
 from kernelstream import files
+from kernelstream.backends import progress
 from kernelstream.backends.arrays import Array
 from kernelstream.backends.devices import checked_device
 from kernelstream.stream.buffer import Buffer, SingleRows
 from kernelstream.stream.stream import Stream
-
-logger = logging.getLogger("kernelstream")
 
 Held = TypeVar("Held")
 Model = TypeVar("Model", bound="StoredEstimator")
@@ -247,9 +245,9 @@ def set_stream(estimator: StreamEstimator, stream: Stream) -> None:
 
 
 def report_progress(estimator: Any) -> None:
-    """Tell the logger how many rows were seen, where that was asked for."""
+    """Tell how many rows were seen, where that was asked for."""
     if estimator.verbose and estimator.__sklearn_is_fitted__():
-        logger.info("%s: %d rows seen", type(estimator).__name__, estimator.stream_.n_rows)
+        progress.say(f"{type(estimator).__name__}: {estimator.stream_.n_rows} rows seen")
 
 
 def new_stream(estimator: StreamEstimator, X: Array) -> Stream:

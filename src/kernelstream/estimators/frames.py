@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelstream.backends import progress
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kernelstream.sources import Treatment
 
-logger = logging.getLogger("kernelstream")
 SURVEYED = 10_000  # rows by which columns are understood
 
 
@@ -89,8 +89,8 @@ def understand(estimator: Any, X: Any, whole: bool) -> Frame | None:
     treatment = treatment_of(sample, wishes, whole=whole, where="The frame")
     if treatment.is_trivial and not any(_has_gaps(column) for column in table.columns):
         return None
-    for line in treatment.lines():
-        logger.info(line)
+    for line in treatment.lines() if getattr(estimator, "verbose", False) else ():
+        progress.say(line)
     left_out = [c for c in treatment.columns if not c.learned and c.reason != "not asked for"]
     if left_out:
         listed = "; ".join(f"{c.name!r} ({c.reason})" for c in left_out[:8])

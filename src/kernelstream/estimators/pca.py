@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages, trackers
+from kernelstream.backends import progress
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
@@ -217,7 +218,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             if len(rows) == 0:
                 raise ValueError(inputs.NO_WEIGHT)
             draft._warn_of_scales(rows.X)
-            with inputs.explain_rows(rows.X):
+            title = f"{type(self).__name__}.fit"
+            with inputs.explain_rows(rows.X), progress.shown(self.verbose, title, len(rows)):
                 set_stream(draft, learn_all(draft._new_stream(rows.X), rows))
         report_progress(self)
         return self

@@ -76,8 +76,8 @@ class ParquetReader(ColumnarReader):
             columns=wanted,
             use_threads=False,
         ):
-            yield from _after(batch, self.done, skip)
-            self.done += batch.num_rows
+            start, self.done = self.done, self.done + batch.num_rows
+            yield from _after(batch, start, skip)
 
     def fraction(self) -> float:
         """By rows."""

@@ -148,7 +148,7 @@ class CsvReader(Reader):
             return
         try:
             yield from pyarrow.csv.open_csv(
-                pa.PythonFile(Replayed(line, self.stream), mode="r"),
+                pa.PythonFile(Replayed(line, self.stream, self), mode="r"),
                 read_options=pyarrow.csv.ReadOptions(
                     use_threads=False, block_size=self.block_size, column_names=self.names
                 ),
@@ -196,6 +196,7 @@ class CsvReader(Reader):
         places = [index[name] for name in wanted]
         while self.head is not None:
             batch, self.head = self.head, None
+            self.handed_out += text_size(batch)
             numbers, end = self._numbers(done, batch.num_rows)
             broken = []
             while self.broken and self.broken[0].row <= end:
@@ -278,6 +279,11 @@ class CsvReader(Reader):
         return batch
 
 
+def text_size(batch: pa.RecordBatch) -> int:
+    """About as many bytes as rows of text take in a file: their cells, and a sign after each."""
+    return int(batch.nbytes) - 3 * batch.num_rows * batch.num_columns  # four bytes for each place
+
+
 def _substitute(problem: UnicodeError) -> tuple[str, int]:
     assert isinstance(problem, UnicodeDecodeError)
     return SUBSTITUTE * (problem.end - problem.start), problem.end
@@ -295,8 +301,8 @@ class Replayed:
 
     closed = False
 
-    def __init__(self, start: bytes, stream: BinaryIO):
-        self.start, self.stream = start, stream
+    def __init__(self, start: bytes, stream: BinaryIO, reader: Reader):
+        self.start, self.stream, self.reader = start, stream, reader
         self.decoder = codecs.getincrementaldecoder("utf-8")("kernelstream.substitute")
 
     def read(self, size: int) -> bytes:
@@ -304,6 +310,7 @@ class Replayed:
         while True:  # the decoder may keep up to three bytes of a character that goes on
             data, self.start = self.start[: size - 3], self.start[size - 3 :]
             data = data or self.stream.read(size - 3)
+            self.reader.text_read += len(data)
             text = self.decoder.decode(data, final=not data)
             if text or not data:
                 return text.encode()
@@ -367,6 +374,8 @@ class NdjsonReader(Reader):
         done = 0
         while self.head:
             lines, self.head = self.head, b""
+            self.handed_out += len(lines)
+            self.text_read = self.handed_out + len(self.rest)
             n = lines.count(b"\n") + (not lines.endswith(b"\n"))
             if done + n > skip:
                 batch = self._fast(lines, n, wanted, reading) if done >= skip else None

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from kernelstream.backends import progress
 from kernelstream.backends.arrays import (
     Array,
     all_finite,
@@ -403,6 +404,7 @@ class Stream(Value):
         with explain_memory(size), cores() as n:
             together: list[tuple[Array, np.ndarray | None]] = []
             for X, weights, targets in self.blocks(rows, size):
+                progress.advance(int(X.shape[0]))
                 if not chain.adds_up(state, int(X.shape[0]), frozen, targets is not None):
                     state, together = chain.fold_blocks(state, together, frozen, n), []
                     state = chain.fold(state, X, weights, frozen, targets)
