@@ -71,6 +71,9 @@ def begin(estimator: StreamingKernelPCA, source: Source) -> None:
     assert X is not None and source.sample is not None
     if source.treatment is not None and source.treatment.fills:
         estimator.missing = "fill"
+    kernel = estimator.kernel
+    if isinstance(kernel, Kernel) and kernel.needs_names:
+        estimator.kernel = kernel.named(source.names)
     if not source.sample.whole or not len(X):
         return _tell_columns(estimator, source)
     rows = Rows(generator(0, "survey").permutation(X))

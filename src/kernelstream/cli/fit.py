@@ -51,7 +51,12 @@ class Parts:
         ),
     ] = "10"
     kernel: Annotated[
-        str, typer.Option(help="rbf, poly(degree=2), matern(nu=1.5), …", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            help="rbf, poly(degree=2), matern(nu=1.5), …, sums and products, also of columns: "
+            "on('t_*', rbf) * on('colour', categorical).",
+            rich_help_panel=MODEL,
+        ),
     ] = "rbf"
     gamma: Annotated[
         float | None,
@@ -96,7 +101,7 @@ class Parts:
             if "forgetting" not in tracker.get_params(deep=False):
                 raise CommandError(USAGE, f"The tracker {self.tracker} has no forgetting.")
             tracker.set_params(forgetting=self.forgetting)
-        kernel = parse_part(self.kernel, kernels.NAMES, "kernel")
+        kernel = parse_kernel(self.kernel)
         if self.gamma is not None:
             if "gamma" not in kernel.get_params(deep=False):
                 raise CommandError(USAGE, f"The kernel {self.kernel} has no gamma.")
@@ -366,6 +371,49 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
         raise CommandError(
             USAGE, f"--{what} {text!r}: the parameters of {name} are {known}."
         ) from problem
+
+
+def parse_kernel(text: str) -> kernels.Kernel:
+    """A kernel by name, or sums and products of such: ``on('a,b', rbf) + 2 * linear``.
+
+    Examples
+    --------
+    >>> parse_kernel("on('a,b', rbf(gamma=0.1)) * on('colour', categorical)")
+    Product(left=On(columns=['a', 'b'], kernel=RBF(gamma=0.1)),
+            right=On(columns=['colour'], kernel=Categorical()))
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return parse_part(text, kernels.NAMES, "kernel")  # says what is wrong
+    try:
+        return _kernel(tree)
+    except RecursionError as problem:
+        raise CommandError(USAGE, "--kernel is nested too deep.") from problem
+
+
+def _kernel(tree: ast.expr) -> Any:
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add | ast.Mult):
+        left, right = _factor(tree.left), _factor(tree.right)
+        return left + right if isinstance(tree.op, ast.Add) else left * right
+    call = tree if isinstance(tree, ast.Call) else None
+    if call is not None and isinstance(call.func, ast.Name) and call.func.id == "on":
+        try:
+            columns, kernel = call.args
+            names = ast.literal_eval(columns)
+        except ValueError as problem:
+            raise CommandError(
+                USAGE, "--kernel: write on('a,b', rbf), with names or numbers of columns."
+            ) from problem
+        if isinstance(names, str):
+            names = opt.column_list(names)
+        return kernels.On([names] if isinstance(names, int) else names, _kernel(kernel))
+    return parse_part(ast.unparse(tree), kernels.NAMES, "kernel")
+
+
+def _factor(tree: ast.expr) -> Any:
+    number = isinstance(tree, ast.Constant) and isinstance(tree.value, int | float)
+    return tree.value if number else _kernel(tree)  # type: ignore[attr-defined]
 
 
 def parse_components(text: str | None) -> int | float | None:

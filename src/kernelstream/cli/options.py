@@ -169,7 +169,7 @@ class Understanding:
         str | None,
         typer.Option(
             help="What columns are: 'zip=category,when=calendar,id=number,note=out'. "
-            "Names or patterns; number, boolean, category, calendar or out.",
+            "Names or patterns; number, boolean, category, codes, calendar or out.",
             rich_help_panel=COLUMNS,
         ),
     ] = None

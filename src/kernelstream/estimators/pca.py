@@ -510,6 +510,23 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     # -- inside
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a kernel that is given by its name, too (``kernel__gamma``).
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+        """
+        kernel = params.get("kernel", getattr(self, "kernel", None))
+        inside = any(name.startswith("kernel__") for name in params)
+        if inside and isinstance(kernel, str) and kernel in kernels.NAMES:
+            gamma = params.pop("gamma", self.gamma)
+            params = {"kernel": kernels.resolve(kernel, gamma), "gamma": None} | {
+                name: value for name, value in params.items() if name != "kernel"
+            }
+        return super().set_params(**params)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         fills = getattr(self, "missing", None) == "fill"
@@ -555,6 +572,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     def _new_stream(self, X: Array) -> Stream:
         kernel = kernels.resolve(self.kernel, self.gamma)
+        if kernel.needs_names and X.shape[0]:
+            kernel = kernel.named(getattr(self, "feature_names_in_", None))
         basis, tracker = self._basis_and_tracker()
         method = preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)

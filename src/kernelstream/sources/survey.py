@@ -18,6 +18,7 @@ from kernelstream.sources.treatment import (
     BOOLEAN,
     CALENDAR,
     CATEGORY,
+    CODES,
     CYCLES,
     DATE_FORMATS,
     FALSE,
@@ -217,9 +218,9 @@ def _of_wish(name: str, cells: pa.Array, wish: str, wishes: Wishes) -> Column:
         return column or Column(name, NUMBER, "numbers, as asked")
     if wish == BOOLEAN:
         return Column(name, BOOLEAN, "booleans, as asked")
-    if wish == CATEGORY:
+    if wish in (CATEGORY, CODES):
         levels = _levels(cells)
-        return Column(name, CATEGORY, f"{len(levels)} levels, as asked", levels)
+        return Column(name, wish, f"{len(levels)} levels, as asked", levels)
     dates = _dates(_words(cells)) if is_text(cells.type) else ISO
     if dates is None or not (is_text(cells.type) or pa.types.is_temporal(cells.type)):
         raise SourceError(f"The column {name!r} holds no dates or times: it has no calendar.")

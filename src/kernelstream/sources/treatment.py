@@ -22,9 +22,9 @@ from kernelstream.sources.columns import Bad, as_numbers, why
 from kernelstream.sources.files import SourceError
 from kernelstream.sources.readers import Batch
 
-NUMBER, BOOLEAN, CATEGORY, CALENDAR = "number", "boolean", "category", "calendar"
+NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR = "number", "boolean", "category", "codes", "calendar"
 LEFT_OUT = "left out"
-KINDS = (NUMBER, BOOLEAN, CATEGORY, CALENDAR)  # of columns that are learned
+KINDS = (NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR)  # of columns that are learned
 # What people write where nothing was measured, beside an empty cell and the NaN of floats.
 MISSING = frozenset(
     ("", "-", "--", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-nan")
@@ -61,8 +61,8 @@ class Column:
         As the table has it.
     use : str
         ``"number"``, ``"boolean"`` (0 and 1), ``"category"`` (one column of 0 and 1 for each
-        level), ``"calendar"`` (hour, weekday and day of the year as points of circles) or
-        ``"left out"``.
+        level), ``"codes"`` (the number of the level, for a kernel of categories), ``"calendar"``
+        (hour, weekday and day of the year as points of circles) or ``"left out"``.
     reason : str
         Why, in words.
     levels : tuple of str
@@ -110,6 +110,7 @@ class Column:
             NUMBER: "learned",
             BOOLEAN: "learned as 0 and 1",
             CATEGORY: f"one-hot, {len(self.levels)} columns",
+            CODES: f"codes of {len(self.levels)} levels",
             CALENDAR: f"calendar, {2 * len(self.levels)} columns",
         }
         gaps = f", {self.missing:.1%} missing: filled" if self.missing and self.learned else ""
@@ -124,7 +125,7 @@ class Column:
             raise ValueError(f"a column that is {self.use!r}")
         if not isinstance(self.missing, int | float) or not 0 <= self.missing <= 1:
             raise ValueError(f"a share of {self.missing!r} missing values")
-        if self.use == CATEGORY and not self.levels:
+        if self.use in (CATEGORY, CODES) and not self.levels:
             raise ValueError("a category without levels")
         if self.use == CALENDAR and (not self.levels or set(self.levels) - set(CYCLES)):
             raise ValueError("a calendar without cycles")
@@ -138,6 +139,8 @@ class Column:
             return self._numbers(cells)[:, None]
         if self.use == BOOLEAN:
             return self._booleans(cells)[:, None]
+        if self.use == CODES:
+            return self._codes(cells)[:, None]
         return self._one_hot(cells) if self.use == CATEGORY else self._calendar(cells)
 
     def _numbers(self, cells: pa.Array) -> np.ndarray:
@@ -153,12 +156,17 @@ class Column:
         values[_among(words, FALSE)], values[_among(words, TRUE)] = 0.0, 1.0
         return values
 
+    def _codes(self, cells: pa.Array) -> np.ndarray:
+        """The number of each level; one more for a level that nobody has seen, or none at all."""
+        place = pc.index_in(as_words(cells), pa.array(self.levels, pa.string()))
+        return np.asarray(
+            pc.fill_null(place, len(self.levels)).to_numpy(zero_copy_only=False), dtype=float
+        )
+
     def _one_hot(self, cells: pa.Array) -> np.ndarray:
         """A row of zeros for a level that nobody has seen."""
         words = as_words(cells)
-        place = pc.index_in(words, pa.array(self.levels, pa.string()))
-        codes = pc.fill_null(place, len(self.levels)).to_numpy(zero_copy_only=False)
-        hot = np.eye(len(self.levels) + 1, len(self.levels))[codes]
+        hot = np.eye(len(self.levels) + 1, len(self.levels))[self._codes(cells).astype(int)]
         hot[_among(pc.utf8_lower(words), MISSING)] = np.nan
         hot[pc.is_null(words).to_numpy(zero_copy_only=False)] = np.nan
         return hot
@@ -189,6 +197,9 @@ class Column:
             return pa.array(np.array(self.levels, dtype=object)[X.argmax(axis=1)], pa.string())
         if self.use == BOOLEAN:
             return pa.array(X[:, 0] > 0.5)
+        if self.use == CODES:
+            words = np.array([*self.levels, None], dtype=object)
+            return pa.array(words[np.clip(np.rint(X[:, 0]), 0, len(self.levels)).astype(int)])
         return pa.array(np.ascontiguousarray(X[:, 0]))
 
 
@@ -359,6 +370,7 @@ class Treatment:
         words = {
             BOOLEAN: "Booleans, as 0 and 1",
             CATEGORY: "Categories, one-hot",
+            CODES: "Categories, as codes",
             CALENDAR: "Dates, as hour, weekday and day of the year",
         }
         for use, what in words.items():
