@@ -15,12 +15,13 @@ import typer
 import kernelstream
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.cli import options as opt
-from kernelstream.cli.beginning import Like, begin, say_columns
+from kernelstream.cli.beginning import Like, say_columns
 from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
 from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_sense
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.estimators.beginning import begin
 from kernelstream.monitor.estimator import settings_of
 from kernelstream.sources import Block, Source
 

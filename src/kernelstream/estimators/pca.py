@@ -38,6 +38,7 @@ from kernelstream.estimators.base import (
     require_fitted,
     set_stream,
 )
+from kernelstream.estimators.long_runs import LongRun, is_long, supply_of
 from kernelstream.kernels import Kernel
 from kernelstream.part import as_number, check_choice, checked_seed
 from kernelstream.stream import queries
@@ -198,21 +199,39 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     # -- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Learn from rows that are all at hand, forgetting what was learned before.
 
         Parameters
         ----------
-        X : array of shape (n, d), dense or CSR
-            The rows.
+        X : array of shape (n, d), dense or CSR, data frame, path, Source, iterator or lazy frame
+            The rows. Files (``"day*.parquet"``, or a :class:`kernelstream.sources.Source`), lazy
+            frames of polars, datasets of Arrow and functions that return an iterator of blocks are
+            read twice and never held in memory; an iterator of blocks is read once.
         y : ignored
         sample_weight : array of shape (n,), optional
             Non-negative weights; a weight of two counts like the row twice.
+        checkpoint : path-like, optional
+            With files: save the run here now and then, and go on from there if it is there.
+        checkpoint_every : float
+            Seconds between two checkpoints.
 
         Returns
         -------
         self
         """
+        if is_long(X):
+            self._fit_long(X, sample_weight, checkpoint, checkpoint_every)
+            return self
+        if checkpoint is not None:
+            raise ValueError("A checkpoint is for files: rows in memory are learned at once.")
         with all_or_nothing(self) as draft:
             rows = inputs.first_rows(draft, X, sample_weight)
             if len(rows) == 0:
@@ -223,6 +242,23 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
                 set_stream(draft, learn_all(draft._new_stream(rows.X), rows))
         report_progress(self)
         return self
+
+    def _fit_long(self, X: Any, sample_weight: Any, checkpoint: Any, every: float) -> None:
+        """``fit`` of rows that are read from somewhere."""
+        if sample_weight is not None:
+            raise ValueError(
+                "Weights of rows that are read come with them: Source(weight_column=...), or "
+                "blocks that are pairs of rows and weights."
+            )
+        missing = self.missing if hasattr(self, "missing") else None
+        with all_or_nothing(self) as draft:
+            for name in ("_stream", "_single_rows", "columns_", "feature_names_in_"):
+                vars(draft).pop(name, None)
+            supply = supply_of(X, getattr(self, "columns", None))
+            LongRun(draft, supply, checkpoint, every).complete()
+            if hasattr(self, "missing"):
+                draft.missing = missing
+        report_progress(self)
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, on_bad_rows: str = "error"
@@ -550,6 +586,18 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         rows = queries.in_units(stream, inputs.query_rows(self, stream, X))
         return queries.in_pieces(stream, function, rows)
 
+    def checked_rows(self, X: Any, sample_weight: Any = None) -> tuple[Rows, Stream | None]:
+        """The next rows, checked, and the stream that they go on; for those who learn in pieces.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR, or data frame
+            The rows.
+        sample_weight : array of shape (n,), optional
+            Their weights.
+        """
+        return self._rows_to_learn(X, sample_weight)
+
     def _rows_to_learn(
         self, X: Any, sample_weight: Any, on_bad_rows: str = "error"
     ) -> tuple[Rows, Stream | None]:
@@ -561,7 +609,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     def _warn_of_scales(self, X: Array) -> None:
         """Say so where a few columns make all distances, and nothing is done about it."""
-        if self.scale is None and isinstance(X, np.ndarray) and len(X) >= FEWEST_TO_WARN:
+        can = "scale" in self.get_params(deep=False)  # the papers' methods take rows as they are
+        wants = can and self.scale is None and isinstance(X, np.ndarray)
+        if wants and len(X) >= FEWEST_TO_WARN:
             kernel = kernels.resolve(self.kernel, self.gamma)
             if isinstance(kernel, kernels.Euclidean | kernels.Laplacian):
                 inputs.warn_of_scales(X, getattr(self, "feature_names_in_", None))
