@@ -388,9 +388,12 @@ def parse_kernel(text: str) -> kernels.Kernel:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return parse_part(text, kernels.NAMES, "kernel")  # says what is wrong
     try:
-        return _kernel(tree)
+        kernel = _kernel(tree)
     except RecursionError as problem:
         raise CommandError(USAGE, "--kernel is nested too deep.") from problem
+    if not isinstance(kernel, kernels.Kernel):
+        raise CommandError(USAGE, f"--kernel {text!r} is no kernel: write rbf, or rbf + linear.")
+    return kernel
 
 
 def _kernel(tree: ast.expr) -> Any:

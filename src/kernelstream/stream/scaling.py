@@ -17,6 +17,7 @@ from kernelstream.stream.state import Rows
 S = TypeVar("S")  # the numbers that a scaling measures
 MEASURED_ROWS = 2000  # by which scales are compared
 DOMINATING = 0.9  # share of the squared distances that a few columns may have
+RARE = 0.01  # share of the rarer one of two values
 EXAMPLES = 500  # rows from which gaps are filled
 NEAREST = 5  # of them, which set the width of the mean
 FILLED_AT_ONCE = 4096
@@ -201,11 +202,13 @@ def is_mixed(X: np.ndarray) -> bool:
     """
     X = spread(X)
     words = two_valued(X)
-    if words.all() or X.shape[1] < 2:
+    if np.all(words | (column_ranges(X) == 0)) or X.shape[1] < 2:
         return False
-    if words.any():
+    # One that is hardly ever 1 is rather a number that is seldom above 0, a pixel at the edge.
+    shares = np.nanmean(X[:, words], axis=0)
+    if np.any(np.minimum(shares, 1.0 - shares) >= RARE):
         return True
-    return len(dominating(X)) > 0 or bool(unheard(X))
+    return len(dominating(X)) > 0 or unheard(X)
 
 
 def dominating(X: np.ndarray) -> np.ndarray:
@@ -227,10 +230,16 @@ def dominating(X: np.ndarray) -> np.ndarray:
 
 
 def unheard(X: np.ndarray) -> bool:
-    """Whether a quarter of the columns have less than a fifth of the largest range."""
-    ranges = column_ranges(spread(X))
-    ranges = ranges[ranges > 0]
-    return bool(len(ranges)) and 4 * int((5.0 * ranges < ranges.max()).sum()) >= len(ranges)
+    """Whether a quarter of the columns have less than a fifth of the largest deviation.
+
+    Of those that vary: what is mostly one value, as pixels at the edge are, is small for a reason.
+    """
+    X = spread(X)
+    X = X[:, ~np.isnan(X).all(axis=0)]
+    low, high = np.nanpercentile(X, [25, 75], axis=0)
+    deviation = np.nanstd(X[:, high > low], axis=0)
+    small = int((5.0 * deviation < deviation.max(initial=0.0)).sum())
+    return small > 0 and 4 * small >= len(deviation)
 
 
 def two_valued(X: np.ndarray) -> np.ndarray:

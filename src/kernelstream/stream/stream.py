@@ -464,7 +464,8 @@ class Stream(Value):
         shown, plain = self.components, self.caught_up
         with cores():
             held = plain.chain.accumulated(plain.begun)
-            return certify(held, shown.vectors, shown.mean, shown.span)
+            found = certify(held, shown.vectors, shown.mean, shown.span)
+            return replace(found, filled=True) if self.fills else found
 
     @cached_property
     def solutions(self) -> dict[Any, Any]:
