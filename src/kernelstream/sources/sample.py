@@ -73,14 +73,17 @@ def sampled(
     remarks: dict[str, None] = {}
     for file in files:
         share = max(size * file.size // total, min(FEWEST, size) // len(files), 1)
-        reader = open_reader(file, reading, stdin)
+        # The lines of a text are read anew, whoever has parsed the first of them.
+        known = file == first.file and isinstance(first, CsvReader) and limit is None
+        reader = first if known else open_reader(file, reading, stdin)
         remarks |= dict.fromkeys(reader.remarks)
         try:
             parts.append(_sample(reader, reading, size if len(files) == 1 else share, limit))
         except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
         finally:
-            reader.close()
+            if reader is not first:
+                reader.close()
         if limit is not None:
             break  # its first rows are in the first files
     matrices = [part for part in parts if isinstance(part, np.ndarray)]
@@ -234,16 +237,19 @@ def sampled_lines(reader: CsvReader | NdjsonReader, n: int) -> list[bytes]:
         is_plain = opened.stream.raw is opened.stored
         if is_plain and reader.file.size > READ_WHOLE:
             return lines_at_spots(reader.file, opened.stream.tell(), n)
-        return lowest_lines(opened.stream, n)
+        return lowest_lines(opened.stream, n, reader.file.size if is_plain else None)
     finally:
         opened.stream.close()
 
 
-def lowest_lines(stream: BinaryIO, n: int) -> list[bytes]:
-    """The n lines with the lowest numbers, in their order."""
+def lowest_lines(stream: BinaryIO, n: int, size: int | None = None) -> list[bytes]:
+    """The n lines with the lowest numbers, in their order; ``size`` bytes where that is known."""
     kept: list[tuple[float, int, bytes]] = []
     row, below = 0, 1.0
     for piece in pieces_of(stream):
+        if row == 0 and size is not None and size > 4 * PIECE:
+            lines = size * len(piece) / PIECE  # about as many as there are
+            below = min(1.0, (1.5 * n + 50) / lines)
         piece = [line.removeprefix(codecs.BOM_UTF8) for line in piece[:1]] + piece[1:]
         drawn = uniforms(SEED, "survey", row, len(piece))
         kept += [(drawn[i], row + i, piece[i]) for i in np.flatnonzero(drawn < below).tolist()]

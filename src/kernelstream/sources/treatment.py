@@ -47,6 +47,7 @@ DATE_FORMATS = (
     "%H:%M",
 )
 ISO = "ISO 8601"
+ASKED = ("not asked for", "the weight of the rows")  # reasons that nobody has to be told
 # Calendar features: what goes round, and how long that takes (seconds, or days of the year).
 CYCLES = ("hour", "weekday", "yearday")
 
@@ -364,7 +365,7 @@ class Treatment:
         said = list(self.remarks)
         out: dict[str, list[str]] = {}
         for column in self.columns:
-            if not column.learned:
+            if not column.learned and column.reason not in ASKED:
                 out.setdefault(column.reason, []).append(column.name)
         said += [f"Left out, {reason}: {few(names)}." for reason, names in out.items()]
         words = {
