@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import CommandError
 from kernelstream.cli.fit import parse_kernel
-from kernelstream.kernels import RBF, Categorical, FromCallable, Kernel, Linear, On
+from kernelstream.kernels import RBF, Categorical, FromCallable, Linear, On
 from kernelstream.kernels.derivatives import gradient_of_diagonal, gradient_of_sum
 
 RNG = np.random.default_rng(0)
@@ -51,11 +52,12 @@ def test_names_and_patterns() -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", [On([], RBF()), On([-1], RBF()), On([True], RBF()), On([0], "rbf"), On(None, RBF())]
+    ("columns", "kernel"),
+    [([], RBF()), ([-1], RBF()), ([True], RBF()), ([0], "rbf"), (None, RBF())],
 )
-def test_what_makes_no_sense_is_refused(kernel: Kernel) -> None:
+def test_what_makes_no_sense_is_refused(columns: Any, kernel: Any) -> None:
     with pytest.raises(ValueError, match="must be"):
-        kernel.check()
+        On(columns, kernel).check()
 
 
 def test_a_column_that_is_not_there_is_named() -> None:

@@ -185,8 +185,8 @@ class LongRun:
         }
 
     def _save_now_and_then(self, names: Any) -> None:
-        due = self.path is not None and time.monotonic() - self.saved >= self.every
-        if not due or not self.rows:
+        due = time.monotonic() - self.saved >= self.every
+        if self.path is None or not due or not self.rows:
             return
         content = content_of(self.estimator)
         content["feature_names"] = None if names is None else tuple(map(str, names))

@@ -197,6 +197,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         self.columns = columns
         self.missing = missing
 
+    #: Whether gaps of rows can be filled: where a stream scales them.
+    can_fill = True
+
     # -- learning
 
     def fit(
@@ -253,7 +256,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         missing = self.missing if hasattr(self, "missing") else None
         with all_or_nothing(self) as draft:
             for name in ("_stream", "_single_rows", "columns_", "feature_names_in_"):
-                vars(draft).pop(name, None)
+                draft.__dict__.pop(name, None)
             supply = supply_of(X, getattr(self, "columns", None))
             LongRun(draft, supply, checkpoint, every).complete()
             if hasattr(self, "missing"):

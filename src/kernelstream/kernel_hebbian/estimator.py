@@ -107,6 +107,8 @@ class KernelHebbianPCA(PaperMethod):
         if type(epochs) is not int or epochs < 0 or type(converged) is not bool:
             raise ValueError(f"n_epochs_={epochs!r}, converged_={converged!r}")
 
+    can_fill = False  # the Gram matrix of a finite set takes rows as they are
+
     def __init__(
         self,
         n_components: int = 2,
@@ -140,7 +142,9 @@ class KernelHebbianPCA(PaperMethod):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # of rows in memory only
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Pass over the rows until the components come to rest.
 
         Parameters
@@ -189,7 +193,9 @@ class KernelHebbianPCA(PaperMethod):
         report_progress(self)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Go on with the next rows of a stream; each may join the expansion (appendix A).
 
         Parameters

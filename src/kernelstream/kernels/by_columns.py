@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, is_sparse, like, namespace_of, take_columns, to_host
+from kernelstream.backends.arrays import Array, as_dense, like, namespace_of, take_columns, to_host
 from kernelstream.files import stored
 from kernelstream.kernels.base import Kernel, is_positive, is_rule, require
 from kernelstream.kernels.stationary import Stationary
@@ -196,15 +196,14 @@ class Categorical(Stationary):
         """One over the median number of differences of rows that differ; 1 where none do."""
         n = int(X.shape[0])
         chosen = np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(int))
-        rows = to_host(X[chosen, :])
-        rows = rows.toarray() if is_sparse(rows) else rows
+        rows = to_host(as_dense(X[chosen, :]))
         differ = differences(rows, rows)[np.triu_indices(len(chosen), 1)]
         differ = differ[differ > 0]
         return 1.0 / float(np.median(differ)) if len(differ) else 1.0
 
     def block(self, X: Array, Y: Array) -> Array:
         """By comparing column after column."""
-        X = X.toarray() if is_sparse(X) else X
+        X = as_dense(X)
         xp, differ = namespace_of(Y), differences(X, Y)
         return xp.exp(-float(self.gamma) * differ)
 

@@ -116,7 +116,7 @@ class CsvReader(Reader):
         if not guesses:
             return usual
         lines = [first, *(t for t in self._next_texts() if not t.startswith("#"))]
-        counts = {}
+        counts: dict[str, int] = {}
         for delimiter in (usual, *DELIMITERS, " "):
             numbers = {len(csv_cells(line, delimiter)) for line in lines}
             if len(numbers) == 1 and (n := numbers.pop()) > 1:
@@ -301,7 +301,7 @@ class Replayed:
 
     closed = False
 
-    def __init__(self, start: bytes, stream: BinaryIO, reader: Reader):
+    def __init__(self, start: bytes, stream: BinaryIO, reader: Reader | None = None):
         self.start, self.stream, self.reader = start, stream, reader
         self.decoder = codecs.getincrementaldecoder("utf-8")("kernelstream.substitute")
 
@@ -310,7 +310,8 @@ class Replayed:
         while True:  # the decoder may keep up to three bytes of a character that goes on
             data, self.start = self.start[: size - 3], self.start[size - 3 :]
             data = data or self.stream.read(size - 3)
-            self.reader.text_read += len(data)
+            if self.reader is not None:
+                self.reader.text_read += len(data)
             text = self.decoder.decode(data, final=not data)
             if text or not data:
                 return text.encode()
