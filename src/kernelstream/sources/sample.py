@@ -236,7 +236,7 @@ def sampled_lines(reader: CsvReader | NdjsonReader, n: int) -> list[bytes]:
     try:
         is_plain = opened.stream.raw is opened.stored
         if is_plain and reader.file.size > READ_WHOLE:
-            return lines_at_spots(reader.file, opened.stream.tell(), n)
+            return lines_at_spots(reader.file, getattr(reader, "header_lines", 0), n)
         return lowest_lines(opened.stream, n, reader.file.size if is_plain else None)
     finally:
         opened.stream.close()
@@ -260,13 +260,17 @@ def lowest_lines(stream: BinaryIO, n: int, size: int | None = None) -> list[byte
     return [line for _, _, line in sorted(sorted(kept)[:n], key=lambda entry: entry[1])]
 
 
-def lines_at_spots(file: File, begin: int, n: int) -> list[bytes]:
+def lines_at_spots(file: File, header_lines: int, n: int) -> list[bytes]:
     """Some lines at each of many places that are spread evenly."""
     each, found = max(1, n // SPOTS), []
     with open(file.path, "rb") as stream:
+        for _ in range(header_lines):
+            stream.readline()
+        begin = stream.tell()
         for start in np.linspace(begin, file.size, SPOTS, endpoint=False).astype(int).tolist():
-            stream.seek(max(start - 1, 0))
-            stream.readline()  # the rest of a line
+            stream.seek(start)
+            if start > begin:
+                stream.readline()  # the rest of a line
             lines = (stream.readline() for _ in range(each))
             found += [line.rstrip(b"\n") for line in lines if line.strip()]
     return found
