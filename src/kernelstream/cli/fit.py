@@ -197,6 +197,9 @@ def fit(
     with report_failures(as_json):
         estimator = parts.estimator()
         parameters = estimator.get_params(deep=False)
+        # What the data decide is no option: a checkpoint has what was decided.
+        undecided = {"columns", "missing"} | ({"scale"} if parts.standardize is None else set())
+        parameters = {name: v for name, v in parameters.items() if name not in undecided}
         read_options = reading.of_source(columns, exclude, weight_column)
         every = opt.seconds(checkpoint_every)
         if monitor:
