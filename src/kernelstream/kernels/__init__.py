@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from kernelstream.kernels.base import Kernel
 from kernelstream.kernels.by_columns import Categorical, On
-from kernelstream.kernels.composite import Constant, FromCallable, Product, Sum
+from kernelstream.kernels.composite import Constant, FromCallable, Normalised, Product, Sum
 from kernelstream.kernels.distances import squared_distances
 from kernelstream.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
 from kernelstream.kernels.stationary import RBF, Euclidean, Exponential, Laplacian, Matern
@@ -29,6 +29,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "Normalised",
     "On",
     "Polynomial",
     "Product",
