@@ -84,6 +84,6 @@ def test_nothing_to_learn_is_said_with_the_reasons() -> None:
 def test_wishes_that_make_no_sense() -> None:
     for wrong in ({"decimal": ";"}, {"missing": "drop"}, {"treat": {"a": "word"}}):
         with pytest.raises(ValueError, match=r"must be|cannot be"):
-            Wishes(**wrong)  # type: ignore[arg-type]
+            Wishes(**wrong)
     with pytest.raises(SourceError, match="no column 'w'"):
         treatment_of(pa.table({"x": NUMBERS}), Wishes(weight="w"))

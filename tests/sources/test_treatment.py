@@ -32,7 +32,7 @@ def test_rows() -> None:
     X = TREATMENT.rows_of(TABLE.slice(0, 4), "float64")
     assert TREATMENT.features[:4] == ("n", "ok", "kind=a", "kind=b")
     nan = math.nan
-    expected = [[1234.5, 1, 1, 0], [-0.5, 0, 0, 1], [nan, nan, nan, nan], [7, 1, 1, 0]]
+    expected = np.array([[1234.5, 1, 1, 0], [-0.5, 0, 0, 1], [nan] * 4, [7, 1, 1, 0]])
     assert np.array_equal(X[:, :4], expected, equal_nan=True)
     hours = X[:, [TREATMENT.features.index(f"when.hour.{part}") for part in ("sin", "cos")]]
     assert np.allclose(hours[[0, 1, 3]], [[1, 0], [-1, 0], [0, 1]])
