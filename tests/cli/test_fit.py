@@ -141,7 +141,8 @@ def test_a_bad_row_is_named_and_the_old_model_stays(data: Path) -> None:
     fitted()
     before = Path("m.safetensors").read_bytes()
     Path("bad.csv").write_text(BAD)
-    result = run("fit", "bad.csv", "-o", "m.safetensors", *OPTIONS, code=DATA)
+    words = ["fit", "bad.csv", "-o", "m.safetensors", *OPTIONS]
+    result = run(*words, "--missing", "bad", code=DATA)
     assert "bad.csv, row 601, column 'b': the value is missing" in said(result)
     assert Path("m.safetensors").read_bytes() == before
 
@@ -155,6 +156,8 @@ def test_bad_rows_are_passed_over_and_listed(data: Path) -> None:
         "m.safetensors",
         "--on-bad-rows",
         "skip",
+        "--missing",
+        "bad",
         "--rejects",
         "rejects.ndjson",
         "--basis",

@@ -13,6 +13,7 @@ from kernelstream.part import Part
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "kernels.RBF": {"gamma": "median"},
+    "kernels.Categorical": {"gamma": "median"},
     "kernels.Constant": {"value": 1.0},
     "kernels.Exponential": {"gamma": "median"},
     "kernels.Laplacian": {"gamma": "median"},
@@ -181,6 +182,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "device": None,
         "random_state": None,
         "verbose": False,
+        "columns": None,
+        "missing": None,
     },
     "StreamingKernelRidge": {
         "alpha": "gcv",

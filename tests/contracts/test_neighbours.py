@@ -43,6 +43,9 @@ from kernelstream import (
     trackers,
 )
 
+# Tables are learned here as they come; that their scales differ is said, and tested, elsewhere.
+pytestmark = pytest.mark.filterwarnings("ignore:Nine tenths of the squared distances")
+
 TRANSFORMERS: dict[str, Any] = {
     "StreamingKernelPCA": StreamingKernelPCA(3, gamma=0.1, basis=30, random_state=0),
     "KernelPCA": KernelPCA(3, kernel="rbf", gamma=0.1, basis=30, random_state=0),

@@ -799,6 +799,10 @@ FUNCTIONS: dict[str, tuple[kernels.Kernel, Any]] = {
         "auto",
     ),
     "product": (kernels.Product(kernels.RBF(), kernels.Matern(nu=1.5)), "auto"),
+    "by_columns": (
+        kernels.On([0], kernels.RBF()) * kernels.On([1], kernels.Categorical(gamma=0.5)),
+        "auto",
+    ),
 }
 KERNELS: dict[str, Case] = {
     **{
@@ -814,6 +818,7 @@ KERNELS: dict[str, Case] = {
 
 OPTIONS: dict[str, Case] = {
     "not_centred": Learned(few(center=False)),
+    "filled": Learned(pca(missing="fill", scale="auto"), n=530, how=stream),
     "standardised": Learned(pca(scale="standard"), n=530, how=stream),
     "certified_tight": Learned(pca(certify="tight"), how=fit_then_stream),
     "not_certified": Learned(few(certify=False)),

@@ -262,3 +262,15 @@ def test_a_length_that_asks_for_all_memory(tmp_path: Path, X: np.ndarray) -> Non
     path.write_bytes(whole[:4] + (0x7FFFFFF0).to_bytes(4, "little") + whole[8:])
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
     assert done.returncode == 0 and "cannot be read" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.ndjson", "x.csv.gz", "x.parquet"])
+def test_shares_are_those_of_the_rows_that_were_handed_out(name: str, tmp_path: Path) -> None:
+    """What is read ahead was counted: a short CSV file was done before its first row."""
+    X = np.random.default_rng(0).normal(size=(60_000, 4))
+    WRITERS[name](tmp_path / name, X)
+    source, rows, apart = Source(tmp_path / name), 0, []
+    for block in source:
+        rows += len(block)
+        apart.append(abs(source.fraction() - rows / len(X)))
+    assert len(apart) > 2 and max(apart) < 0.25

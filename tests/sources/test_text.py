@@ -181,10 +181,22 @@ def test_characters_across_pieces_of_a_stream(at: int) -> None:
         assert all(len(piece) <= size for piece in pieces)
 
 
-def test_text_in_utf_16_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
-    with pytest.raises(SourceError, match="UTF-16"):
-        Source(tmp_path / "a.csv")
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_is_read(encoding: str, tmp_path: Path) -> None:
+    """Of the order of bytes only a mark tells a plain source; without one it has to be named."""
+    (tmp_path / "a.csv").write_bytes("a,größe\n1,2\n3,4\n".encode(encoding))
+    named = None if encoding == "utf-16" else encoding
+    source = Source(tmp_path / "a.csv", encoding=named)
+    assert source.names == ("a", "größe") and source.remarks == (
+        f"{tmp_path / 'a.csv'} is text in {encoding}.",
+    )
+    assert np.concatenate([block.X for block in source]).tolist() == [[1, 2], [3, 4]]
+
+
+def test_an_encoding_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    with pytest.raises(SourceError, match="no encoding 'latin-99'"):
+        Source(tmp_path / "a.csv", encoding="latin-99")
 
 
 def test_integers_of_hundreds_of_digits(tmp_path: Path) -> None:

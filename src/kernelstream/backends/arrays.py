@@ -8,6 +8,7 @@ a block of rows stands (left operand of a product), never where a state or a bas
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import array_api_compat
@@ -132,6 +133,15 @@ def padded(x: Array, shape: tuple[int, ...]) -> Array:
     whole = like(np.zeros(shape), x)
     whole[tuple(slice(0, n) for n in x.shape)] = x
     return whole
+
+
+def take_columns(X: Array, columns: Sequence[int]) -> Array:
+    """Some columns, in a given order."""
+    if isinstance(X, np.ndarray) or is_sparse(X):
+        return X[:, list(columns)]
+    xp = namespace_of(X)
+    index = xp.asarray(list(columns), dtype=xp.int64, device=array_api_compat.device(X))
+    return xp.take(X, index, axis=1)
 
 
 def take_rows(x: Array, index: Any) -> Array:

@@ -53,6 +53,8 @@ class Certificate:
         1: all statements are deterministic.
     reason : str or None
         Why there is no certificate, or why it is of no use; None when all is well.
+    filled : bool
+        Whether missing values may have been filled: all statements are then of the filled rows.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class Certificate:
     proved: bool
     probability: float
     reason: str | None
+    filled: bool = False
 
     @property
     def useful(self) -> bool:
@@ -108,6 +111,8 @@ class Certificate:
                 "deterministic" if self.proved else "deterministic, but rounding was measured",
             ),
         ]
+        if self.filled:
+            found.append(("rows", "as they were filled: missing values are the model's"))
         if self.reason is not None:
             found.append(("beware", self.reason))
         return found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+
+from kernelstream.cli import light
 
 __all__ = ["main"]
 
@@ -11,6 +14,15 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; where its packages are missing, say which to install."""
     open_standard_streams()
+    if light.is_enough(sys.argv[1:]) and not any(name in sys.modules for name in light.HEAVY):
+        with contextlib.suppress(light.RunWanted), light.StandIns():
+            run()
+            return
+    run()
+
+
+def run() -> None:
+    """Import the commands and run the one that is asked for."""
     try:
         from kernelstream.cli.app import app
     except ModuleNotFoundError as problem:

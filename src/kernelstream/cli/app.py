@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kernelstream import __version__
+from kernelstream.cli.check import check, plan
 from kernelstream.cli.demo import demo
 from kernelstream.cli.explain import explain
 from kernelstream.cli.failures import EXIT_CODES
@@ -57,6 +58,8 @@ def root(
 
 
 for command in (
+    check,
+    plan,
     fit,
     update,
     transform,

@@ -245,9 +245,17 @@ class Run:
             self.screen.say("A second pass changes nothing for this basis and tracker: left out.")
         return useful and self.asked != 1 and not self.source.from_pipe
 
+    def _turns(self) -> int:
+        """Passes that there will be; 1 where only the rows of a pipe will show it."""
+        stream = getattr(self.stored, "stream", None)
+        again = stream is not None and wants_second_pass(stream)
+        again = again and self.asked != 1 and not self.source.from_pipe
+        return max(self.place.turn, 2 if again else 1)
+
     def _pass(self, rejects: Rejects | None) -> None:
-        title = "learning" if self.place.turn == 1 else "second pass"
-        with Watch(self.screen, self.source, title) as watch:
+        turn, turns = self.place.turn, self._turns()
+        title = "learning" if turns == 1 else f"pass {turn} of {turns}"
+        with Watch(self.screen, self.source, title, turn, turns) as watch:
             for block in self.source.ahead(self.place.position, self.place.rows):
                 self._learn(block)
                 bad, size = self.place.bad, self.place.rejected_bytes

@@ -15,6 +15,7 @@ import typer
 import kernelstream
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.cli import options as opt
+from kernelstream.cli.beginning import Like, say_columns
 from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
 from kernelstream.cli.fleet import fit_fleet, machines_of, require_folder
@@ -22,6 +23,7 @@ from kernelstream.cli.methods import NO_RULE, Method, Rule, fit_in_memory
 from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_sense
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.estimators.beginning import begin
 from kernelstream.monitor.parameters import settings_of
 from kernelstream.sources import Block, Source
 
@@ -53,12 +55,17 @@ class Parts:
         ),
     ] = "10"
     kernel: Annotated[
-        str, typer.Option(help="rbf, poly(degree=2), matern(nu=1.5), …", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            help="rbf, poly(degree=2), matern(nu=1.5), …, sums and products, also of columns: "
+            "on('t_*', rbf) * on('colour', categorical).",
+            rich_help_panel=MODEL,
+        ),
     ] = "rbf"
     gamma: Annotated[
         float | None,
         typer.Option(
-            help="Width of the kernel. Default: from the first rows.", rich_help_panel=MODEL
+            help="Width of the kernel. Default: from a sample of all rows.", rich_help_panel=MODEL
         ),
     ] = None
     basis: Annotated[
@@ -76,13 +83,13 @@ class Parts:
         typer.Option(help="0.999: rows lose a thousandth of weight a row.", rich_help_panel=MODEL),
     ] = None
     standardize: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--standardize",
-            help="Subtract mean and divide by deviation of the first rows.",
+            "--standardize/--no-standardize",
+            help="Subtract mean and divide by deviation. Default: where scales differ much.",
             rich_help_panel=MODEL,
         ),
-    ] = False
+    ] = None
     center: Annotated[
         bool,
         typer.Option(
@@ -106,7 +113,7 @@ class Parts:
             if "forgetting" not in tracker.get_params(deep=False):
                 raise CommandError(USAGE, f"The tracker {self.tracker} has no forgetting.")
             tracker.set_params(forgetting=self.forgetting)
-        kernel = parse_part(self.kernel, kernels.NAMES, "kernel")
+        kernel = parse_kernel(self.kernel)
         if self.gamma is not None:
             if "gamma" not in kernel.get_params(deep=False):
                 raise CommandError(USAGE, f"The kernel {self.kernel} has no gamma.")
@@ -117,7 +124,7 @@ class Parts:
             basis=parse_part(self.basis, bases.NAMES, "basis"),
             tracker=tracker,
             center=self.center,
-            scale="standard" if self.standardize else None,
+            scale={None: "auto", True: "standard", False: None}[self.standardize],
             preimage=self.preimage,
             certify=False if self.certify is Certify.none else self.certify.value,
             random_state=self.seed,
@@ -131,7 +138,7 @@ class Parts:
             "basis": self.basis != USUAL.basis,
             "tracker": self.tracker != USUAL.tracker,
             "forgetting": self.forgetting is not None,
-            "standardize": self.standardize,
+            "standardize": self.standardize is not None,
             "certify": self.certify is not USUAL.certify,
         }
         wrong = [f"--{name}" for name, is_given in brought.items() if is_given]
@@ -170,7 +177,19 @@ def fit(
     columns: opt.Columns = None,
     exclude: opt.Exclude = None,
     weight_column: opt.WeightColumn = None,
+    understanding: opt.Understanding = opt.AS_IT_LOOKS,
     parts: Parts = USUAL,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="A model: columns, scale and width are taken from it, so that both can be merged.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    same_points: Annotated[
+        bool,
+        typer.Option("--same-points", help="With --like: its points, too.", rich_help_panel=MODEL),
+    ] = False,
     rule: Rule = NO_RULE,
     passes: Annotated[
         int | None,
@@ -240,7 +259,9 @@ def fit(
 
     Examples
     --------
-      kernelstream fit data/*.parquet -o model.safetensors --standardize
+      kernelstream fit data/*.parquet -o model.safetensors
+
+      kernelstream fit monday.csv -o monday.safetensors --like plan.safetensors
 
       kernelstream fit big/ -o m.safetensors --components 20 --checkpoint-every 60s --resume
 
@@ -252,6 +273,10 @@ def fit(
     with report_failures(as_json):
         rule.check()
         estimator = parts.estimator() if rule.method is None else parts.of_method(rule)
+        parameters = estimator.get_params(deep=False)
+        # What the data decide is no option: a checkpoint has what was decided.
+        undecided = {"columns", "missing"} | ({"scale"} if parts.standardize is None else set())
+        parameters = {name: v for name, v in parameters.items() if name not in undecided}
         read_options = reading.of_source(columns, exclude, weight_column)
         every = opt.seconds(checkpoint_every)
         if monitor:
@@ -265,7 +290,8 @@ def fit(
                 certify=parts.certify is not USUAL.certify,
                 tracker=parts.tracker != USUAL.tracker,
                 forgetting=parts.forgetting is not None,
-                standardize=parts.standardize,
+                standardize=parts.standardize is not None,
+                like=like is not None,
                 weight_column=weight_column is not None,
                 passes=passes is not None,
                 checkpoint_every=every is not None,
@@ -283,14 +309,39 @@ def fit(
             read_options["keep"] = [by]
         elif shared:
             raise CommandError(USAGE, "--shared is for a fleet: name its column with --by.")
+        model = Like.of(
+            like,
+            same_points,
+            {
+                "method": rule.method is not None,
+                "columns": columns is not None,
+                "exclude": exclude is not None,
+                "treat": understanding.treat is not None,
+                "kernel": parts.kernel != USUAL.kernel,
+                "gamma": parts.gamma is not None,
+                "standardize": parts.standardize is not None,
+                "dtype": dtype is not opt.Number.auto,
+                "basis": same_points and parts.basis != USUAL.basis,
+            },
+        )
         with lock(output):
-            source = Source(sources, **read_options, dtype=dtype.value)
             if monitor:
+                source = Source(sources, **read_options, dtype=dtype.value)
                 limits = dict(
                     alpha=alpha, false_events_per_day=false_events_per_day, interval=interval
                 )
                 fit_monitor(source, output, limits, lags, parts, rejects, screen, by, shared)
                 return
+            if rule.method is not None:
+                source = Source(sources, **read_options, dtype=dtype.value)
+            elif model is None:
+                source = Source(
+                    sources, **read_options, dtype=dtype.value, treat=understanding.wishes()
+                )
+                begin(estimator, source)
+            else:
+                source = model.stored.open_source(sources, read_options)
+                model.begin(estimator, source)
             if rule.in_memory:
                 refused = {"passes": passes, "checkpoint-every": every, "resume": resume or None}
                 wrong = [f"--{name}" for name, value in refused.items() if value is not None]
@@ -305,7 +356,7 @@ def fit(
             names = source.names if source.named else None
             identity = {
                 "command": "fit",
-                **{name: repr(value) for name, value in estimator.get_params(deep=False).items()},
+                **{name: repr(value) for name, value in parameters.items()},
                 "columns": list(source.names),
                 "passes": passes,
                 "dtype": source.dtype,
@@ -314,7 +365,8 @@ def fit(
             run = Run(
                 Stored(estimator, names), source, output, identity, passes, every, rejects, screen
             )
-            if source.left_out:
+            say_columns(source, estimator, screen)
+            if source.treatment is None and source.left_out:  # a paper's method: numbers alone
                 screen.say(f"Left out, not numbers: {', '.join(source.left_out)}.")
             if not resume and run.checkpoint.exists():
                 screen.say(f"Starting afresh; --resume would have gone on from {run.checkpoint}.")
@@ -450,6 +502,52 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
         raise CommandError(
             USAGE, f"--{what} {text!r}: the parameters of {name} are {known}."
         ) from problem
+
+
+def parse_kernel(text: str) -> kernels.Kernel:
+    """A kernel by name, or sums and products of such: ``on('a,b', rbf) + 2 * linear``.
+
+    Examples
+    --------
+    >>> parse_kernel("on('a,b', rbf(gamma=0.1)) * on('colour', categorical)")
+    Product(left=On(columns=['a', 'b'], kernel=RBF(gamma=0.1)),
+            right=On(columns=['colour'], kernel=Categorical()))
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return parse_part(text, kernels.NAMES, "kernel")  # says what is wrong
+    try:
+        kernel = _kernel(tree)
+    except RecursionError as problem:
+        raise CommandError(USAGE, "--kernel is nested too deep.") from problem
+    if not isinstance(kernel, kernels.Kernel):
+        raise CommandError(USAGE, f"--kernel {text!r} is no kernel: write rbf, or rbf + linear.")
+    return kernel
+
+
+def _kernel(tree: ast.expr) -> Any:
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add | ast.Mult):
+        left, right = _factor(tree.left), _factor(tree.right)
+        return left + right if isinstance(tree.op, ast.Add) else left * right
+    call = tree if isinstance(tree, ast.Call) else None
+    if call is not None and isinstance(call.func, ast.Name) and call.func.id == "on":
+        try:
+            columns, kernel = call.args
+            names = ast.literal_eval(columns)
+        except ValueError as problem:
+            raise CommandError(
+                USAGE, "--kernel: write on('a,b', rbf), with names or numbers of columns."
+            ) from problem
+        if isinstance(names, str):
+            names = opt.column_list(names)
+        return kernels.On([names] if isinstance(names, int) else names, _kernel(kernel))
+    return parse_part(ast.unparse(tree), kernels.NAMES, "kernel")
+
+
+def _factor(tree: ast.expr) -> Any:
+    number = isinstance(tree, ast.Constant) and isinstance(tree.value, int | float)
+    return tree.value if number else _kernel(tree)  # type: ignore[attr-defined]
 
 
 def parse_components(text: str | None) -> int | float | None:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from kernelstream import files
 from kernelstream.cli import options as opt
+from kernelstream.cli.check import column_facts, column_table
 from kernelstream.cli.failures import report_failures
 from kernelstream.cli.modelfile import Stored, holds_monitor, monitor_in, open_file, stored_in
 from kernelstream.cli.terminal import Screen, facts_table
@@ -44,9 +45,11 @@ def info(
             return
         facts = facts_of(stored, model)
         certificate = stored.estimator.certificate_
+        treatment = getattr(stored.estimator, "columns_", None)
         screen.result(
             facts,
             facts_table(summary(facts), title=str(model)),
+            *([] if treatment is None else [column_table(treatment, "Columns")]),
             component_table(facts, components),
             facts_table(
                 [row for row in certificate.rows() if row[0] and not row[0].startswith("eigen")],
@@ -117,6 +120,7 @@ def show_monitor(file: files.ModelFile, path: Path, screen: Screen) -> None:
 def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     """Everything about a model, for machines."""
     estimator, stream = stored.estimator, stored.stream
+    treatment = getattr(estimator, "columns_", None)
     certificate = estimator.certificate_
     finite = np.isfinite(certificate.eigenvalue_intervals).all()
     weight = stored.components.weight
@@ -129,9 +133,11 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
         "equations": getattr(estimator, "equations", None),
         "points": len(getattr(estimator, "basis_points_", ())),
         "dtype": stream.dtype,
-        "standardized": stream.scaling is not None,
+        "standardized": is_standardised(stream.scaler),
+        "filled": stream.fills,
         "features": estimator.n_features_in_,
         "feature_names": stored.names,
+        "columns": None if treatment is None else column_facts(treatment),
         "rows_seen": estimator.n_samples_seen_,
         "weight": weight,
         "history": [
@@ -158,6 +164,12 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     }
 
 
+def is_standardised(scaler: Any) -> bool:
+    """Whether a scaling changes anything."""
+    deviation = getattr(scaler, "deviation", None)
+    return scaler is not None and (deviation is None or bool(np.any(deviation != 1.0)))
+
+
 def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """The facts that people want first."""
     names = facts["feature_names"]
@@ -173,7 +185,9 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if facts["paper"] is not None:
         rows[2:2] = [("paper", facts["paper"]), ("equations", facts["equations"])]
     if facts["standardized"]:
-        rows.append(("standardized", "with mean and deviation of the first rows"))
+        rows.append(("standardized", "with mean and deviation of a sample of rows"))
+    if facts["filled"]:
+        rows.append(("missing values", "filled from rows like theirs; all here is of filled rows"))
     for entry in facts["history"]:
         sources = entry["sources"]
         more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""

@@ -73,6 +73,21 @@ class Stored:
 
     def open_source(self, sources: list[str], read_options: dict[str, Any]) -> Source:
         """A source with the columns that the model wants, in its type."""
+        treatment = getattr(self.estimator, "columns_", None)
+        if treatment is not None and read_options["columns"] is None:
+            return Source(
+                sources,
+                **read_options,
+                treat=treatment,
+                n_features=self.stream.n_features,
+                dtype=self.stream.dtype,
+            )
+        if treatment is not None and not treatment.is_plain:
+            raise CommandError(
+                USAGE,
+                "The model knows its columns, some of which are no plain numbers: leave out "
+                "--columns.",
+            )
         return Source(
             sources,
             **read_options,

@@ -58,6 +58,7 @@ from kernelstream.sources.feeds import (
 )
 from kernelstream.sources.live import LiveRow, LiveRows
 from kernelstream.sources.source import standard_input
+from kernelstream.sources.treatment import few
 
 LEAST_REFERENCE = 100  # rows without which a limit would be a guess
 Verdict = dict[str, Any]
@@ -477,6 +478,13 @@ class ChartJudge(Quiet):
     def __init__(self, stored: Stored, alpha: float, learn: bool, top: int):
         if not 0 < alpha < 1:
             raise CommandError(USAGE, f"--alpha must be between 0 and 1; got {alpha}.")
+        treatment = getattr(stored.estimator, "columns_", None)
+        if treatment is not None and not treatment.is_plain:
+            raise CommandError(
+                USAGE,
+                "monitor takes rows of numbers, and the model learned columns that are none: fit "
+                f"it with --columns, or judge files with score ({few(treatment.inputs)}).",
+            )
         self.stored, self.alpha, self.learn, self.top = stored, alpha, learn, top
         self.names = stored.names
         self.n_features = stored.estimator.n_features_in_

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from kernelstream.backends.progress import duration
 from kernelstream.cli.failures import leave_closed_pipe
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.files.writing import open_descriptor
@@ -19,6 +20,7 @@ from kernelstream.sources import Source
 
 LOOK_EVERY = 2.0  # seconds between two looks at the explained variance, which cost a little
 REFRESH = 0.2
+LOG_EVERY = 10.0  # seconds between two lines where there is no terminal
 
 
 class Output(Console):
@@ -59,10 +61,16 @@ class Screen:
 
 
 class Watch:
-    """A progress bar with rows per second, basis points, explained variance and time left."""
+    """A progress bar with rows per second, basis points, explained variance and time left.
 
-    def __init__(self, screen: Screen, source: Source, title: str):
-        self.source = source
+    Without a terminal it is a line now and then. ``turn`` is the number of this pass of ``turns``:
+    shares are those of all passes.
+    """
+
+    def __init__(self, screen: Screen, source: Source, title: str, turn: int = 1, turns: int = 1):
+        self.source, self.screen, self.title = source, screen, title
+        self.turn, self.turns = turn, turns
+        self.logged = time.monotonic()
         self.began = time.monotonic()
         self.looked = self.drawn = 0.0
         self.seen = ""
@@ -91,6 +99,9 @@ class Watch:
         """More rows were worked on."""
         self.rows += n
         now = time.monotonic()
+        if self.bar.disable and now - self.logged >= LOG_EVERY:
+            self.logged = now
+            self.screen.say(self.line(now - self.began))
         if self.bar.disable or now - self.drawn < REFRESH:
             return
         if estimator is not None and now - self.looked > LOOK_EVERY:
@@ -102,7 +113,22 @@ class Watch:
         rate = self.rows / max(now - self.began, 1e-9)
         facts = f"{self.rows:,} rows, {rate:,.0f}/s{self.seen}"
         self.drawn = now
-        self.bar.update(self.task, completed=self.source.fraction(), facts=facts)
+        self.bar.update(self.task, completed=self.share(), facts=facts)
+
+    def share(self) -> float:
+        """How much of all passes is done."""
+        return (self.turn - 1 + self.source.fraction()) / self.turns
+
+    def line(self, seconds: float) -> str:
+        """The same in a line, for a log."""
+        done = ""
+        if not self.source.from_pipe:
+            share = self.share()
+            begun = (self.turn - 1) / self.turns  # when this pass, which took so long, began
+            left = seconds * (1.0 - share) / max(share - begun, 1e-9)
+            done = f"{share:.0%}, {duration(left)} left, " if share > begun else ""
+        rate = self.rows / max(seconds, 1e-9)
+        return f"{self.title}: {done}{self.rows:,} rows, {rate:,.0f} rows/s"
 
 
 def facts_table(rows: list[tuple[str, str]], title: str | None = None) -> Table:

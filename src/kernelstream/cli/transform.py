@@ -37,7 +37,7 @@ OutputFile = Annotated[
 ToOption = Annotated[
     To | None, typer.Option("--to", help="Format, where the file name does not tell.")
 ]
-Columns = dict[str, np.ndarray]
+Columns = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,9 @@ def denoise(query: Query) -> None:
 
     def clean_rows(stored: Stored, X: np.ndarray) -> Columns:
         clean = stored.estimator.inverse_transform(stored.estimator.transform(X))
+        treatment = getattr(stored.estimator, "columns_", None)
+        if treatment is not None:  # columns like those of the table, categories as their levels
+            return treatment.decode(clean)
         names = stored.names or [f"x{i}" for i in range(clean.shape[1])]
         return dict(zip(names, clean.T, strict=True))
 
@@ -155,5 +158,6 @@ def join_columns(carried: pa.RecordBatch, computed: Columns) -> pa.RecordBatch:
     columns: dict[str, Any] = {name: carried.column(name) for name in carried.schema.names}
     for name, values in computed.items():
         fresh = name if name not in columns else f"{name}_model"
-        columns[fresh] = pa.array(np.ascontiguousarray(values))
+        plain = isinstance(values, pa.Array)
+        columns[fresh] = values if plain else pa.array(np.ascontiguousarray(values))
     return pa.RecordBatch.from_pydict(columns)

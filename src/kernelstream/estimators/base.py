@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import numbers
 import os
 import threading
@@ -26,12 +25,11 @@ from sklearn.utils.validation import check_is_fitted
 
 import kernelstream
 from kernelstream import files
+from kernelstream.backends import progress
 from kernelstream.backends.arrays import Array
 from kernelstream.backends.devices import checked_device
 from kernelstream.stream.buffer import Buffer, SingleRows
 from kernelstream.stream.stream import Stream
-
-logger = logging.getLogger("kernelstream")
 
 Held = TypeVar("Held")
 Model = TypeVar("Model", bound="StoredEstimator")
@@ -247,9 +245,9 @@ def set_stream(estimator: StreamEstimator, stream: Stream) -> None:
 
 
 def report_progress(estimator: Any) -> None:
-    """Tell the logger how many rows were seen, where that was asked for."""
+    """Tell how many rows were seen, where that was asked for."""
     if estimator.verbose and estimator.__sklearn_is_fitted__():
-        logger.info("%s: %d rows seen", type(estimator).__name__, estimator.stream_.n_rows)
+        progress.say(f"{type(estimator).__name__}: {estimator.stream_.n_rows} rows seen")
 
 
 def new_stream(estimator: StreamEstimator, X: Array) -> Stream:
@@ -266,7 +264,11 @@ def content_of(estimator: StoredEstimator) -> dict[str, Any]:
     if "device" in params:
         params["device"] = None  # the machine that reads the file may have others
     names = getattr(estimator, "feature_names_in_", None)
+    treatment = getattr(estimator, "columns_", None)
+    if params.get("columns") is not None:
+        params["columns"] = None  # what was decided with them is in the treatment
     return {
+        **({} if treatment is None else {"treatment": treatment.to_text()}),
         "estimator": type(estimator).__name__,
         "parameters": tuple(params.items()),
         "feature_names": None if names is None else tuple(map(str, names)),
@@ -317,9 +319,22 @@ def build(
         estimator._restore(content, device)
         names = content["feature_names"]
         require_names(names, estimator.n_features_in_)
+        if content.get("treatment") is not None:
+            estimator.columns_ = treatment_in(content["treatment"], estimator.n_features_in_)
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     return estimator, content
+
+
+def treatment_in(text: Any, n_features: int) -> Any:
+    """What is done with columns, as a file says; it has to make as many features as there are."""
+    from kernelstream.sources import Treatment  # Arrow is not there for those who need no tables
+
+    if not isinstance(text, str):
+        raise ValueError("a treatment of columns that is no text")
+    treatment = Treatment.from_text(text)
+    require_names(treatment.features, n_features)
+    return treatment
 
 
 def require_names(names: Any, n_features: int) -> None:

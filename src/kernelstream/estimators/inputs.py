@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 from array_api_compat import is_torch_array
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import assert_all_finite, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from kernelstream.backends.arrays import (
     Array,
@@ -22,37 +23,81 @@ from kernelstream.backends.arrays import (
     namespace_of,
     on_accelerator,
     row_norms_squared,
+    take_rows,
     to_float64,
     to_host,
 )
 from kernelstream.backends.threads import cores, in_threads, tiles
+from kernelstream.estimators import frames
+from kernelstream.estimators.frames import is_frame
+from kernelstream.part import check_choice
+from kernelstream.stream.scaling import column_ranges, dominating, spread
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
 T = TypeVar("T")
 
 MANY_NUMBERS = 2**20  # from which on a pass over rows is worth threads
+FAR_LARGER = 10  # times the usual range of a column
+ON_BAD_ROWS = ("error", "skip")
 NO_WEIGHT = "All rows have weight zero: there is nothing to learn from."
 NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
 _ROWS: dict[str, Any] = dict(accept_sparse="csr", dtype=[np.float64, np.float32])
 
 
-def first_rows(estimator: BaseEstimator, X: Any, weights: Any = None) -> Rows:
-    """The first rows that an estimator learns: it notes their number of features and names."""
+def first_rows(
+    estimator: BaseEstimator,
+    X: Any,
+    weights: Any = None,
+    whole: bool = True,
+    on_bad_rows: str = "error",
+) -> Rows:
+    """The first rows that an estimator learns: it notes their number of features and names.
+
+    ``whole`` says that there are no others: what looks like a counter in them is one.
+    """
+    check_choice("on_bad_rows", on_bad_rows, ON_BAD_ROWS)
+    vars(estimator).pop("columns_", None)  # of the frame that was learned before
     if is_foreign(X):
         X = _foreign_rows(X, check_finite=False)
         estimator.n_features_in_ = int(X.shape[1])
-        vars(estimator).pop("feature_names_in_", None)  # of the frame that was learned before
+        vars(estimator).pop("feature_names_in_", None)
+    elif is_frame(X) and (understood := frames.understand(estimator, X, whole)) is not None:
+        treatment, X, kept = understood.rows(on_bad_rows)
+        weights = (
+            weights
+            if weights is None or kept is None
+            else checked_weights(weights, len(kept))[kept]
+        )
+        estimator.columns_ = treatment
+        estimator.n_features_in_ = int(X.shape[1])
+        estimator.feature_names_in_ = np.array(treatment.features, dtype=object)
     else:
         X = validate_data(estimator, X, ensure_all_finite=False, **_ROWS)
         X = as_csr(X) if is_sparse(X) else X
-    return _weighted_rows(X, weights)
+    return _weighted_rows(X, weights, fills(estimator), estimator, on_bad_rows)
 
 
-def next_rows(estimator: BaseEstimator, stream: Stream, X: Any, weights: Any = None) -> Rows:
+def fills(estimator: BaseEstimator) -> bool:
+    """Whether the gaps of rows are filled: on demand, or where the first frame had some."""
+    if not getattr(estimator, "can_fill", False):
+        return False
+    treatment = getattr(estimator, "columns_", None)
+    return getattr(estimator, "missing", None) == "fill" or bool(treatment and treatment.fills)
+
+
+def next_rows(
+    estimator: BaseEstimator,
+    stream: Stream,
+    X: Any,
+    weights: Any = None,
+    on_bad_rows: str = "error",
+) -> Rows:
     """Rows that an estimator goes on to learn, in the type of its stream."""
+    check_choice("on_bad_rows", on_bad_rows, ON_BAD_ROWS)
     X = query_rows(estimator, stream, X, check_finite=False)
-    return _weighted_rows(cast(X, getattr(namespace_of(X), stream.dtype)), weights)
+    X = cast(X, getattr(namespace_of(X), stream.dtype))
+    return _weighted_rows(X, weights, stream.fills, estimator, on_bad_rows)
 
 
 def query_rows(
@@ -61,9 +106,21 @@ def query_rows(
     """Rows of a query: the features and names that the estimator has learned."""
     if is_foreign(X):
         return plain_rows(stream, X, check_finite, type(estimator).__name__)
-    X = validate_data(estimator, X, reset=False, ensure_all_finite=False, **_ROWS)
-    if check_finite and not all(of_tiles(all_finite, X)):
-        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+    treatment = getattr(estimator, "columns_", None)
+    if treatment is not None and is_frame(X):
+        X = treatment.rows_of(frames.as_table(X), "float64", "The frame")
+    finite: Any = "allow-nan" if check_finite and stream.fills else check_finite
+    if treatment is not None:  # its features have other names than the columns of the frame
+        X = checked_rows(X, stream.n_features, finite, type(estimator).__name__)
+    else:
+        X = validate_data(estimator, X, reset=False, ensure_all_finite=False, **_ROWS)
+        if finite and not all(of_tiles(all_finite, X)):
+            assert_all_finite(
+                X,
+                allow_nan=finite == "allow-nan",
+                estimator_name=type(estimator).__name__,
+                input_name="X",
+            )
     return _of_same_kind(stream, as_csr(X) if is_sparse(X) else X)
 
 
@@ -75,11 +132,11 @@ def plain_rows(
 
 
 def checked_rows(
-    X: Any, n_features: int, check_finite: bool = True, name: str = "StreamingKernelPCA"
+    X: Any, n_features: int, check_finite: bool | str = True, name: str = "StreamingKernelPCA"
 ) -> Array:
     """Rows of so many features; ``name`` is for the error message."""
     if is_foreign(X):
-        X = _foreign_rows(X, check_finite)
+        X = _foreign_rows(X, bool(check_finite))
     else:
         X = check_array(X, ensure_all_finite=check_finite, estimator=name, **_ROWS)
         X = as_csr(X) if is_sparse(X) else X
@@ -110,10 +167,28 @@ def one_row(stream: Stream, x: Any, learning: bool = False) -> Array:
         )
     # one product instead of the passes that a block gets: rows come by the million
     if not row[0] @ row[0] < np.finfo(row.dtype).max / 4.0:
-        if not all_finite(row):
+        if not all_finite(row) and not (stream.fills and not np.isinf(row).any()):
             raise ValueError("The row contains NaN or infinity; give finite numbers.")
-        row = require_summable(row) if learning else row
+        row = require_summable(row, stream.fills) if learning else row
     return _of_same_kind(stream, row)
+
+
+def warn_of_scales(X: np.ndarray, names: Any = None) -> None:
+    """Warn where a few columns, far larger than the others, make nearly all distances."""
+    largest = dominating(X)
+    if not len(largest):
+        return
+    ranges = column_ranges(spread(X))
+    if ranges[largest[0]] < FAR_LARGER * float(np.median(ranges[ranges > 0])):
+        return
+    named = [str(j) if names is None else repr(str(names[j])) for j in largest[:5]]
+    more = f" and {len(largest) - 5} more" if len(largest) > 5 else ""
+    warnings.warn(
+        f"Nine tenths of the squared distances come from {len(largest)} of {X.shape[1]} columns: "
+        f"{', '.join(named)}{more}. The kernel hardly hears the others. Bring all to one scale "
+        "with scale='auto' (or 'standard'), or do so before.",
+        stacklevel=5,
+    )
 
 
 def given_scores(stream: Stream, X: Any) -> Array:
@@ -132,10 +207,25 @@ def given_scores(stream: Stream, X: Any) -> Array:
     return _of_same_kind(stream, X)
 
 
-def _weighted_rows(X: Array, weights: Any) -> Rows:
-    """Rows and their weights; those of weight zero are dropped."""
+def _weighted_rows(
+    X: Array,
+    weights: Any,
+    gaps: bool = False,
+    estimator: BaseEstimator | None = None,
+    on_bad_rows: str = "error",
+) -> Rows:
+    """Rows and their weights; those of weight zero are dropped, bad ones where that is asked for.
+
+    ``gaps`` says whether missing values will be filled.
+    """
+    if on_bad_rows == "skip":
+        good = good_rows(X, gaps)
+        if weights is not None:
+            weights = checked_weights(weights, len(good))[good]
+        X = take_rows(X, np.flatnonzero(good)) if not good.all() else X
     if not on_accelerator(X):  # there a look costs a pass, and the fold finds it out itself
-        X = require_summable(X)  # of a number that is not finite, no square is: one look for both
+        # of a number that is not finite, no square is: one look for both
+        X = require_summable(X, gaps, getattr(estimator, "feature_names_in_", None))
     if weights is None:
         return Rows(X)
     host = checked_weights(weights, int(X.shape[0]))
@@ -203,12 +293,23 @@ def checked_weights(weights: Any, n: int) -> np.ndarray:
     return w
 
 
-def require_summable(X: Array) -> Array:
+def good_rows(X: Array, gaps: bool = False) -> np.ndarray:
+    """Which rows can be learned: those of finite numbers, or with gaps that will be filled."""
+    if is_sparse(X):
+        X = abs(X).max(axis=1).toarray()
+    host = to_host(X)
+    return np.asarray((np.isfinite(host) | (np.isnan(host) & gaps)).all(axis=1))
+
+
+def require_summable(X: Array, gaps: bool = False, names: Any = None) -> Array:
     """Rows whose squared distances are finite numbers in their type, or an error.
 
     A row may wait for its block to be complete: what no kernel could take must be refused now,
     while the caller knows it, and not when the block is folded.
     """
+    if gaps and isinstance(X, np.ndarray) and not all_finite(X):
+        require_summable(np.nan_to_num(X, nan=0.0, posinf=np.inf, neginf=-np.inf), names=names)
+        return X
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(X, np.ndarray) and X.flags.c_contiguous:
             # The sum of all squares is above that of every row, and is a product of BLAS.
@@ -218,15 +319,30 @@ def require_summable(X: Array) -> Array:
         else:
             fine = all_finite(4.0 * row_norms_squared(X))
     if not fine:
-        if not is_foreign(X):
-            assert_all_finite(X, input_name="X")
-        elif not all_finite(X):
-            raise ValueError(NOT_FINITE)
+        if not all_finite(X):
+            raise ValueError(bad_cell(X, names) if isinstance(X, np.ndarray) else NOT_FINITE)
         raise ValueError(
             f"X has rows so large that their squared norm overflows {X.dtype}: scale the data"
             " (to unit variance, say), or leave these rows out."
         )
     return X
+
+
+def bad_cell(X: np.ndarray, names: Any = None) -> str:
+    """Where the first number stands that is not finite, and what to do about it."""
+    row, j = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
+    column = repr(str(names[j])) if names is not None and len(names) == X.shape[1] else str(j)
+    where = (
+        f"row {row}, column {column} (both counted from 0)"
+        if names is None
+        else (f"row {row} (counted from 0), column {column}")
+    )
+    if np.isnan(X[row, j]):
+        return (
+            f"Input X contains NaN: {where}. Let the model fill gaps with missing='fill', or pass "
+            "over such rows with partial_fit(X, on_bad_rows='skip')."
+        )
+    return f"Input X contains infinity: {where}. Give finite numbers."
 
 
 @contextlib.contextmanager

@@ -122,7 +122,9 @@ class KernelPCA(StreamingKernelPCA):
         self.n_jobs = n_jobs
         self.basis = basis
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # of rows in memory only
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn all rows at hand, anew.
 
         Parameters

@@ -45,7 +45,9 @@ class PaperMethod(StreamingKernelPCA):
         raw = learned.chain.tracker.raw(learned.begun.tracker, shown.mean)
         return shown.span.factor @ raw
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # of rows in memory only
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn from all rows, in one pass and in their order.
 
         Parameters
@@ -64,7 +66,9 @@ class PaperMethod(StreamingKernelPCA):
         self._tell_if_full(False)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Go on learning from the next rows of a stream.
 
         A block that is rejected leaves the model as it was.

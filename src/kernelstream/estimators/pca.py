@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages, trackers
+from kernelstream.backends import progress
 from kernelstream.backends.arrays import (
     Array,
     as_dense,
@@ -47,6 +48,7 @@ from kernelstream.estimators.explain import (
     explain_rows,
     known_rows,
 )
+from kernelstream.estimators.long_runs import LongRun, is_long, supply_of
 from kernelstream.kernels import Kernel
 from kernelstream.part import as_number, check_choice, check_count, checked_seed
 from kernelstream.stream import queries
@@ -55,9 +57,12 @@ from kernelstream.stream.chain import Chain
 from kernelstream.stream.components import Components, Learned
 from kernelstream.stream.merge import merge
 from kernelstream.stream.passes import learn_all
-from kernelstream.stream.scaling import Standard
+from kernelstream.stream.scaling import Automatic, Filled, Standard
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
+
+SCALINGS: dict[str | None, Any] = {None: None, "standard": Standard(), "auto": Automatic()}
+FEWEST_TO_WARN = 50  # rows by which the scales of columns can be compared
 
 
 class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamEstimator):
@@ -91,9 +96,11 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         :mod:`kernelstream.trackers`.
     center : bool
         Whether the mapped data is centred.
-    scale : None or "standard"
+    scale : None, "standard" or "auto"
         ``"standard"`` divides by the deviation of the first rows after subtracting their mean,
-        both then frozen.
+        both then frozen. ``"auto"`` does so where the scales of the columns differ much, and
+        leaves columns of 0 and 1 as they are. None leaves all as it is; where a few columns make
+        all distances, a warning names them.
     preimage : str or Preimage
         How ``inverse_transform`` goes back to input space: ``"auto"``, ``"fixed_point"``,
         ``"gradient"``, ``"neighbours"``, ``"conformal"``, ``"linear"``, ``"ridge"`` (learned from
@@ -110,10 +117,19 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     random_state : int, RandomState or None
         Seed of everything that is drawn.
     verbose : bool
-        Report progress through the logger ``kernelstream``.
+        Report progress: through the logger ``kernelstream``, and on the standard error where no
+        logging was set up.
+    columns : dict or None
+        What columns of data frames are, by names or patterns, where they are not understood as
+        they should be: ``{"zip": "category", "when": "calendar", "id": "number", "note": "out"}``.
+    missing : None or "fill"
+        ``"fill"`` fills missing values (NaN) from rows that are like theirs; they are an error
+        otherwise. Gaps in the first data frame are filled in any case.
 
     Attributes
     ----------
+    columns_ : Treatment
+        What is done with each column of a data frame, and why; absent where all are plain numbers.
     n_samples_seen_ : int
         Rows learned (rows of weight zero are not counted).
     n_components_ : int
@@ -172,6 +188,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         device: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        columns: Any = None,
+        missing: str | None = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -186,53 +204,102 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+        self.columns = columns
+        self.missing = missing
+
+    #: Whether gaps of rows can be filled: where a stream scales them.
+    can_fill = True
 
     # -- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
+    ) -> Self:
         """Learn from rows that are all at hand, forgetting what was learned before.
 
         Parameters
         ----------
-        X : array of shape (n, d), dense or CSR
-            The rows.
+        X : array of shape (n, d), dense or CSR, data frame, path, Source, iterator or lazy frame
+            The rows. Files (``"day*.parquet"``, or a :class:`kernelstream.sources.Source`), lazy
+            frames of polars, datasets of Arrow and functions that return an iterator of blocks are
+            read twice and never held in memory; an iterator of blocks is read once.
         y : ignored
         sample_weight : array of shape (n,), optional
             Non-negative weights; a weight of two counts like the row twice.
+        checkpoint : path-like, optional
+            With files: save the run here now and then, and go on from there if it is there.
+        checkpoint_every : float
+            Seconds between two checkpoints.
 
         Returns
         -------
         self
         """
+        if is_long(X):
+            self._fit_long(X, sample_weight, checkpoint, checkpoint_every)
+            return self
+        if checkpoint is not None:
+            raise ValueError("A checkpoint is for files: rows in memory are learned at once.")
         with all_or_nothing(self) as draft:
             rows = inputs.first_rows(draft, X, sample_weight)
             if len(rows) == 0:
                 raise ValueError(inputs.NO_WEIGHT)
-            with inputs.explain_rows(rows.X):
+            draft._warn_of_scales(rows.X)
+            title = f"{type(self).__name__}.fit"
+            with inputs.explain_rows(rows.X), progress.shown(self.verbose, title, len(rows)):
                 set_stream(draft, learn_all(draft._new_stream(rows.X), rows))
         report_progress(self)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def _fit_long(self, X: Any, sample_weight: Any, checkpoint: Any, every: float) -> None:
+        """``fit`` of rows that are read from somewhere."""
+        if sample_weight is not None:
+            raise ValueError(
+                "Weights of rows that are read come with them: Source(weight_column=...), or "
+                "blocks that are pairs of rows and weights."
+            )
+        missing = self.missing if hasattr(self, "missing") else None
+        with all_or_nothing(self) as draft:
+            for name in ("_stream", "_single_rows", "columns_", "feature_names_in_"):
+                draft.__dict__.pop(name, None)
+            supply = supply_of(X, getattr(self, "columns", None))
+            LongRun(draft, supply, checkpoint, every).complete()
+            if hasattr(self, "missing"):
+                draft.missing = missing
+        report_progress(self)
+
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, on_bad_rows: str = "error"
+    ) -> Self:
         """Go on learning from the next rows of a stream.
 
         A block that is rejected leaves the model as it was.
 
         Parameters
         ----------
-        X : array of shape (n, d), dense or CSR
+        X : array of shape (n, d), dense or CSR, or data frame
             The next rows, any number of them.
         y : ignored
         sample_weight : array of shape (n,), optional
             Non-negative weights.
+        on_bad_rows : "error" or "skip"
+            A row with a number that is not finite is an error that names row and column, or is
+            passed over. Gaps that are filled make no row a bad one.
 
         Returns
         -------
         self
         """
         with all_or_nothing(self) as draft:
-            rows, stream = draft._rows_to_learn(X, sample_weight)
+            rows, stream = draft._rows_to_learn(X, sample_weight, on_bad_rows)
             if len(rows):
+                if stream is None:
+                    draft._warn_of_scales(rows.X)
                 with inputs.explain_rows(rows.X):
                     set_stream(draft, (stream or draft._new_stream(rows.X)).learn(rows))
         report_progress(self)
@@ -586,8 +653,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         model = clone(self)
         set_stream(model, merge(self.stream_, other.stream_))
         model.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            model.feature_names_in_ = self.feature_names_in_
+        for name in ("feature_names_in_", "columns_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
         return model
 
     @at_one_moment
@@ -600,9 +668,28 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     # -- inside
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a kernel that is given by its name, too (``kernel__gamma``).
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+        """
+        kernel = params.get("kernel", getattr(self, "kernel", None))
+        inside = any(name.startswith("kernel__") for name in params)
+        if inside and isinstance(kernel, str) and kernel in kernels.NAMES:
+            gamma = params.pop("gamma", self.gamma)
+            params = {"kernel": kernels.resolve(kernel, gamma), "gamma": None} | {
+                name: value for name, value in params.items() if name != "kernel"
+            }
+        return super().set_params(**params)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.scale is None  # centring would fill the matrix
+        fills = getattr(self, "missing", None) == "fill"
+        tags.input_tags.allow_nan = fills
+        tags.input_tags.sparse = self.scale is None and not fills  # that would fill the matrix
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -631,12 +718,35 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
         return asked
 
-    def _rows_to_learn(self, X: Any, sample_weight: Any) -> tuple[Rows, Stream | None]:
+    def checked_rows(self, X: Any, sample_weight: Any = None) -> tuple[Rows, Stream | None]:
+        """The next rows, checked, and the stream that they go on; for those who learn in pieces.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR, or data frame
+            The rows.
+        sample_weight : array of shape (n,), optional
+            Their weights.
+        """
+        return self._rows_to_learn(X, sample_weight)
+
+    def _rows_to_learn(
+        self, X: Any, sample_weight: Any, on_bad_rows: str = "error"
+    ) -> tuple[Rows, Stream | None]:
         """The next rows, checked, and the stream that they go on; None where they begin one."""
         if self._stream is None:
-            return inputs.first_rows(self, X, sample_weight), None
+            return inputs.first_rows(self, X, sample_weight, False, on_bad_rows), None
         stream = self.stream_
-        return inputs.next_rows(self, stream, X, sample_weight), stream
+        return inputs.next_rows(self, stream, X, sample_weight, on_bad_rows), stream
+
+    def _warn_of_scales(self, X: Array) -> None:
+        """Say so where a few columns make all distances, and nothing is done about it."""
+        can = "scale" in self.get_params(deep=False)  # the papers' methods take rows as they are
+        wants = can and self.scale is None and isinstance(X, np.ndarray)
+        if wants and len(X) >= FEWEST_TO_WARN:
+            kernel = kernels.resolve(self.kernel, self.gamma)
+            if isinstance(kernel, kernels.Euclidean | kernels.Laplacian):
+                inputs.warn_of_scales(X, getattr(self, "feature_names_in_", None))
 
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
         """The two parts that make a method; the papers' estimators choose their own."""
@@ -654,6 +764,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     def _new_stream(self, X: Array) -> Stream:
         kernel = self._resolved_kernel(int(X.shape[1]))
+        if kernel.needs_names and X.shape[0]:
+            kernel = kernel.named(getattr(self, "feature_names_in_", None))
         basis, tracker = self._basis_and_tracker()
         method = preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)
@@ -662,7 +774,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         center = self._centred()
         if tracker.follows_mean and not center:
             raise ValueError(f"The tracker {tracker} centres with the running mean: center=True.")
-        check_choice("scale", self.scale, (None, "standard"))
+        check_choice("scale", self.scale, tuple(SCALINGS))
+        check_choice("missing", getattr(self, "missing", None), (None, "fill"))
         check_choice("certify", self.certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(self.device)
         batch_size = checked_batch_size(self.batch_size)
@@ -686,7 +799,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             batch_size=batch_size,
             n_features=int(X.shape[1]),
             dtype=dtype_name(X),
-            scaling=Standard() if self.scale == "standard" else None,
+            scaling=Filled(SCALINGS[self.scale]) if inputs.fills(self) else SCALINGS[self.scale],
             device=device,
         )
 

@@ -138,6 +138,8 @@ class KernelHebbianPCA(PaperMethod):
         if type(residuals) is not tuple or not all(as_number(one) >= 0 for one in residuals):
             raise ValueError(f"residuals_={residuals!r}")
 
+    can_fill = False  # the Gram matrix of a finite set takes rows as they are
+
     def __init__(
         self,
         n_components: int = 2,
@@ -175,7 +177,9 @@ class KernelHebbianPCA(PaperMethod):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # of rows in memory only
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Pass over the rows until the components come to rest.
 
         Parameters
@@ -239,7 +243,9 @@ class KernelHebbianPCA(PaperMethod):
             )
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Go on with the next rows of a stream; each may join the expansion (appendix A).
 
         Parameters

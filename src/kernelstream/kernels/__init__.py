@@ -11,6 +11,7 @@ Sum(left=Product(left=Constant(value=0.5), right=RBF(gamma=0.1)),
 from __future__ import annotations
 
 from kernelstream.kernels.base import Kernel
+from kernelstream.kernels.by_columns import Categorical, On
 from kernelstream.kernels.composite import Constant, FromCallable, Normalised, Product, Sum
 from kernelstream.kernels.distances import squared_distances
 from kernelstream.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
@@ -18,6 +19,7 @@ from kernelstream.kernels.stationary import RBF, Euclidean, Exponential, Laplaci
 
 __all__ = [
     "RBF",
+    "Categorical",
     "Constant",
     "Cosine",
     "Euclidean",
@@ -28,6 +30,7 @@ __all__ = [
     "Linear",
     "Matern",
     "Normalised",
+    "On",
     "Polynomial",
     "Product",
     "Sigmoid",
@@ -46,6 +49,7 @@ NAMES: dict[str, type[Kernel]] = {
     "sigmoid": Sigmoid,
     "linear": Linear,
     "cosine": Cosine,
+    "categorical": Categorical,
 }
 
 

@@ -15,6 +15,7 @@ Kernels of the distance derive from ``stationary.Euclidean`` and write ``of_scal
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -67,6 +68,31 @@ class Kernel(Part):
     def unit_norm(self) -> bool:
         """Whether ``k(x, x) = 1`` for every x."""
         return False
+
+    @property
+    def takes_means(self) -> bool:
+        """Whether a mean of rows is a row: not where values are codes."""
+        return True
+
+    @property
+    def isotropic(self) -> bool:
+        """Whether columns may be mixed, as a rotation does, without a change of the values."""
+        return True
+
+    def named(self, names: Sequence[str] | None) -> Kernel:
+        """The kernel with numbers for names of columns, where it is one of columns."""
+        inside = {
+            name: value.named(names)
+            for name, value in self.get_params(deep=False).items()
+            if isinstance(value, Kernel) and value.needs_names
+        }
+        return type(self)(**(self.get_params(deep=False) | inside)) if inside else self
+
+    @property
+    def needs_names(self) -> bool:
+        """Whether it speaks of columns by their names."""
+        values = self.get_params(deep=False).values()
+        return any(isinstance(value, Kernel) and value.needs_names for value in values)
 
     @property
     def fixed(self) -> bool:

@@ -61,6 +61,16 @@ class Pair(Kernel):
         # Sums of positive semidefinite matrices are, and so are entrywise products (Schur).
         return self.left.psd and self.right.psd
 
+    @property
+    def takes_means(self) -> bool:
+        """If both do."""
+        return self.left.takes_means and self.right.takes_means
+
+    @property
+    def isotropic(self) -> bool:
+        """If both are."""
+        return self.left.isotropic and self.right.isotropic
+
     def extent(self, points: Array, shifted: bool = True) -> float:
         """The larger of the two."""
         return max(self.left.extent(points, shifted), self.right.extent(points, shifted))

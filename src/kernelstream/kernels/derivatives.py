@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream import kernels
-from kernelstream.backends.arrays import Array, namespace_of, product, row_norms_squared
+from kernelstream.backends.arrays import Array, like, namespace_of, product, row_norms_squared
 from kernelstream.kernels.composite import Constant, Pair
 
 # At most this many numbers are held at once by the one kernel whose gradient is no product.
@@ -17,6 +17,9 @@ LARGEST_BLOCK = 4_000_000
 
 def require_differentiable(kernel: Any, method: str) -> None:
     """Raise in words unless the gradient of the kernel is known."""
+    if isinstance(kernel, kernels.On):
+        require_differentiable(kernel.kernel, method)
+        return
     if isinstance(kernel, kernels.Sum | kernels.Product):
         require_differentiable(kernel.left, method)
         require_differentiable(kernel.right, method)
@@ -44,6 +47,8 @@ def is_smooth(kernel: Any) -> bool:
     """Whether the gradient is known and has no cusp where two rows meet."""
     if isinstance(kernel, Pair):
         return is_smooth(kernel.left) and is_smooth(kernel.right)
+    if isinstance(kernel, kernels.On):
+        return is_smooth(kernel.kernel)
     if isinstance(kernel, kernels.Matern):
         return kernel.nu > 1
     known = kernels.RBF | kernels.Linear | kernels.Polynomial | kernels.Sigmoid | kernels.Cosine
@@ -58,6 +63,8 @@ def gradient_of_sum(kernel: Any, X: Array, D: Array, W: Array, block: Array | No
     xp = namespace_of(X)
     if isinstance(kernel, Constant):
         return 0 * X
+    if isinstance(kernel, kernels.On):
+        return _spread(kernel, X, gradient_of_sum(kernel.kernel, kernel.of(X), kernel.of(D), W))
     if isinstance(kernel, kernels.Sum):
         return gradient_of_sum(kernel.left, X, D, W) + gradient_of_sum(kernel.right, X, D, W)
     if isinstance(kernel, kernels.Product):
@@ -95,11 +102,20 @@ def gradient_of_diagonal(kernel: Any, X: Array) -> Array:
         return right * gradient_of_diagonal(kernel.left, X) + left * gradient_of_diagonal(
             kernel.right, X
         )
+    if isinstance(kernel, kernels.On):
+        return _spread(kernel, X, gradient_of_diagonal(kernel.kernel, kernel.of(X)))
     if isinstance(kernel, kernels.Linear):
         return 2.0 * X
     if isinstance(kernel, kernels.Polynomial | kernels.Sigmoid):
         return 2.0 * _of_product(kernel, row_norms_squared(X))[:, None] * X
     return 0 * X
+
+
+def _spread(kernel: kernels.On, X: Array, gradient: Array) -> Array:
+    """A gradient with respect to some columns as one with respect to all."""
+    place = np.zeros((len(kernel.columns), int(X.shape[1])))
+    place[np.arange(len(kernel.columns)), list(kernel.columns)] = 1.0
+    return gradient @ like(place, gradient, gradient.dtype)
 
 
 def slope(kernel: Any, k: Array, x: Array, D: Array) -> Array:

@@ -97,7 +97,9 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
     def classes_(self, labels: Any) -> None:
         self._labels = np.asarray(labels)  # names come out of a file as a tuple
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # of rows in memory only
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn from rows and labels that are all at hand.
 
         Parameters

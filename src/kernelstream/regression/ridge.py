@@ -96,7 +96,9 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         if self._flat and self._n_targets() != 1:
             raise ValueError(f"{self._n_targets()} targets in the place of one")
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # of rows in memory only
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn from rows and targets that are all at hand.
 
         Parameters
@@ -118,7 +120,9 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         report_progress(self)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Go on learning from the next rows of a stream; what is rejected changes nothing.
 
         Parameters

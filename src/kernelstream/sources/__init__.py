@@ -15,15 +15,21 @@
 from kernelstream.sources.files import File, SourceError, find_files, fingerprint
 from kernelstream.sources.readers import BadRow
 from kernelstream.sources.source import BadRowError, Block, Position, Source
+from kernelstream.sources.survey import Wishes, treatment_of
+from kernelstream.sources.treatment import Column, Treatment
 
 __all__ = [
     "BadRow",
     "BadRowError",
     "Block",
+    "Column",
     "File",
     "Position",
     "Source",
     "SourceError",
+    "Treatment",
+    "Wishes",
     "find_files",
     "fingerprint",
+    "treatment_of",
 ]

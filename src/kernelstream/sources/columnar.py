@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 
@@ -22,6 +23,17 @@ def is_number(type: pa.DataType) -> bool:
     return pa.types.is_floating(type) or pa.types.is_integer(type) or pa.types.is_decimal(type)
 
 
+def index_columns(schema: pa.Schema) -> tuple[str, ...]:
+    """Columns that are no data but the index of the data frame that was stored."""
+    try:
+        stored = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        names = [name for name in stored.get("index_columns", ()) if isinstance(name, str)]
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        names = []
+    names += [name for name in schema.names if name.startswith("__index_level_")]
+    return tuple(dict.fromkeys(name for name in names if name in schema.names))
+
+
 class ColumnarReader(Reader):
     """What Parquet and Arrow share: a schema with types."""
 
@@ -32,6 +44,7 @@ class ColumnarReader(Reader):
         if len(self.fields) < len(schema):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
         self.types = {f.name: f.type for f in schema}
+        self.index_columns = index_columns(schema)
 
     def is_single(self, names: list[str]) -> bool:
         """Whether float32 holds these columns exactly."""
@@ -63,8 +76,8 @@ class ParquetReader(ColumnarReader):
             columns=wanted,
             use_threads=False,
         ):
-            yield from _after(batch, self.done, skip)
-            self.done += batch.num_rows
+            start, self.done = self.done, self.done + batch.num_rows
+            yield from _after(batch, start, skip)
 
     def fraction(self) -> float:
         """By rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import glob
 import gzip
 import io
@@ -239,6 +240,69 @@ def open_bytes(file: File, stdin: BinaryIO | None) -> ByteStream:
         start = stored.peek(8)
         compression = next((c for magic, c in _COMPRESSED_MAGIC if start.startswith(magic)), None)
     return ByteStream(_decompress(stored, compression), counter)
+
+
+class Recoded(io.RawIOBase):
+    """Text of another encoding as UTF-8."""
+
+    def __init__(self, stream: io.BufferedReader, encoding: str):
+        self.stream = stream
+        self.decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self.ready = b""
+
+    def readable(self) -> bool:
+        """It is for reading."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Read what there is."""
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        while not self.ready:
+            data = self.stream.read1(_BUFFER)
+            self.ready = self.decoder.decode(data, final=not data).encode()
+            if not data:
+                break
+        n = min(len(view), len(self.ready))
+        view[:n], self.ready = self.ready[:n], self.ready[n:]
+        return n
+
+    def close(self) -> None:
+        """Close the stream below."""
+        if not self.closed:
+            self.stream.close()
+        super().close()
+
+
+def recode(opened: ByteStream, encoding: str) -> ByteStream:
+    """A stream of text in UTF-8, whatever it is stored in."""
+    try:
+        codecs.lookup(encoding)
+    except LookupError as problem:
+        raise SourceError(
+            f"There is no encoding {encoding!r}: utf-8, utf-16 and latin-1 are some."
+        ) from problem
+    return ByteStream(io.BufferedReader(Recoded(opened.stream, encoding), _BUFFER), opened.stored)
+
+
+def guess_encoding(start: bytes) -> str | None:
+    """The encoding of text by its first bytes; None for UTF-8.
+
+    Examples
+    --------
+    >>> guess_encoding("Größe".encode("latin-1")), guess_encoding("Größe".encode())
+    ('latin-1', None)
+    """
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if start[1::2].count(0) > len(start) // 4:
+        return "utf-16-le"
+    if start[::2].count(0) > len(start) // 4:
+        return "utf-16-be"
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(start)
+    broken = text.count("\ufffd")
+    letters = len(text) - len(text.encode("ascii", "ignore")) - broken
+    # A file in UTF-8 may be damaged here and there; one in Latin-1 has no letter that is UTF-8.
+    return "latin-1" if broken > letters else None
 
 
 def _decompress(stored: io.BufferedReader, compression: str | None) -> io.BufferedReader:

@@ -91,7 +91,10 @@ class Reading:
     header: bool | None = None
     array: str | None = None
     features: tuple[str, ...] = field(default=())  # columns that must be numbers, once known
+    encoded: tuple[str, ...] = field(default=())  # columns that will be made numbers
     carried_as_text: bool = False
+    encoding: str | None = None  # of text; None: UTF-8, or UTF-16 where the file says so
+    guesses: bool = False  # encoding, delimiter, comments and a row of units by the first lines
 
 
 class Reader:
@@ -101,6 +104,11 @@ class Reader:
     fields: dict[str, bool]
     named: bool = True  # whether the names are the file's own
     image_shape: tuple[int, int] | None = None  # of rows that were images
+    index_columns: tuple[str, ...] = ()  # columns that are the index of a data frame
+    remarks: tuple[str, ...] = ()  # what was found about the file
+    encoding: str | None = None  # of text, where it is not UTF-8
+    text_read = 0  # bytes of text that were read …
+    handed_out = 0  # … and of the rows among them that were handed out
     opened: ByteStream | None = None  # where the file is read from front to back
 
     def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
@@ -114,7 +122,9 @@ class Reader:
     def fraction(self) -> float:
         """How much of the file has been read, between 0 and 1: by stored bytes."""
         assert self.opened is not None
-        return min(1.0, self.opened.stored.count / max(self.file.size, 1))
+        read = min(1.0, self.opened.stored.count / max(self.file.size, 1))
+        # Text is read ahead of the rows that were handed out: of what was read, they are a share.
+        return read * min(1.0, self.handed_out / self.text_read) if self.text_read else read
 
     def close(self) -> None:
         """Let go of the file."""

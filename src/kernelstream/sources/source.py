@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -14,20 +13,14 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.sources.arrays import open_npy, open_npz
-from kernelstream.sources.columnar import ParquetReader, open_arrow
+from kernelstream.sources.arrays import ArrayReader
 from kernelstream.sources.columns import Bad, Chosen, choose, matrix, name_list, require
-from kernelstream.sources.files import (
-    NEEDS_FILE,
-    ByteStream,
-    File,
-    SourceError,
-    find_files,
-    guess_format,
-    open_bytes,
-)
+from kernelstream.sources.files import File, SourceError, find_files
+from kernelstream.sources.formats import open_reader
 from kernelstream.sources.readers import UNREADABLE, BadRow, Batch, Reader, Reading
-from kernelstream.sources.text import CsvReader, NdjsonReader
+from kernelstream.sources.sample import Sample, sampled
+from kernelstream.sources.survey import Wishes, treatment_of
+from kernelstream.sources.treatment import Column, Treatment
 
 
 @dataclass(frozen=True)
@@ -74,7 +67,7 @@ class Block:
     Attributes
     ----------
     X : array of shape (n, d)
-        Finite numbers; n may be 0 where all rows were bad.
+        Finite numbers, or NaN where a treatment fills; n may be 0 where all rows were bad.
     weights : array of shape (n,) or None
     carried : pyarrow.RecordBatch
         The columns to keep, as they are stored.
@@ -135,6 +128,12 @@ class Source:
         ``"auto"`` is float32 where that loses nothing.
     carried_as_text : bool
         Leave the kept columns of CSV files as they are spelt.
+    encoding : str, optional
+        Of text files: ``"utf-16"``, ``"latin-1"``; by default UTF-8, or what the file itself says.
+    treat : Wishes or Treatment, optional
+        Understand the columns before they are learned: by a sample of all files, with what is
+        wished for, or as it was decided before. ``X`` then has NaN where values are missing and
+        will be filled.
     stdin : binary stream, optional
         What ``"-"`` reads.
 
@@ -146,6 +145,11 @@ class Source:
         Whether these are the file's own names.
     left_out : tuple of str
         Columns without numbers that nobody asked for.
+    treatment : Treatment or None
+        What is done with each column, where that was asked for.
+    sampled_rows : array of shape (n, d) or None
+        The rows by which that was decided, as they would be learned: a uniform sample of all
+        files, or the head of a pipe.
 
     Examples
     --------
@@ -177,6 +181,8 @@ class Source:
         header: bool | None = None,
         dtype: str = "auto",
         carried_as_text: bool = False,
+        encoding: str | None = None,
+        treat: Wishes | Treatment | None = None,
         stdin: BinaryIO | None = None,
     ):
         if on_bad_rows not in ("error", "skip"):
@@ -188,15 +194,49 @@ class Source:
         self.on_bad_rows = on_bad_rows
         self.limit = limit
         self.stdin = standard_input() if stdin is None and self.from_pipe else stdin
-        self._reading = Reading(delimiter, header, array, carried_as_text=carried_as_text)
-        first = open_reader(self.files[0], self._reading, self.stdin)
-        self._chosen = self._choose(
-            first, columns, exclude, features, n_features, weight_column, keep
+        self._reading = Reading(
+            delimiter,
+            header,
+            array,
+            carried_as_text=carried_as_text,
+            encoding=encoding,
+            guesses=treat is not None,
         )
-        self._reading = replace(self._reading, features=self._chosen.features)
+        first = open_reader(self.files[0], self._reading, self.stdin)
+        self.remarks = first.remarks
+        self.sample: Sample | None = None
+        self.sampled_rows: np.ndarray | None = None
+        if isinstance(treat, Wishes):
+            self.sample, treat = self._survey(first, treat, columns, exclude, weight_column)
+            self.remarks = self.sample.remarks
+        if isinstance(treat, Treatment) and treat.is_nameless and first.named:
+            n_features, treat = len(treat.features), None  # by their order, whatever their names
+        self.treatment = treat
+        if treat is not None:
+            require(treat.inputs, list(first.fields), self.files[0].name)
+            self._chosen = choose(first, self.files[0].name, treat.inputs, (), weight_column, keep)
+            plain = tuple(column.name for column in treat.learned if column.is_plain)
+            encoded = tuple(name for name in treat.inputs if name not in set(plain))
+            self._reading = replace(self._reading, features=plain, encoded=encoded)
+        else:
+            self._chosen = self._choose(
+                first, columns, exclude, features, n_features, weight_column, keep
+            )
+            self._reading = replace(self._reading, features=self._chosen.features)
+        if treat is not None and n_features not in (None, len(treat.features)):
+            raise SourceError(
+                f"{len(treat.features)} columns were chosen and the model wants {n_features}."
+            )
         if dtype == "auto":
-            dtype = "float32" if first.is_single(list(self.names)) else "float64"
+            single = first.is_single(list(self._reading.features))
+            dtype = "float32" if single and self._reading.features else "float64"
         self.dtype = dtype
+        if self.sample is not None and treat is not None:
+            self.sampled_rows, bad = treat.encode(self.sample.batch, dtype)
+            self.sampled_rows = np.delete(self.sampled_rows, [c.place for c in bad], axis=0)
+            # Where the sample has no gap, one that comes later is a bad row, as it always was.
+            gaps = bool(np.isnan(self.sampled_rows).any())
+            self.treatment = replace(treat, fills=treat.fills and gaps)
         self.named = first.named
         self.image_shape = first.image_shape
         self._first: Reader | None = first
@@ -230,10 +270,39 @@ class Source:
             f"them with --columns: {name_list(chosen.features)}."
         )
 
+    def _survey(
+        self,
+        first: Reader,
+        wishes: Wishes,
+        columns: Sequence[str] | None,
+        exclude: Sequence[str],
+        weight_column: str | None,
+    ) -> tuple[Sample, Treatment]:
+        """A sample of all files, and what is to be done with their columns."""
+        wishes = replace(wishes, columns=columns, exclude=exclude, weight=weight_column)
+        where = self.files[0].name
+        if isinstance(first, ArrayReader):  # the numbers of an array belong together
+            chosen = choose(first, where, columns, exclude, weight_column, ())
+            learned = tuple(map(Column, chosen.features))
+            treatment = Treatment(learned, (), wishes.missing == "fill")
+            reading = replace(self._reading, features=chosen.features)
+            return sampled(self.files, first, reading, self.stdin, self.limit), treatment
+        sample = sampled(self.files, first, self._reading, self.stdin, self.limit)
+        treatment = treatment_of(
+            sample.table,
+            wishes,
+            index=first.index_columns,
+            named=first.named,
+            whole=sample.whole,
+            where=where,
+            remarks=sample.remarks,
+        )
+        return sample, treatment
+
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that are learned."""
-        return self._chosen.features
+        return self._chosen.features if self.treatment is None else self.treatment.features
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -352,7 +421,10 @@ class Source:
 
     def _block(self, file: File, index: int, batch: Batch) -> Block:
         """A batch as finite numbers; bad rows are taken out, or are an error."""
-        X, cells = matrix(batch, self.names, self.dtype)
+        if self.treatment is None:
+            X, cells = matrix(batch, self.names, self.dtype)
+        else:
+            X, cells = self.treatment.encode(batch, self.dtype)
         weights = None
         if self._chosen.weight is not None:
             weights, more = self._weights(batch)
@@ -363,7 +435,7 @@ class Source:
             places.setdefault(cell.place, cell)
         for place, cell in places.items():
             number = int(batch.numbers[place])
-            text = row_text(batch, place, self.names)
+            text = row_text(batch, place, self._chosen.features)
             bad.append(BadRow(file.name, number, cell.column, cell.reason, text))
         bad.sort(key=lambda b: b.row)
         if bad and self.on_bad_rows == "error":
@@ -390,51 +462,6 @@ class Source:
         negative = np.flatnonzero(weights < 0)
         cells += [Bad(int(i), name, f"the weight {weights[i]:g} is negative") for i in negative]
         return weights, cells
-
-
-def open_reader(file: File, reading: Reading, stdin: BinaryIO | None) -> Reader:
-    """Open one file; its format is that of its name, or else of its first bytes."""
-    format, on_disk = file.format, not file.is_stdin and file.compression is None
-    opened = None
-    try:
-        if format not in NEEDS_FILE or not on_disk:
-            opened = open_bytes(file, stdin)
-            start = opened.stream.peek(64)[:64]
-            format = format or guess_format(start, file.name)
-            if format not in NEEDS_FILE:
-                return open_stream(file, format, opened, start, reading)
-            if not on_disk:
-                raise SourceError(
-                    f"{file.name}: {format} can only be read from a file on the disk that is not "
-                    "compressed as a whole; save it first, or send CSV, NDJSON or an Arrow stream."
-                )
-            opened.stream.close()
-        return ParquetReader(file) if format == "parquet" else open_npz(file, reading)
-    except BaseException as problem:
-        if opened is not None and not file.is_stdin:
-            opened.stream.close()
-        if isinstance(problem, UNREADABLE):
-            raise SourceError(f"{file.name} cannot be read as {format}: {problem}") from problem
-        raise
-
-
-def open_stream(
-    file: File, format: str, opened: ByteStream, start: bytes, reading: Reading
-) -> Reader:
-    """Open what can be read from front to back; ``start`` are its first bytes."""
-    if not start:
-        raise SourceError(f"{file.name} is empty.")
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise SourceError(
-            f"{file.name} is text in UTF-16: make it UTF-8, with iconv -f UTF-16 -t UTF-8."
-        )
-    if format == "csv":
-        return CsvReader(file, opened, reading)
-    if format == "ndjson":
-        return NdjsonReader(file, opened)
-    if format == "npy":
-        return open_npy(file, opened)
-    return open_arrow(file, opened, start)
 
 
 def standard_input() -> BinaryIO:

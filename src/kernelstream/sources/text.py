@@ -29,6 +29,8 @@ from kernelstream.sources.readers import (
 )
 
 LOOKED_AT = 1000  # rows at the start that decide which columns hold numbers
+PEEKED = 20  # lines by which delimiter and units are told
+COMMENT = "a comment"
 SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
@@ -42,11 +44,25 @@ class CsvReader(Reader):
 
     def __init__(self, file: File, opened: ByteStream, reading: Reading):
         self.file, self.opened, self.stream = file, opened, opened.stream
+        self.skips_comments = reading.guesses
+        self.header_lines = 0  # of text before the first row
+        comments = self._comments() if reading.guesses else []
         line = self._first_row(reading.delimiter or DELIMITERS)
         text = readable(line.removeprefix(codecs.BOM_UTF8)).strip("\r\n")
-        self.delimiter = reading.delimiter or guess_delimiter(text)
+        self.delimiter = reading.delimiter or self._likely_delimiter(text, reading.guesses)
         first = csv_cells(text, self.delimiter)
         names = header_names(first, reading.header)
+        data = line if names is None else b""  # a first line that was a row is read once more
+        self.header_lines -= names is None
+        if names is None and reading.header is None and comments:  # as numpy.savetxt writes names
+            cells = csv_cells(comments[-1].lstrip("# "), self.delimiter)
+            names = header_names(cells, None) if len(cells) == len(first) > 1 else None
+        if comments:
+            self.remarks += (f"{file.name}: lines that begin with # are comments.",)
+        if names is not None and not data and reading.guesses and self._has_units():
+            self.header_lines += 1
+            units = csv_cells(readable(self.stream.readline()).strip("\r\n"), self.delimiter)
+            self.remarks += (f"{file.name}: its second row has units, {', '.join(units[:8])}.",)
         self.named = names is not None
         self.names = [f"x{i}" for i in range(len(first))] if names is None else names
         require_few(len(self.names), file)
@@ -55,9 +71,12 @@ class CsvReader(Reader):
         self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
         # Arrow reads several blocks ahead: they are small, but never smaller than a row.
         self.block_size = max(4 << 20, 32 * len(line))
-        self.stored = self._open(b"" if self.named else line)
+        self.stored = self._open(data)
         self.head = next(self.stored, None)
-        self.fields = {name: self._holds_numbers(i) for i, name in enumerate(self.names)}
+        # Where the survey of a source looks at its columns, nobody asks which hold numbers.
+        self.fields = {
+            name: reading.guesses or self._holds_numbers(i) for i, name in enumerate(self.names)
+        }
 
     def _first_row(self, delimiters: str) -> bytes:
         """The first row that is not empty; quotes may hold line ends."""
@@ -74,8 +93,54 @@ class CsvReader(Reader):
                     + (f" within {LONGEST_LINE >> 20} MiB." if not left else ".")
                 )
             lines.append(line)
+            self.header_lines += 1
             if not line or (line.strip() and not in_quotes):
                 return b"".join(lines)
+
+    def _comments(self) -> list[str]:
+        """Lines before the first row that begin with #, which are passed over."""
+        comments = []
+        while self.stream.peek(4).lstrip(codecs.BOM_UTF8).startswith(b"#"):
+            comments.append(readable(self.stream.readline(LONGEST_LINE)).strip())
+            self.header_lines += 1
+        return comments
+
+    def _next_texts(self) -> list[str]:
+        """The next lines as far as they are there already: a look that takes nothing."""
+        lines = self.stream.peek(1).split(b"\n")
+        return [readable(line).strip("\r") for line in lines[: PEEKED + 1][:-1] if line.strip()]
+
+    def _likely_delimiter(self, first: str, guesses: bool) -> str:
+        """What cuts all of the first lines into as many cells; else what the first line has."""
+        usual = guess_delimiter(first)
+        if not guesses:
+            return usual
+        lines = [first, *(t for t in self._next_texts() if not t.startswith("#"))]
+        counts: dict[str, int] = {}
+        for delimiter in (usual, *DELIMITERS, " "):
+            numbers = {len(csv_cells(line, delimiter)) for line in lines}
+            if len(numbers) == 1 and (n := numbers.pop()) > 1:
+                counts.setdefault(delimiter, n)
+        if len(lines) < 2 or not counts:
+            return usual
+        # A comma may stand within the numbers of all cells: a semicolon beside it decides.
+        return ";" if ";" in counts else next(iter(counts))
+
+    def _has_units(self) -> bool:
+        """Whether the row below the names has text where the rows after it have numbers."""
+        rows = [csv_cells(text, self.delimiter) for text in self._next_texts()]
+        units, rest = (rows[0], rows[1:]) if rows else ([], [])
+
+        def is_number(cell: str) -> bool:
+            return looks_like_number(cell.replace(",", "."))
+
+        if not rest or all(map(is_number, units)) or any(len(r) != len(units) for r in rest):
+            return False
+
+        numbers = [i for i in range(len(units)) if all(is_number(row[i]) for row in rest)]
+        named = [i for i in numbers if units[i].strip() and not is_number(units[i])]
+        empty = [i for i in numbers if not units[i].strip()]
+        return 2 * len(named) >= len(numbers) > 0 and len(named) + len(empty) == len(numbers)
 
     def _open(self, line: bytes) -> Iterator[pa.RecordBatch]:
         """Batches of text columns; a first line that was data is read once more."""
@@ -83,7 +148,7 @@ class CsvReader(Reader):
             return
         try:
             yield from pyarrow.csv.open_csv(
-                pa.PythonFile(Replayed(line, self.stream), mode="r"),
+                pa.PythonFile(Replayed(line, self.stream, self), mode="r"),
                 read_options=pyarrow.csv.ReadOptions(
                     use_threads=False, block_size=self.block_size, column_names=self.names
                 ),
@@ -105,6 +170,9 @@ class CsvReader(Reader):
             ) from problem
 
     def _note(self, row: Any) -> str:
+        if self.skips_comments and row.text.startswith("#"):
+            self.broken.append(BadRow(self.file.name, row.number, None, COMMENT, row.text))
+            return "skip"
         reason = f"{row.actual_columns} cells, but the file has {row.expected_columns} columns"
         self.broken.append(BadRow(self.file.name, row.number, None, reason, row.text))
         return "skip"
@@ -122,12 +190,13 @@ class CsvReader(Reader):
         """
         done = 0
         types: dict[str, pa.DataType] = {}
-        features = set(reading.features)
+        features = {*reading.features, *reading.encoded}
         carried = [n for n in wanted if n not in features]
         index = {name: i for i, name in enumerate(self.names)}
         places = [index[name] for name in wanted]
         while self.head is not None:
             batch, self.head = self.head, None
+            self.handed_out += text_size(batch)
             numbers, end = self._numbers(done, batch.num_rows)
             broken = []
             while self.broken and self.broken[0].row <= end:
@@ -142,13 +211,13 @@ class CsvReader(Reader):
                     numbers[keep],
                     chosen.slice(len(numbers) - int(keep.sum())),
                     end,
-                    broken=tuple(b for b in broken if b.row > skip),
+                    broken=tuple(b for b in broken if b.row > skip and b.reason != COMMENT),
                 )
             done = end
             self.head = next(self.stored, None)
         if self.broken:  # after the last good row
             end = max(b.row for b in self.broken)
-            left = tuple(b for b in self.broken if b.row > skip)
+            left = tuple(b for b in self.broken if b.row > skip and b.reason != COMMENT)
             nothing = pa.RecordBatch.from_pydict({n: pa.array([], pa.string()) for n in wanted})
             yield Batch(np.arange(0), nothing, end, broken=left)
 
@@ -210,6 +279,11 @@ class CsvReader(Reader):
         return batch
 
 
+def text_size(batch: pa.RecordBatch) -> int:
+    """About as many bytes as rows of text take in a file: their cells, and a sign after each."""
+    return int(batch.nbytes) - 3 * batch.num_rows * batch.num_columns  # four bytes for each place
+
+
 def _substitute(problem: UnicodeError) -> tuple[str, int]:
     assert isinstance(problem, UnicodeDecodeError)
     return SUBSTITUTE * (problem.end - problem.start), problem.end
@@ -227,8 +301,8 @@ class Replayed:
 
     closed = False
 
-    def __init__(self, start: bytes, stream: BinaryIO):
-        self.start, self.stream = start, stream
+    def __init__(self, start: bytes, stream: BinaryIO, reader: Reader | None = None):
+        self.start, self.stream, self.reader = start, stream, reader
         self.decoder = codecs.getincrementaldecoder("utf-8")("kernelstream.substitute")
 
     def read(self, size: int) -> bytes:
@@ -236,6 +310,8 @@ class Replayed:
         while True:  # the decoder may keep up to three bytes of a character that goes on
             data, self.start = self.start[: size - 3], self.start[size - 3 :]
             data = data or self.stream.read(size - 3)
+            if self.reader is not None:
+                self.reader.text_read += len(data)
             text = self.decoder.decode(data, final=not data)
             if text or not data:
                 return text.encode()
@@ -299,6 +375,8 @@ class NdjsonReader(Reader):
         done = 0
         while self.head:
             lines, self.head = self.head, b""
+            self.handed_out += len(lines)
+            self.text_read = self.handed_out + len(self.rest)
             n = lines.count(b"\n") + (not lines.endswith(b"\n"))
             if done + n > skip:
                 batch = self._fast(lines, n, wanted, reading) if done >= skip else None

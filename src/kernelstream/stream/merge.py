@@ -71,7 +71,7 @@ def require_mergeable(a: Stream, b: Stream) -> None:
         raise ValueError(
             f"Cannot merge models with different kernels, {a.chain.kernel} and {b.chain.kernel}. "
             "A width taken from the data differs from stream to stream: give the same number to "
-            "both."
+            "both, or fit one like the other (fit --like MODEL, or kernelstream plan for all)."
         )
     for what in ("tracker", "center", "n_components", "certify", "regress_inputs"):
         if not same(getattr(a.chain, what), getattr(b.chain, what)):
@@ -86,7 +86,8 @@ def require_mergeable(a: Stream, b: Stream) -> None:
     if not same_numbers(a.scaler, b.scaler):
         raise ValueError(
             "Cannot merge models that prepare rows with different numbers: they standardise with "
-            "different numbers, or map rows by what the start of their streams was like. Scale the "
+            "different numbers, or map rows by what the start of their streams was like. Fit one "
+            "like the other (fit --like MODEL, or kernelstream plan for all), or scale the "
             "data before, with one scaler for both, and use scale=None."
         )
 

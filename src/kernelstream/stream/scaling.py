@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, is_sparse, like, to_host
+from kernelstream.backends.arrays import Array, is_foreign, is_sparse, like, to_host
 from kernelstream.files import stored
 from kernelstream.part import Part
 from kernelstream.stream.state import Rows
 
 S = TypeVar("S")  # the numbers that a scaling measures
+MEASURED_ROWS = 2000  # by which scales are compared
+DOMINATING = 0.9  # share of the squared distances that a few columns may have
+RARE = 0.01  # share of the rarer one of two values
+EXAMPLES = 500  # rows from which gaps are filled
+NEAREST = 5  # of them, which set the width of the mean
+FILLED_AT_ONCE = 4096
 START_ROWS = 500  # from which a column's mean and deviation can be relied on
 
 
@@ -44,6 +51,11 @@ class Standardisation:
     mean: Annotated[np.ndarray, "float64 (columns)"]
     deviation: Annotated[np.ndarray, "float64 (columns), positive"]
 
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether rows come out as they went in."""
+        return bool(np.all(self.mean == 0.0) and np.all(self.deviation == 1.0))
+
     def apply(self, X: Array) -> Array:
         """Standardise rows."""
         require_dense(X)
@@ -65,6 +77,189 @@ class Standard(Scaling[Standardisation]):
     def measure(self, rows: Rows) -> Standardisation:
         """Mean and deviation of each column; a constant column keeps its unit."""
         return ColumnMoments.of(rows).standardisation()
+
+
+@stored
+class Automatic(Scaling[Standardisation]):
+    """Zero mean and unit variance where the scales of the columns differ; else as they are.
+
+    Columns of 0 and 1 alone stay as they are: a category then counts as a column of unit variance.
+    """
+
+    def start_rows(self, n_features: int) -> int:
+        """How many rows ``measure`` wants to see."""
+        return START_ROWS
+
+    def measure(self, rows: Rows) -> Standardisation:
+        """Mean and deviation, or 0 and 1 for columns that stay as they are."""
+        X = to_host(rows.X)
+        numbers = ColumnMoments.of(rows).standardisation()
+        kept = two_valued(X) if is_mixed(X) else np.ones(X.shape[1], dtype=bool)
+        return Standardisation(
+            np.where(kept, 0.0, numbers.mean), np.where(kept, 1.0, numbers.deviation)
+        )
+
+
+@stored
+@dataclass(frozen=True)
+class Filling:
+    """A standardisation, and rows of the start of the stream from which gaps are filled.
+
+    A missing value becomes the mean of that column over rows like this one: rows are weighted by
+    their distance in the columns that are there, in units of each column's deviation. Nothing of
+    it changes after the start, so a row is filled alike whenever it comes.
+    """
+
+    mean: Annotated[np.ndarray, "float64 (columns)"]
+    deviation: Annotated[np.ndarray, "float64 (columns), positive"]
+    unit: Annotated[np.ndarray, "float64 (columns), positive"]  # of distances, after scaling
+    examples: Annotated[np.ndarray, "float64 (.examples, columns)"]  # scaled
+
+    def apply(self, X: Array) -> Array:
+        """Standardise rows, and fill their gaps."""
+        require_dense(X)
+        if is_foreign(X):
+            raise ValueError("Missing values are filled in NumPy arrays only: convert the rows.")
+        scaled = (X - like(self.mean, X, X.dtype)) / like(self.deviation, X, X.dtype)
+        gaps = np.isnan(scaled)
+        rows = np.flatnonzero(gaps.any(axis=1))
+        for start in range(0, len(rows), FILLED_AT_ONCE):
+            some = rows[start : start + FILLED_AT_ONCE]
+            values = self.fill(scaled[some].astype(float), ~gaps[some])
+            scaled[some] = np.where(gaps[some], values, scaled[some])
+        return scaled
+
+    def fill(self, X: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Means over examples like each of the rows; all columns, also those that are there."""
+        known = seen.astype(float)
+        rows, examples = np.where(seen, X, 0.0) / self.unit, self.examples / self.unit
+        apart = (rows**2).sum(axis=1)[:, None] - 2.0 * rows @ examples.T + known @ (examples**2).T
+        apart = np.maximum(apart, 0.0)
+        # As wide as the nearest few are away: with more examples the mean gets more local.
+        few = min(NEAREST, apart.shape[1]) - 1
+        width = np.partition(apart, few, axis=1)[:, few][:, None]
+        with np.errstate(over="ignore"):
+            weights = np.exp(-apart / np.maximum(width, np.finfo(float).tiny))
+        weights[~seen.any(axis=1)] = 1.0
+        return weights @ self.examples / weights.sum(axis=1)[:, None]
+
+    def undo(self, X: Array) -> Array:
+        """Return to the units of the data."""
+        return X * like(self.deviation, X, X.dtype) + like(self.mean, X, X.dtype)
+
+
+@stored
+class Filled(Scaling[Filling]):
+    """Rows with gaps: another scaling, and missing values filled from rows like theirs.
+
+    Parameters
+    ----------
+    scaling : Scaling or None
+        The other one.
+    """
+
+    def __init__(self, scaling: Standard | Automatic | None = None):
+        self.scaling = scaling
+
+    def start_rows(self, n_features: int) -> int:
+        """How many rows ``measure`` wants to see."""
+        return START_ROWS
+
+    def measure(self, rows: Rows) -> Filling:
+        """The numbers of the other scaling, of the values that are there, and some rows."""
+        require_dense(rows.X)
+        X = np.array(to_host(rows.X), dtype=float)
+        gaps = np.isnan(X)
+        moments = ColumnMoments.of(rows)
+        X[gaps] = np.broadcast_to(moments.mean, X.shape)[gaps]
+        d = X.shape[1]
+        numbers = Standardisation(np.zeros(d), np.ones(d))
+        if self.scaling is not None:
+            numbers = self.scaling.measure(Rows(to_host(rows.X), rows.weights))
+        # The rows with the fewest gaps, spread over all of them.
+        order = np.argsort(gaps.sum(axis=1), kind="stable")
+        whole = order[: max(int((~gaps.any(axis=1)).sum()), min(EXAMPLES, len(order)))]
+        chosen = np.sort(whole[np.unique(np.linspace(0, len(whole) - 1, EXAMPLES).astype(int))])
+        deviation = np.where(moments.deviation > 0, moments.deviation, 1.0)
+        return Filling(
+            numbers.mean,
+            numbers.deviation,
+            deviation / numbers.deviation,
+            numbers.apply(X[chosen]),
+        )
+
+
+def is_mixed(X: np.ndarray) -> bool:
+    """Whether a few columns make all distances, or many are too small to be heard.
+
+    Columns of two values, 0 and 1, have no unit; beside others they are a reason to scale.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> is_mixed(rng.normal(size=(100, 4))), is_mixed(rng.normal(size=(100, 3)) * [1, 100, 1])
+    (False, True)
+    """
+    X = spread(X)
+    words = two_valued(X)
+    if np.all(words | (column_ranges(X) == 0)) or X.shape[1] < 2:
+        return False
+    # One that is hardly ever 1 is rather a number that is seldom above 0, a pixel at the edge.
+    shares = np.nanmean(X[:, words], axis=0)
+    if np.any(np.minimum(shares, 1.0 - shares) >= RARE):
+        return True
+    return len(dominating(X)) > 0 or unheard(X)
+
+
+def dominating(X: np.ndarray) -> np.ndarray:
+    """The columns that have nine tenths of the squared distances, where these are few.
+
+    The largest first; none where a third of the columns, or more, is needed for that.
+    """
+    X = spread(X)
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
+        variances = np.nan_to_num(np.nanvar(X, axis=0))
+    varied = int((variances > 0).sum())
+    if varied < 2:
+        return np.arange(0)
+    order = np.argsort(-variances, kind="stable")
+    shares = np.cumsum(variances[order]) / variances.sum()
+    needed = int(np.searchsorted(shares, DOMINATING)) + 1
+    return order[:needed] if needed <= max(1, varied // 3) else np.arange(0)
+
+
+def unheard(X: np.ndarray) -> bool:
+    """Whether a quarter of the columns have less than a fifth of the largest deviation.
+
+    Of those that vary: what is mostly one value, as pixels at the edge are, is small for a reason.
+    """
+    X = spread(X)
+    X = X[:, ~np.isnan(X).all(axis=0)]
+    low, high = np.nanpercentile(X, [25, 75], axis=0)
+    deviation = np.nanstd(X[:, high > low], axis=0)
+    small = int((5.0 * deviation < deviation.max(initial=0.0)).sum())
+    return small > 0 and 4 * small >= len(deviation)
+
+
+def two_valued(X: np.ndarray) -> np.ndarray:
+    """Which columns hold nothing but 0 and 1."""
+    X = spread(X)
+    return np.all((X == 0) | (X == 1) | np.isnan(X), axis=0) & (column_ranges(X) > 0)
+
+
+def column_ranges(X: np.ndarray) -> np.ndarray:
+    """Largest less smallest value of each column; 0 where there is none."""
+    there = ~np.isnan(X)
+    low = np.min(X, axis=0, where=there, initial=np.inf)
+    high = np.max(X, axis=0, where=there, initial=-np.inf)
+    return np.where(there.any(axis=0), high - low, 0.0)
+
+
+def spread(X: np.ndarray) -> np.ndarray:
+    """Some rows from everywhere, as float64."""
+    places = np.unique(np.linspace(0, len(X) - 1, min(len(X), MEASURED_ROWS)).astype(int))
+    return X[places].astype(float)
 
 
 def require_dense(X: Array) -> None:
@@ -90,6 +285,9 @@ class ColumnMoments:
         X = to_host(rows.X).astype(float, order="C")
         # From the first row, in units of the largest difference: a constant column is exactly zero,
         # and no square leaves the range of float64.
+        gaps = np.isnan(X)
+        if gaps.any():
+            return ColumnMoments.of_present(X, gaps, rows.weights)
         first = X[0].copy()
         X -= first
         size = np.abs(X).max(axis=0)
@@ -99,6 +297,19 @@ class ColumnMoments:
         deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=rows.weights))
         weight = float(len(X)) if rows.weights is None else float(rows.weights.sum())
         return ColumnMoments(weight, first + mean * size, deviation * size)
+
+    @staticmethod
+    def of_present(X: np.ndarray, gaps: np.ndarray, weights: np.ndarray | None) -> ColumnMoments:
+        """Measure the values that are there; a column without any has mean 0."""
+        w = np.ones(len(X)) if weights is None else weights
+        there = w[:, None] * ~gaps
+        mass = np.maximum(there.sum(axis=0), np.finfo(float).tiny)
+        mean = (there * np.where(gaps, 0.0, X)).sum(axis=0) / mass
+        apart = np.where(gaps, 0.0, X - mean)
+        size = np.maximum(np.abs(apart).max(axis=0), np.finfo(float).tiny)
+        deviation = np.sqrt((there * (apart / size) ** 2).sum(axis=0) / mass) * size
+        deviation[np.abs(apart).max(axis=0) == 0] = 0.0
+        return ColumnMoments(float(w.sum()), mean, deviation)
 
     def pool(self, other: ColumnMoments) -> ColumnMoments:
         """Moments of the rows of both (Chan, Golub and LeVeque 1983)."""

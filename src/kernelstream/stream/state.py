@@ -37,7 +37,7 @@ class State:
 class Rows:
     """Rows with their weights (None: all 1) and, for a regression, their targets."""
 
-    X: Annotated[Array, "rows (.rows, columns)"]
+    X: Annotated[Array, "rows (.rows, columns), or NaN"]
     weights: Annotated[np.ndarray | None, "float64 (.rows), positive"] = None
     targets: Annotated[Array | None, "rows (.rows, targets)"] = None
 

@@ -15,8 +15,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from kernelstream.backends import progress
 from kernelstream.backends.arrays import (
     Array,
+    all_finite,
     as_dense,
     dtype_name,
     is_foreign,
@@ -45,7 +47,7 @@ from kernelstream.part import Value, state_class
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.chain import Chain, overflowing
 from kernelstream.stream.components import Components, Learned
-from kernelstream.stream.scaling import Scaling, require_dense
+from kernelstream.stream.scaling import Automatic, Filled, Scaling, require_dense
 from kernelstream.stream.state import Rows, State
 
 # Variance below this share of the energy is lost in the factor of the basis, whose rank ends at
@@ -100,6 +102,8 @@ class Stream(Value):
             raise ValueError("a stream without rows")
         if any(str(rows.X.dtype) != self.dtype for rows in self.waiting.blocks):
             raise ValueError(f"rows that are no {self.dtype}")
+        if not self.fills and not all(all_finite(rows.X) for rows in self.waiting.blocks):
+            raise ValueError("rows with gaps that nothing fills")
         if self.scaling is None or self.scaler is None:
             if self.scaler is not None or (self.scaling is not None and self.state is not None):
                 raise ValueError("a scaling without its numbers, or numbers without a scaling")
@@ -162,6 +166,17 @@ class Stream(Value):
     def knows_units(self) -> bool:
         """Whether rows can be scaled: nothing has to be measured, or it was."""
         return self.scaling is None or self.scaler is not None
+
+    def with_units(self, scaler: Any) -> Stream:
+        """The stream whose rows are scaled with these numbers; as they are where none is needed."""
+        if isinstance(self.scaling, Automatic) and scaler.changes_nothing:
+            return replace(self, scaling=None)
+        return replace(self, scaler=scaler)
+
+    @property
+    def fills(self) -> bool:
+        """Whether rows may have gaps."""
+        return isinstance(self.scaling, Filled)
 
     def scaled(self, X: Array) -> Array:
         """Rows in the units of the kernel; in float64 where a proof is wanted."""
@@ -316,7 +331,8 @@ class Stream(Value):
             kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
             largest = max(largest, largest_entry(finite(kernel.diag(X), kernel)))
         if rows.weights is not None:  # Σ w x is added up, too
-            largest = max(largest, largest_entry(rows.X)) * float(rows.weights.max())
+            known = np.nan_to_num(rows.X) if self.fills else rows.X
+            largest = max(largest, largest_entry(known)) * float(rows.weights.max())
         if not largest < MOST_OF_A_ROW:
             raise ValueError(overflowing(kernel))
 
@@ -349,8 +365,9 @@ class Stream(Value):
         """Decide scaling and the kernel's numbers."""
         known = first if all_rows is None else all_rows
         stream = self
-        if stream.scaling is not None:
-            stream = replace(stream, scaler=stream.scaling.measure(known))
+        if not stream.knows_units:
+            assert stream.scaling is not None
+            stream = stream.with_units(stream.scaling.measure(known))
         unseen = invisible(stream.scaled(known.X))
         if unseen is not None and all_rows is not None:
             raise ValueError(unseen)
@@ -388,6 +405,7 @@ class Stream(Value):
         with explain_memory(size), cores() as n:
             together: list[tuple[Array, np.ndarray | None]] = []
             for X, weights, targets in self.blocks(rows, size):
+                progress.advance(int(X.shape[0]))
                 if not chain.adds_up(state, int(X.shape[0]), frozen, targets is not None):
                     state, together = chain.fold_blocks(state, together, frozen), []
                     state = chain.fold(state, X, weights, frozen, targets)
@@ -447,7 +465,8 @@ class Stream(Value):
         shown, plain = self.components, self.caught_up
         with cores():
             held = plain.chain.accumulated(plain.begun)
-            return certify(held, shown.vectors, shown.mean, shown.span)
+            found = certify(held, shown.vectors, shown.mean, shown.span)
+            return replace(found, filled=True) if self.fills else found
 
     @cached_property
     def solutions(self) -> dict[Any, Any]:

@@ -71,7 +71,7 @@ from kernelstream.bases.centroids.tolerance import Growth, missed_most
 from kernelstream.bases.distance import Distance
 from kernelstream.bases.growing import GrowingState
 from kernelstream.files import stored
-from kernelstream.kernels import Kernel
+from kernelstream.kernels import Kernel, squared_distances
 from kernelstream.part import check_count, check_number
 
 # The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams; what each is
@@ -591,6 +591,8 @@ class Centroids(Basis[CentroidsState]):
                 anew = starts[int(np.argmax(value))]
             anew = polish(kernel, anew, sampled, wanted, evaluations)
             found = [cast(sampled.lift(anew), rows.dtype)]
+        elif not kernel.takes_means:  # of codes there are none: the rows nearest to the centres
+            found = [rows_near(sampled.seen, anew, take_rows(rows, learning))]
         else:  # means of the rows themselves, and not of what the directions show of them
             found = [means_of_rows(take_rows(rows, learning), w, sampled, anew)]
         if not smooth:  # rows themselves are often better where the kernel has a kink at a point
@@ -644,6 +646,12 @@ def means_of_rows(rows: Array, weights: np.ndarray, sampled: Sampled, points: Ar
     filled = like(mass > 0, sums)[:, None]
     lifted = to_float64(sampled.lift(points))
     return cast(namespace_of(sums).where(filled, means, lifted), rows.dtype)
+
+
+def rows_near(seen: Array, centres: Array, rows: Array) -> Array:
+    """A row for each centre, the nearest one; fewer where that is the same one."""
+    apart = to_host(squared_distances(seen, cast(centres, seen.dtype)))
+    return as_dense(take_rows(rows, np.unique(apart.argmin(axis=0))))
 
 
 def some_of(index: np.ndarray) -> np.ndarray:

@@ -99,7 +99,7 @@ class Sampled:
         centre = mean if isinstance(kernel, Stationary) and not is_sparse(rows) else None
         if centre is not None:
             rows = rows - mean[None, :]
-        p = n_directions(int(rows.shape[1]))
+        p = n_directions(int(rows.shape[1])) if kernel.isotropic else None
         if p is None:
             return cls(as_dense(rows), weights, None, centre)
         shown = np.arange(0, int(rows.shape[0]), max(1, int(rows.shape[0]) // DIRECTED))

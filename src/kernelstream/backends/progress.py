@@ -1,0 +1,117 @@
+"""How far a long call has come: told by whoever folds rows, shown by whoever asked for it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+
+logger = logging.getLogger("kernelstream")
+
+EVERY = 0.2  # seconds between two drawings of a line that is drawn anew
+LOG_EVERY = 10.0  # seconds between two lines where none can be drawn anew
+
+_watcher: ContextVar[Callable[[int], None] | None] = ContextVar("watcher", default=None)
+
+
+def advance(rows: int) -> None:
+    """More rows were worked on; nothing happens where nobody watches."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher(rows)
+
+
+def say(text: str) -> None:
+    """A line for the logger ``kernelstream``; on the standard error where no logging was set up."""
+    if logger.hasHandlers():
+        logger.info(text)
+    else:
+        _write(f"{text}\n")
+
+
+def _write(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def duration(seconds: float) -> str:
+    """A time in hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> duration(3725)
+    '1:02:05'
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+class Line:
+    """A line about a long call: how much is done, how fast, how long it will take.
+
+    Parameters
+    ----------
+    title : str
+        What is done.
+    total : int or None
+        Rows in all; None where nobody knows.
+    """
+
+    def __init__(self, title: str, total: int | None):
+        self.title, self.total = title, total
+        self.rows, self.began = 0, time.monotonic()
+        self.shown = self.began
+        # A terminal and a notebook draw a line anew; a log gets one now and then.
+        self.redraws = not logger.hasHandlers() and (_is_terminal() or "ipykernel" in sys.modules)
+
+    def __call__(self, rows: int) -> None:
+        """More rows were worked on."""
+        self.rows += rows
+        now = time.monotonic()
+        if now - self.shown >= (EVERY if self.redraws else LOG_EVERY):
+            self.shown = now
+            self._show(self.text(now - self.began))
+
+    def text(self, seconds: float) -> str:
+        """The line, after so many seconds."""
+        rate = self.rows / max(seconds, 1e-9)
+        done = ""
+        if self.total:
+            share = min(1.0, self.rows / self.total)
+            left = duration((self.total - self.rows) / max(rate, 1e-9))
+            done = f"{share:.0%}, {left} left, "
+        return f"{self.title}: {done}{self.rows:,} rows, {rate:,.0f} rows/s"
+
+    def _show(self, text: str) -> None:
+        if self.redraws:
+            _write(f"\r{text}\033[K")
+        else:
+            say(text)
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self.redraws and self.shown > self.began:
+            _write("\r\033[K")
+
+
+@contextlib.contextmanager
+def shown(wanted: object, title: str, total: int | None) -> Iterator[None]:
+    """Show how far what happens inside has come, where that is wanted."""
+    if not wanted:
+        yield
+        return
+    line = Line(title, total)
+    before = _watcher.set(line)
+    try:
+        yield
+    finally:
+        _watcher.reset(before)
+        line.close()

@@ -1,0 +1,86 @@
+"""What a model begins with: columns, scale and width, by a sample of all files or another model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from kernelstream import bases
+from kernelstream.cli.failures import USAGE, CommandError
+from kernelstream.cli.modelfile import Stored, read
+from kernelstream.cli.terminal import Screen
+from kernelstream.estimators.base import new_stream, set_stream
+from kernelstream.estimators.beginning import set_beginning
+from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.sources import Source
+from kernelstream.sources.treatment import few
+from kernelstream.stream.queries import scaler_of
+from kernelstream.stream.scaling import Filling, Standardisation, dominating
+
+
+@dataclass(frozen=True)
+class Like:
+    """Another model, after which a new one is made so that the two can be merged."""
+
+    stored: Stored
+    path: Path
+    same_points: bool
+
+    @classmethod
+    def of(cls, path: Path | None, same_points: bool, given: dict[str, bool]) -> Like | None:
+        """The model that ``--like`` names; options that it decides must not be given beside it."""
+        if path is None:
+            if same_points:
+                raise CommandError(USAGE, "--same-points says: those of a model. Name it: --like.")
+            return None
+        wrong = [f"--{name}" for name, is_given in given.items() if is_given]
+        if wrong:
+            raise CommandError(
+                USAGE, f"{', '.join(wrong)} cannot be given beside --like, which decides that."
+            )
+        return cls(read(path), path, same_points)
+
+    def begin(self, estimator: StreamingKernelPCA, source: Source) -> None:
+        """Let a new model have columns, scale and width of this one, and its points if wanted."""
+        stream = self.stored.stream.caught_up
+        if self.same_points:
+            points = self.stored.estimator.basis_points_
+            scaler = scaler_of(stream)
+            estimator.basis = bases.Landmarks(points if scaler is None else scaler.undo(points))
+        rows = np.empty((1, stream.n_features), source.dtype)
+        set_beginning(estimator, source, new_stream(estimator, rows), stream.chain.kernel)
+        begun = replace(estimator.stream_, scaling=stream.scaling, scaler=stream.scaler)
+        set_stream(estimator, begun)
+
+
+def say_columns(source: Source, estimator: StreamingKernelPCA, screen: Screen) -> None:
+    """The short form of what is done with columns, a line for each thing."""
+    for line in source.remarks:
+        screen.say(line)
+    if source.treatment is not None:
+        for line in source.treatment.lines():
+            if line not in source.remarks:
+                screen.say(line)
+    line = scale_line(source, estimator)
+    if line:
+        screen.say(line)
+
+
+def scale_line(source: Source, estimator: StreamingKernelPCA) -> str:
+    """What is done about the scales of columns, in words; nothing where that is nothing."""
+    X, stream = source.sampled_rows, getattr(estimator, "_stream", None)
+    if X is None or stream is None or not isinstance(stream.scaler, Standardisation | Filling):
+        return ""
+    scaled = stream.scaler.deviation != 1.0
+    largest = [source.names[j] for j in dominating(X)] if len(X) > 1 else []
+    why = f" ({few(largest, 3)} would make nine tenths of all distances)" if largest else ""
+    if estimator.scale == "auto" and scaled.any():
+        return (
+            f"Scales differ{why}: {int(scaled.sum())} columns are standardised by a sample of all "
+            "files; --no-standardize leaves them as they are."
+        )
+    if estimator.scale is None and largest:
+        return f"Scales differ{why}, and stay as they are."
+    return ""

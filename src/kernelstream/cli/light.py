@@ -1,0 +1,99 @@
+"""Help, version and completion without the packages that the work needs, which take a second.
+
+All of that is in the signatures of the commands. So while only it is wanted, packages of numbers
+and tables, and the rooms of kernelstream that use them, are stood in for by modules that hold
+nothing. A command that is run all the same (an option may have the value ``--help``) is refused
+here, and everything is imported as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+HEAVY = frozenset(
+    ("array_api_compat", "numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "threadpoolctl")
+)
+OWN = "kernelstream"
+WORDS = frozenset(("--help", "-h", "--version", "--install-completion", "--show-completion"))
+COMPLETION = "_KERNELSTREAM_COMPLETE"
+
+standing_in = False  # whether commands that are imported now could not be run
+
+
+class RunWanted(BaseException):
+    """A command is to be run, and only its help was there."""
+
+
+def is_enough(words: Sequence[str]) -> bool:
+    """Whether these words of a command line ask for nothing that takes numbers.
+
+    Examples
+    --------
+    >>> is_enough(["fit", "--help"]), is_enough(["fit", "x.csv"]), is_enough([])
+    (True, False, True)
+    """
+    return not words or COMPLETION in os.environ or not WORDS.isdisjoint(words)
+
+
+class _Nothing(type):
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Nothing
+
+
+class Nothing(metaclass=_Nothing):
+    """Stands for any class, function or number that is not there."""
+
+    def __init__(self, *values: object, **named: object):
+        pass
+
+    def __call__(self, function: Any = None, *values: object) -> Any:
+        """As a decorator: what it was given."""
+        return function
+
+
+class _Hollow(ModuleType):
+    __path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Nothing
+
+
+class StandIns(MetaPathFinder, Loader):
+    """Finds hollow modules for what is heavy; used as a context."""
+
+    def __enter__(self) -> StandIns:
+        global standing_in
+        sys.meta_path.insert(0, self)
+        standing_in = True
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        global standing_in
+        sys.meta_path.remove(self)
+        standing_in = False
+        for name, module in list(sys.modules.items()):
+            if isinstance(module, _Hollow) or name.split(".")[0] == OWN:
+                del sys.modules[name]
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """A hollow module for a heavy package, and for rooms of kernelstream but the commands."""
+        top, _, rest = name.partition(".")
+        own = top == OWN and rest and rest.split(".")[0] != "cli"
+        return ModuleSpec(name, self, is_package=True) if own or top in HEAVY else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """A module that holds nothing."""
+        return _Hollow(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """There is nothing in it."""

@@ -1,0 +1,222 @@
+"""Kernels of some of the columns, and one for columns that hold categories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import Array, as_dense, like, namespace_of, take_columns, to_host
+from kernelstream.files import stored
+from kernelstream.kernels.base import Kernel, is_positive, is_rule, require
+from kernelstream.kernels.stationary import Stationary
+
+MEDIAN_ROWS = 500  # rows between which mismatches are counted
+
+
+@stored
+class On(Kernel):
+    """A kernel of some of the columns; sums and products of such kernels join groups of them.
+
+    Widths are taken from the columns of each group, so that none drowns another.
+
+    Parameters
+    ----------
+    columns : sequence of int or str, or str
+        Numbers, names or patterns of columns (``"sensor_*"``); names need data with names. A
+        column that became several, a category or a date, is called by its own name.
+    kernel : Kernel
+        The kernel of these columns; ``kernel__gamma`` reaches a parameter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.kernels import RBF, Categorical, On
+    >>> kernel = On([0, 1], RBF(gamma=0.5)) * On([2], Categorical(gamma=1.0))
+    >>> kernel([[0.0, 1.0, 7.0]], [[0.0, 1.0, 7.0], [0.0, 1.0, 8.0]]).round(3)
+    array([[1.   , 0.368]])
+    >>> kernel.get_params()["left__kernel__gamma"]
+    0.5
+    """
+
+    def __init__(self, columns: Any, kernel: Kernel) -> None:
+        self.columns = columns
+        self.kernel = kernel
+
+    def check(self) -> None:
+        """Refuse anything but columns and a kernel that passes its own check."""
+        expected = "a kernel object such as RBF() (FromCallable(f) for a function)"
+        require(self, "kernel", isinstance(self.kernel, Kernel), expected)
+        listed = self._listed
+        fine = len(listed) > 0 and all(
+            isinstance(c, str) or (_is_index(c) and int(c) >= 0) for c in listed
+        )
+        require(self, "columns", fine, "names, or numbers from 0 on, of at least one column")
+        self.kernel.check()
+
+    @property
+    def _listed(self) -> list[Any]:
+        if isinstance(self.columns, str):
+            return [self.columns]
+        return list(self.columns) if isinstance(self.columns, Sequence | np.ndarray) else []
+
+    def named(self, names: Sequence[str] | None) -> Kernel:
+        """The same with numbers for names."""
+        found: dict[int, None] = {}
+        for column in self._listed:
+            if not isinstance(column, str):
+                found[int(column)] = None
+                continue
+            if names is None:
+                raise ValueError(
+                    f"{self!r} names columns, and the rows have no names: give a data frame, or "
+                    "numbers of columns."
+                )
+            hits = [i for i, name in enumerate(names) if _is_called(name, column)]
+            if not hits:
+                some = ", ".join(map(str, names[:20])) + (", …" if len(names) > 20 else "")
+                raise ValueError(f"There is no column {column!r} for {self!r}; there are {some}.")
+            found |= dict.fromkeys(hits)
+        return On(tuple(found), self.kernel.named(names))
+
+    @property
+    def needs_names(self) -> bool:
+        """Whether some columns are named."""
+        return any(isinstance(c, str) for c in self._listed) or self.kernel.needs_names
+
+    @property
+    def fixed(self) -> bool:
+        """If the kernel is, and columns are numbers."""
+        listed = self.columns if isinstance(self.columns, tuple) else ("",)
+        return self.kernel.fixed and all(type(c) is int for c in listed)
+
+    def fix(self, X: Array, weights: Array | None = None) -> Kernel:
+        """The kernel decides its numbers by its own columns."""
+        self.check()
+        if self.fixed:
+            return self
+        place = self.named(None)
+        assert isinstance(place, On)
+        return On(place.columns, self.kernel.fix(place.of(X), weights))
+
+    def of(self, X: Array) -> Array:
+        """The columns of this kernel."""
+        if max(self.columns) >= int(X.shape[1]):
+            raise ValueError(f"{self!r} wants column {max(self.columns)} of {X.shape[1]} columns.")
+        return take_columns(X, self.columns)
+
+    @property
+    def psd(self) -> bool:
+        """If the kernel is."""
+        return self.kernel.psd
+
+    @property
+    def unit_norm(self) -> bool:
+        """If the kernel has it."""
+        return self.kernel.unit_norm
+
+    @property
+    def takes_means(self) -> bool:
+        """If the kernel does."""
+        return self.kernel.takes_means
+
+    isotropic = False
+
+    def block(self, X: Array, Y: Array) -> Array:
+        """The block of the kernel."""
+        return self.kernel.block(self.of(X), self.of(Y))
+
+    def diag(self, X: Array) -> Array:
+        """The diagonal of the kernel."""
+        return self.kernel.diag(self.of(X))
+
+    def energy_limit(self, norm: float) -> float:
+        """Some columns are no longer than all."""
+        return self.kernel.energy_limit(norm)
+
+    def rounding(self, extent: float, d: int) -> float:
+        """That of the kernel."""
+        return self.kernel.rounding(extent, min(d, len(self.columns)))
+
+    def rounding_in_float32(self, extent: float) -> float:
+        """That of the kernel."""
+        return self.kernel.rounding_in_float32(extent)
+
+    def extent(self, points: Array, shifted: bool = True) -> float:
+        """That of the columns."""
+        return self.kernel.extent(self.of(points), shifted)
+
+
+def _is_index(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _is_called(name: str, wanted: str) -> bool:
+    """Whether a feature has this name, or comes from the column of this name, or fits a pattern."""
+    column = name.partition("=")[0], name.rpartition(".")[0].rpartition(".")[0]
+    return name == wanted or wanted in column or fnmatchcase(name, wanted)
+
+
+@stored
+class Categorical(Stationary):
+    """``exp(−gamma · columns in which x and y differ)``: for codes, or any columns of few values.
+
+    Parameters
+    ----------
+    gamma : float or "median"
+        ``"median"`` is one over the usual number of columns in which two different rows differ.
+
+    Notes
+    -----
+    The product over columns of 1 where two values are equal and ``e^−gamma`` where they are not:
+    each factor is positive semidefinite. Values are compared, not measured: a mean of codes is no
+    code, so that points of a model are rows.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Categorical
+    >>> Categorical(gamma=1.0)([[1.0, 2.0]], [[1.0, 2.0], [1.0, 5.0], [0.0, 0.0]]).round(3)
+    array([[1.   , 0.368, 0.135]])
+    """
+
+    takes_means = False
+    isotropic = False
+
+    def __init__(self, gamma: float | str = "median") -> None:
+        self.gamma = gamma
+
+    def check(self) -> None:
+        """Refuse a gamma that is no width."""
+        fine = is_positive(self.gamma) or is_rule(self.gamma, "median")
+        require(self, "gamma", fine, "a positive number or 'median'")
+
+    def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
+        """One over the median number of differences of rows that differ; 1 where none do."""
+        n = int(X.shape[0])
+        chosen = np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(int))
+        rows = to_host(as_dense(X[chosen, :]))
+        differ = differences(rows, rows)[np.triu_indices(len(chosen), 1)]
+        differ = differ[differ > 0]
+        return 1.0 / float(np.median(differ)) if len(differ) else 1.0
+
+    def block(self, X: Array, Y: Array) -> Array:
+        """By comparing column after column."""
+        X = as_dense(X)
+        xp, differ = namespace_of(Y), differences(X, Y)
+        return xp.exp(-float(self.gamma) * differ)
+
+    def rounding(self, extent: float, d: int) -> float:
+        """Counts are exact; their multiple and its exponential are rounded."""
+        return 4.0
+
+
+def differences(X: Array, Y: Array) -> Array:
+    """In how many columns rows and points differ, (n, m), in the type of X."""
+    xp = namespace_of(Y)
+    total = like(np.zeros((int(X.shape[0]), int(Y.shape[0]))), X, X.dtype)
+    Y = xp.astype(Y, X.dtype, copy=False)
+    for j in range(int(X.shape[1])):
+        total = total + xp.astype(X[:, j][:, None] != Y[:, j][None, :], X.dtype)
+    return total

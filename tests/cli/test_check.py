@@ -1,0 +1,443 @@
+"""Forty tables as people have them: each is understood by ``check`` and learned so by ``fit``."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+
+from kernelstream import StreamingKernelPCA, load
+from kernelstream.cli.failures import DATA, USAGE
+from tests.cli.conftest import outcome, run, said
+
+N = 300
+FAST = ["--basis", "10", "--components", "2"]
+RNG = np.random.default_rng(0)
+A, B = RNG.normal(size=(2, N))
+COLOURS = RNG.choice(["red", "green", "blue"], N)
+PLAIN = pd.DataFrame({"a": A, "b": B})
+OUT, NUMBER = "left out", "number"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file, and what is to be said of its columns: a use, and a word of the reason."""
+
+    file: str
+    write: Callable[[Path], Any]
+    columns: dict[str, tuple[str, str]]
+    said: str = ""  # in the remarks or the line about scales
+    options: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.file
+
+
+def text(content: str, encoding: str = "utf-8") -> Callable[[Path], Any]:
+    return lambda path: path.write_bytes(content.encode(encoding))
+
+
+def csv(frame: pd.DataFrame, **options: Any) -> Callable[[Path], Any]:
+    return lambda path: frame.to_csv(path, **{"index": False, **options})
+
+
+def parquet(frame: pd.DataFrame, **options: Any) -> Callable[[Path], Any]:
+    return lambda path: frame.to_parquet(path, **options)
+
+
+def ndjson(rows: list[dict[str, Any]]) -> Callable[[Path], Any]:
+    return lambda path: path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def lines(header: str, row: Callable[[int], str], n: int = N) -> str:
+    return header + "".join(row(i) + "\n" for i in range(n))
+
+
+def german(x: float) -> str:
+    return f"{x:,.2f}".translate(str.maketrans(",.", ".,"))
+
+
+FILTERED = PLAIN[PLAIN.a > -1.2]
+WIDE = pd.DataFrame(RNG.normal(size=(40, 2000)), columns=[f"s{i:04d}" for i in range(2000)])
+GAPS = PLAIN.mask(RNG.random((N, 2)) < 0.1)
+DIGITS = pd.DataFrame(
+    np.column_stack([np.zeros(N), RNG.normal(size=(N, 9))]), columns=[f"p{i}" for i in range(10)]
+)
+DATES = pd.date_range("2024-01-01", periods=N, freq="7h")
+LEARNED = {"a": (NUMBER, "numbers"), "b": (NUMBER, "numbers")}
+
+CASES = [
+    Case("filtered.parquet", parquet(FILTERED), {**LEARNED, "__index_level_0__": (OUT, "index")}),
+    Case(
+        "named_index.parquet",
+        parquet(PLAIN.set_index(pd.Index(RNG.permutation(N) * 3, name="site"))),
+        {**LEARNED, "site": (OUT, "index")},
+    ),
+    Case("unnamed.csv", csv(PLAIN, index=True), {**LEARNED, "": (OUT, "unnamed counter")}),
+    Case(
+        "unnamed_twice.csv",
+        csv(PLAIN.assign(**{"Unnamed: 0": range(N)})),
+        {**LEARNED, "Unnamed: 0": (OUT, "counter")},
+    ),
+    Case("id.csv", csv(PLAIN.assign(id=range(7, N + 7))), {"id": (OUT, "counts the rows")}),
+    Case(
+        "shuffled_id.csv",
+        csv(PLAIN.assign(customer_id=RNG.permutation(10**6)[:N])),
+        {**LEARNED, "customer_id": (OUT, "a key")},
+    ),
+    Case("permutation.csv", csv(PLAIN.assign(p=RNG.permutation(N))), {"p": (OUT, "a key")}),
+    Case(
+        "counts.csv",
+        csv(PLAIN.assign(count=RNG.integers(0, 9, N))),
+        {**LEARNED, "count": (NUMBER, "numbers")},
+    ),
+    Case("label.csv", csv(PLAIN.assign(label=RNG.integers(0, 3, N))), {"label": (OUT, "label")}),
+    Case("constant.csv", csv(PLAIN.assign(unit=4.2)), {**LEARNED, "unit": (OUT, "constant")}),
+    Case("copies.csv", csv(PLAIN.assign(a2=PLAIN.a)), {**LEARNED, "a2": (OUT, "same as 'a'")}),
+    Case("pixels.csv", csv(DIGITS), {"p0": (NUMBER, "numbers"), "p9": (NUMBER, "numbers")}),
+    Case(
+        "dominating.csv",
+        csv(PLAIN.assign(c=A[::-1], money=1e5 * B[::-1])),
+        {"money": (NUMBER, "numbers")},
+        "money would make nine tenths of all distances",
+    ),
+    Case(
+        "dominating.parquet",
+        parquet(PLAIN.assign(c=A[::-1], money=1e5 * B[::-1])),
+        {"money": (NUMBER, "numbers")},
+        "standardised by a sample of all files",
+    ),
+    Case(
+        "decimal_comma.csv",
+        csv(PLAIN.assign(id=range(N)), sep=";", decimal=","),
+        {"a": (NUMBER, "decimal commas"), "b": (NUMBER, "decimal commas"), "id": (OUT, "counts")},
+    ),
+    Case(
+        "comma_in_names.csv",
+        text(lines("t, °C;p, bar\n", lambda i: f"{A[i]:.3f};{B[i]:.3f}".replace(".", ","))),
+        {"t, °C": (NUMBER, "decimal commas"), "p, bar": (NUMBER, "decimal commas")},
+    ),
+    Case(
+        "thousands_german.csv",
+        text(lines("a;b\n", lambda i: f"{german(5000 * A[i])};{german(B[i])}")),
+        {"a": (NUMBER, "decimal commas and thousands"), "b": (NUMBER, "decimal commas")},
+    ),
+    Case(
+        "thousands_english.csv",
+        text(lines("a,b\n", lambda i: f'"{5000 * A[i]:,.2f}",{B[i]:.3f}')),
+        {"a": (NUMBER, "thousands"), "b": (NUMBER, "numbers")},
+    ),
+    Case(
+        "thousands_swiss.csv",
+        text(lines("a;b\n", lambda i: f"{5000 * A[i]:,.2f};{B[i]:.3f}".replace(",", "'"))),
+        {"a": (NUMBER, "thousands"), "b": (NUMBER, "numbers")},
+    ),
+    Case(
+        "decimal_asked.csv",
+        csv(PLAIN, sep=";", decimal=","),
+        {"a": (NUMBER, "decimal commas")},
+        options=("--decimal", ","),
+    ),
+    Case(
+        "latin1.csv",
+        text(lines("größe,dicke\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}"), "latin-1"),
+        {"größe": (NUMBER, "numbers"), "dicke": (NUMBER, "numbers")},
+        "latin-1",
+    ),
+    Case(
+        "utf16.csv",
+        text(lines("größe;dicke\n", lambda i: f"{A[i]:.3f};{B[i]:.3f}"), "utf-16"),
+        {"größe": (NUMBER, "numbers"), "dicke": (NUMBER, "numbers")},
+        "utf-16",
+    ),
+    Case(
+        "utf16_no_mark.csv",
+        text(lines("a;b\n", lambda i: f"{A[i]:.3f};{B[i]:.3f}"), "utf-16-le"),
+        LEARNED,
+        "utf-16-le",
+    ),
+    Case("bom.csv", csv(PLAIN, encoding="utf-8-sig"), LEARNED),
+    Case(
+        "comments.csv",
+        text("# by the lab\n# 2024\n" + lines("a,b\n", lambda i: f"{A[i]},{B[i]}") + "# end\n"),
+        LEARNED,
+        "comments",
+    ),
+    Case(
+        "savetxt.csv",
+        lambda path: np.savetxt(path, PLAIN.to_numpy(), delimiter=",", header="a,b"),
+        LEARNED,
+        "comments",
+    ),
+    Case("blanks.txt", text(lines("", lambda i: f"{A[i]:.4f} {B[i]:.4f}")), {"x0": (NUMBER, "")}),
+    Case(
+        "units.csv",
+        text(lines("a,b\nm/s,degC\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}")),
+        LEARNED,
+        "units, m/s, degC",
+    ),
+    Case(
+        "booleans.csv",
+        csv(PLAIN.assign(ok=A > 0, on=np.where(B > 0, "yes", "no"))),
+        {**LEARNED, "ok": ("boolean", "booleans"), "on": ("boolean", "booleans")},
+    ),
+    Case("booleans.parquet", parquet(PLAIN.assign(ok=A > 0)), {"ok": ("boolean", "booleans")}),
+    Case(
+        "categories.csv",
+        csv(PLAIN.assign(colour=COLOURS)),
+        {**LEARNED, "colour": ("category", "3 levels")},
+    ),
+    Case(
+        "categories.parquet",
+        parquet(PLAIN.assign(colour=pd.Categorical(COLOURS))),
+        {**LEARNED, "colour": ("category", "3 levels")},
+    ),
+    Case(
+        "codes.csv",
+        csv(PLAIN.assign(zip=RNG.integers(1, 5, N))),
+        {"zip": ("category", "4 levels, as asked")},
+        options=("--treat", "zip=category"),
+    ),
+    Case(
+        "names.csv",
+        csv(PLAIN.assign(name=[f"row {i}" for i in range(N)])),
+        {**LEARNED, "name": (OUT, "not numbers")},
+    ),
+    Case("dates.csv", csv(PLAIN.assign(when=DATES)), {**LEARNED, "when": (OUT, "dates or times")}),
+    Case(
+        "calendar.csv",
+        csv(PLAIN.assign(when=DATES.strftime("%d.%m.%Y %H:%M"))),
+        {**LEARNED, "when": ("calendar", "dates, as asked")},
+        options=("--treat", "when=calendar"),
+    ),
+    Case("times.parquet", parquet(PLAIN.assign(when=DATES)), {"when": (OUT, "dates or times")}),
+    Case("gaps.csv", csv(GAPS, na_rep="n/a"), LEARNED),
+    Case("gaps.parquet", parquet(GAPS), LEARNED),
+    Case(
+        "question_marks.csv",
+        csv(GAPS, na_rep="?"),
+        LEARNED,
+    ),
+    Case("empty_column.csv", csv(PLAIN.assign(note="")), {**LEARNED, "note": (OUT, "empty")}),
+    Case(
+        "rows.ndjson",
+        ndjson(
+            [
+                {"id": i, "a": A[i], "ok": bool(B[i] > 0), "c": str(COLOURS[i]), "b": None}
+                | ({"b": B[i]} if i % 5 else {})
+                for i in range(N)
+            ]
+        ),
+        {
+            "id": (OUT, "counts the rows"),
+            "a": (NUMBER, "numbers"),
+            "ok": ("boolean", "booleans"),
+            "c": ("category", "3 levels"),
+            "b": (NUMBER, "numbers"),
+        },
+    ),
+    Case(
+        "rows.feather",
+        lambda path: pa.feather.write_feather(
+            PLAIN.assign(id=range(N), colour=pd.Categorical(COLOURS)), str(path)
+        ),
+        {**LEARNED, "id": (OUT, "counts the rows"), "colour": ("category", "3 levels")},
+    ),
+    Case(
+        "packed.csv.gz",
+        lambda path: path.write_bytes(gzip.compress(PLAIN.to_csv().encode())),
+        {**LEARNED, "": (OUT, "unnamed counter")},
+    ),
+    Case("wide.csv", csv(WIDE), {"s0000": (NUMBER, "numbers"), "s1999": (NUMBER, "numbers")}),
+    Case(
+        "tall.csv",
+        csv(pd.DataFrame({"a": np.tile(A, 40), "id": range(40 * N)})),
+        {"a": (NUMBER, "numbers"), "id": (OUT, "counts the rows")},
+    ),
+    Case(
+        "sorted.csv",
+        csv(PLAIN.sort_values("a")),
+        LEARNED,
+    ),
+    Case("array.npy", lambda path: np.save(path, PLAIN.to_numpy()), {"x0": (NUMBER, "numbers")}),
+]
+
+
+def test_there_are_forty_tables() -> None:
+    assert len(CASES) >= 40 and len({case.file for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=repr)
+def test_a_table_is_understood(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    case.write(tmp_path / case.file)
+    seen = outcome("check", case.file, *case.options)
+    found = {column["name"]: column for column in seen["columns"]}
+    for name, (use, reason) in case.columns.items():
+        assert found[name]["use"] == use, (name, found[name])
+        assert reason in found[name]["reason"], (name, found[name])
+    assert case.said in f"{seen['remarks']} {seen['scale']}"
+    facts = outcome("fit", case.file, "-o", "m.safetensors", *FAST, *case.options)
+    assert facts["features"] == seen["features"] and facts["bad_rows"] == 0
+    shown = outcome("info", "m.safetensors")
+    if shown["columns"] is not None:
+        assert [c["use"] for c in shown["columns"]] == [c["use"] for c in seen["columns"]]
+    run("transform", "m.safetensors", case.file, "-o", "scores.npy")
+    scores = np.load("scores.npy")
+    assert len(scores) == facts["rows"] and np.isfinite(scores).all()
+
+
+def test_what_is_done_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of check, the lines of fit, every column in info."""
+    monkeypatch.chdir(tmp_path)
+    frame = GAPS.assign(id=range(N), colour=COLOURS, money=1e5 * A)
+    frame.to_csv("x.csv", index=False)
+    shown = " ".join(run("check", "x.csv").stdout.split())
+    assert "id left out counts the rows" in shown and "one-hot, 3 columns 3 levels" in shown
+    words = said(run("fit", "x.csv", "-o", "m.safetensors", *FAST))
+    for line in (
+        "Left out, counts the rows: id.",
+        "Categories, one-hot: colour.",
+        "Missing values, filled by the model: a, b.",
+        "money would make nine tenths of all distances",
+    ):
+        assert line in words
+    info = " ".join(run("info", "m.safetensors").stdout.split())
+    assert "id left out counts the rows" in info and "missing values filled" in info
+
+
+def test_options_override_what_is_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    PLAIN.assign(id=range(N), colour=COLOURS, unit=1).to_csv("x.csv", index=False)
+    uses = {
+        c["name"]: c["use"]
+        for c in outcome("check", "x.csv", "--treat", "id=number,col*=out,unit=number")["columns"]
+    }
+    assert uses == {"a": NUMBER, "b": NUMBER, "id": NUMBER, "colour": OUT, "unit": NUMBER}
+    asked = outcome("check", "x.csv", "--columns", "id,a")
+    assert [c["name"] for c in asked["columns"] if c["use"] == NUMBER] == ["id", "a"]
+    refused = said(run("check", "x.csv", "--treat", "a=word", code=USAGE))
+    assert "cannot be treated as 'word'" in refused
+    assert "write NAME=KIND" in said(run("check", "x.csv", "--treat", "a", code=USAGE))
+    assert "no column 'z'" in said(run("check", "x.csv", "--treat", "z=out", code=DATA))
+    run("fit", "x.csv", "-o", "m.safetensors", *FAST, "--no-standardize")
+    assert load("m.safetensors").stream_.scaler is None
+
+
+def test_later_rows_are_treated_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By other commands, and by Python, which takes the frame as it is."""
+    monkeypatch.chdir(tmp_path)
+    frame = GAPS.assign(id=range(N), colour=COLOURS)
+    frame.to_csv("x.csv", index=False, sep=";", decimal=",")
+    run("fit", "x.csv", "-o", "m.safetensors", *FAST)
+    frame.iloc[:, ::-1].to_parquet("y.parquet", index=False)
+    run("transform", "m.safetensors", "y.parquet", "-o", "scores.npy")
+    model = load("m.safetensors")
+    assert np.allclose(model.transform(frame), np.load("scores.npy"), atol=1e-9)
+    assert [c.name for c in model.columns_ if not c.learned] == ["id"]
+    strange = frame.assign(colour="violet")  # a level that nobody has seen
+    assert np.isfinite(model.transform(strange)).all()
+    run("update", "m.safetensors", "y.parquet")
+    assert load("m.safetensors").n_samples_seen_ == 2 * N
+    run("denoise", "m.safetensors", "x.csv", "-o", "clean.parquet")
+    clean = pd.read_parquet("clean.parquet")
+    assert list(clean.columns) == ["a", "b", "colour"] and set(clean.colour) <= set(COLOURS)
+    with pytest.raises(ValueError, match="has no column 'colour'"):
+        model.transform(frame.drop(columns="colour"))
+    with pytest.raises(ValueError, match="row 2, column 'a': 'x' is not a number"):
+        model.transform(frame.astype({"a": object}).assign(a=["1", "2", "x"] * 100))
+
+
+def test_index_columns_do_not_change_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parquet of a filtered frame gave another model than its CSV: it learned the index."""
+    monkeypatch.chdir(tmp_path)
+    FILTERED.to_parquet("x.parquet")
+    FILTERED.to_csv("x.csv")
+    one, two = (
+        outcome("fit", f"x.{kind}", "-o", f"{kind}.safetensors", *FAST)
+        for kind in ("parquet", "csv")
+    )
+    assert one["explained_variance_ratio"] == pytest.approx(two["explained_variance_ratio"])
+    assert outcome("merge", "parquet.safetensors", "csv.safetensors", "-o", "both.safetensors")[
+        "rows_seen"
+    ] == 2 * len(FILTERED)
+
+
+def test_scale_and_width_do_not_hang_on_the_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sorted rows gave another scale, and with it other components, than shuffled ones."""
+    monkeypatch.chdir(tmp_path)
+    X = RNG.normal(size=(6000, 4)) * [1, 5, 20, 100]
+    shuffled = pd.DataFrame(X, columns=list("abcd"))
+    shuffled.to_csv("shuffled.csv", index=False)
+    shuffled.sort_values("d").to_csv("sorted.csv", index=False)
+    found = []
+    for name in ("shuffled", "sorted"):
+        run("fit", f"{name}.csv", "-o", f"{name}.safetensors", *FAST)
+        found.append(load(f"{name}.safetensors"))
+    scales = [model.stream_.scaler.deviation for model in found]
+    assert np.allclose(scales[0], X.std(axis=0), rtol=0.05)
+    assert np.allclose(scales[0], scales[1], rtol=0.05)
+    assert found[0].kernel_.gamma == pytest.approx(found[1].kernel_.gamma, rel=0.05)
+    assert np.allclose(
+        found[0].explained_variance_ratio_, found[1].explained_variance_ratio_, atol=0.02
+    )
+
+
+def test_parts_fitted_by_a_plan_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = GAPS.assign(colour=COLOURS, money=1e5 * A)
+    parts = {"x.csv": frame[:100], "y.csv": frame[100:]}
+    for name, part in parts.items():
+        part.to_csv(name, index=False)
+    run("plan", *parts, "-o", "plan.safetensors", *FAST)
+    for more in ([], ["--same-points"]):
+        basis = FAST[2:] if more else FAST
+        for name in parts:
+            run("fit", name, "-o", f"{name}.m", *basis, "--like", "plan.safetensors", *more)
+        facts = outcome("merge", "x.csv.m", "y.csv.m", "-o", "both.safetensors")
+        assert facts["rows_seen"] == N
+    both = load("both.safetensors")
+    plan = load("plan.safetensors")
+    assert both.kernel_.gamma == plan.kernel_.gamma
+    assert np.allclose(both.basis_points_, plan.basis_points_)
+    assert np.isfinite(both.transform(frame)).all()
+    words = ["fit", "x.csv", "-o", "z.m", "--like", "plan.safetensors", "--gamma", 1]
+    assert "--gamma cannot be given beside --like" in said(run(*words, code=USAGE))
+    assert "Name it: --like" in said(run("fit", "x.csv", "-o", "z.m", "--same-points", code=USAGE))
+    run("fit", "x.csv", "-o", "alone.m", *FAST)
+    refused = said(run("merge", "alone.m", "y.csv.m", "-o", "no.m", code=DATA))
+    assert "--like" in refused
+
+
+def test_a_pipe_is_understood_by_its_head() -> None:
+    rows = PLAIN.assign(id=range(N), colour=COLOURS).to_csv(index=False).encode()
+    seen = outcome("check", "-", stdin=rows)
+    uses = {c["name"]: c["use"] for c in seen["columns"]}
+    # What looks like a counter may be none in what follows.
+    assert uses == {"a": NUMBER, "b": NUMBER, "id": NUMBER, "colour": "category"}
+
+
+def test_the_model_of_plain_numbers_is_the_one_of_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", PLAIN.to_numpy())
+    run("fit", "x.npy", "-o", "m.safetensors", *FAST, "--gamma", 0.3, "--passes", 1)
+    python = StreamingKernelPCA(2, gamma=0.3, basis=10, random_state=0)
+    python.partial_fit(PLAIN.to_numpy())
+    assert np.array_equal(load("m.safetensors").dual_coef_, python.dual_coef_)

@@ -1,0 +1,179 @@
+"""Data frames in Python: understood as files are, filled, and treated alike later."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from kernelstream import OnlineKernelPCA, StreamingKernelPCA, StreamingKernelRidge, load
+
+N = 600
+RNG = np.random.default_rng(0)
+Z = RNG.normal(size=N)
+WHOLE = pd.DataFrame(
+    {
+        "a": Z,
+        "b": 2.0 * Z + 0.2 * RNG.normal(size=N),
+        "colour": RNG.choice(["red", "green", "blue"], N),
+        "ok": RNG.random(N) > 0.3,
+    }
+)
+GAPS = WHOLE.assign(b=WHOLE.b.mask(RNG.random(N) < 0.2), colour=WHOLE.colour.mask(Z > 1.5))
+KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+}
+
+
+def model(**options: Any) -> StreamingKernelPCA:
+    return StreamingKernelPCA(**{"n_components": 3, "basis": 30, "random_state": 0, **options})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_categories_and_gaps(kind: str, tmp_path: Any) -> None:
+    frame = KINDS[kind](GAPS)
+    found = model(scale="auto").fit(frame)
+    assert found.columns_.features == ("a", "b", "colour=blue", "colour=green", "colour=red", "ok")
+    assert found.n_features_in_ == 6 and found.certificate_.filled
+    assert ("rows", "as they were filled: missing values are the model's") in (
+        found.certificate_.rows()
+    )
+    scores = found.transform(frame)
+    assert np.isfinite(scores).all() and scores.shape == (N, 3)
+    assert found.inverse_transform(scores).shape == (N, 6)
+    found.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert np.array_equal(again.transform(frame), scores) and again.columns_ == found.columns_
+    assert again.partial_fit(frame).n_samples_seen_ == 2 * N
+    assert clone(found).get_params() == found.get_params()
+
+
+def test_gaps_are_filled_by_rows_like_theirs() -> None:
+    """Much better than by the mean of the column."""
+    found = model(scale="auto").fit(GAPS)
+    rows = found.columns_.rows_of(pa.Table.from_pandas(GAPS, preserve_index=False), "float64")
+    scaler = found.stream_.scaler
+    filled = scaler.undo(scaler.apply(rows))
+    missing = GAPS.b.isna().to_numpy()
+    error = np.mean((filled[missing, 1] - WHOLE.b[missing]) ** 2)
+    assert error < 0.2 * WHOLE.b.var()
+    assert np.allclose(filled[~missing, :2], rows[~missing, :2])
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": "standard"}, {"scale": "auto"}])
+def test_the_same_rows_give_the_same_model_however_they_are_cut(options: Any) -> None:
+    X = WHOLE[["a", "b"]].to_numpy().copy()
+    X[::5, 1] = np.nan
+    one = model(missing="fill", **options).partial_fit(X)
+    many = model(missing="fill", **options)
+    for block in np.array_split(X, 23):
+        many.partial_fit(block)
+    assert np.array_equal(one.dual_coef_, many.dual_coef_)
+    frames = model(**options)
+    for i in range(0, N, 100):
+        frames.partial_fit(GAPS[i : i + 100])
+    assert np.array_equal(frames.dual_coef_, model(**options).partial_fit(GAPS).dual_coef_)
+
+
+def test_gaps_of_arrays_are_filled_where_that_is_asked_for() -> None:
+    X = WHOLE[["a", "b"]].to_numpy().copy()
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"NaN: row 3, column 1 \(both counted.*missing='fill'"):
+        model().fit(X)
+    found = model(missing="fill").fit(X)
+    assert np.isfinite(found.transform(X)).all() and found.__sklearn_tags__().input_tags.allow_nan
+    assert np.isfinite(found.transform_one(X[3])).all()
+    assert found.learn_one(X[3]).n_samples_seen_ == N + 1
+    X[4, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity: row 4, column 0"):
+        found.partial_fit(X)
+    with pytest.raises(ValueError, match="missing must be one of"):
+        model(missing="drop").fit(X[:3])
+
+
+def test_bad_rows_are_passed_over_where_that_is_asked_for() -> None:
+    X = WHOLE[["a", "b"]].to_numpy().copy()
+    X[[3, 5], 1], X[7, 0] = np.nan, np.inf
+    good = np.isfinite(X).all(axis=1)
+    weights = np.arange(1.0, N + 1)
+    found = model().partial_fit(X, sample_weight=weights, on_bad_rows="skip")
+    same = model().partial_fit(X[good], sample_weight=weights[good])
+    assert np.array_equal(found.dual_coef_, same.dual_coef_)
+    found.partial_fit(X, on_bad_rows="skip")
+    assert found.n_samples_seen_ == 2 * good.sum()
+    filled = model(missing="fill").partial_fit(X, on_bad_rows="skip")
+    assert filled.n_samples_seen_ == N - 1
+    with pytest.raises(ValueError, match="on_bad_rows must be one of"):
+        model().partial_fit(X, on_bad_rows="ignore")
+    named = pd.DataFrame(X, columns=["t", "u"])
+    with pytest.raises(ValueError, match="row 7, column 't': inf is infinite"):
+        model().partial_fit(named)
+    words = WHOLE.assign(a=["1.5", "x", "2.5"] * 200)
+    assert model().partial_fit(words, on_bad_rows="skip").n_samples_seen_ == 400
+    with pytest.raises(ValueError, match="row 1, column 'a': 'x' is not a number"):
+        model().partial_fit(words)
+
+
+def test_scales_are_warned_of_and_mended() -> None:
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    with pytest.warns(UserWarning, match=r"'proline'.*scale='auto'"):
+        model().fit(X)
+    with pytest.warns(UserWarning, match=r"1 of 13 columns: 12\."):
+        model().partial_fit(X.to_numpy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(scale="auto").fit(X)
+        model(kernel="linear").fit(X)
+        OnlineKernelPCA(2, gamma=1e-4).fit(X)
+    nearest = make_pipeline(model(n_components=10, scale="auto"), KNeighborsClassifier())
+    assert cross_val_score(nearest, X, y, cv=3).mean() > 0.92  # .67 without
+
+
+def test_scales_that_are_alike_stay() -> None:
+    X = WHOLE[["a", "b"]].to_numpy()
+    plain, auto = model(gamma=0.3).fit(X), model(gamma=0.3, scale="auto").fit(X)
+    assert auto.stream_.scaler is None and np.array_equal(plain.dual_coef_, auto.dual_coef_)
+
+
+def test_columns_that_are_not_learned_are_named() -> None:
+    frame = WHOLE[["a", "b"]].assign(id=range(N), note=[f"n{i}" for i in range(N)])
+    with pytest.warns(UserWarning, match=r"'id' \(counts the rows\); 'note' .*columns="):
+        found = model().fit(frame)
+    assert list(found.feature_names_in_) == ["a", "b"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked = model(columns={"id": "number", "note": "out"}, scale="auto").fit(frame)
+    assert list(asked.feature_names_in_) == ["a", "b", "id"]
+    # The first rows of a stream may count up by accident.
+    assert list(model(columns={"note": "out"}).partial_fit(frame[:60]).feature_names_in_) == [
+        "a",
+        "b",
+        "id",
+    ]
+    with pytest.raises(ValueError, match="cannot be treated as 'word'"):
+        model(columns={"a": "word"}).fit(frame)
+
+
+def test_regressions_take_such_frames_too() -> None:
+    ridge = StreamingKernelRidge(basis=30, scale="auto", random_state=0).fit(GAPS, Z)
+    assert ridge.score(GAPS, Z) > 0.9
+
+
+def test_frames_of_plain_numbers_are_taken_as_ever() -> None:
+    plain = WHOLE[["a", "b"]]
+    found = model().fit(plain)
+    assert not hasattr(found, "columns_")
+    assert np.array_equal(found.dual_coef_, model().fit(plain.to_numpy()).dual_coef_)

@@ -1,0 +1,148 @@
+"""``fit`` of files, generators and lazy frames: as good as of rows in memory, and resumable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.dataset
+import pytest
+
+from kernelstream import StreamingKernelPCA, load
+from kernelstream.estimators import long_runs
+from kernelstream.sources import Source
+from kernelstream.sources import readers as readers_module
+
+X = np.random.default_rng(0).normal(size=(3000, 3)) * [1.0, 2.0, 0.5]
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+
+
+@pytest.fixture
+def days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(readers_module, "BLOCK_BYTES", 8 * 3 * 500)
+    for i in range(3):
+        FRAME[1000 * i : 1000 * (i + 1)].reset_index(drop=True).to_parquet(f"day{i}.parquet")
+    return tmp_path
+
+
+def model(**options: Any) -> StreamingKernelPCA:
+    return StreamingKernelPCA(**{"n_components": 3, "basis": 30, "random_state": 0, **options})
+
+
+def halves() -> Iterator[np.ndarray]:
+    yield from np.array_split(X, 7)
+
+
+def test_files_are_read_twice(days: Path) -> None:
+    found = model(gamma=0.2).fit("day*.parquet")
+    memory = model(gamma=0.2).fit(X)
+    assert found.n_samples_seen_ == 3000 and list(found.feature_names_in_) == ["a", "b", "c"]
+    assert np.allclose(found.explained_variance_ratio_, memory.explained_variance_ratio_, atol=0.01)
+    assert found.certificate_.excess_bound <= 2 * memory.certificate_.excess_bound
+    assert np.allclose(found.transform(FRAME), found.transform(FRAME.iloc[:, [2, 0, 1]]))
+    again = model(gamma=0.2).fit(Source("day*.parquet"))
+    assert np.array_equal(again.dual_coef_, found.dual_coef_)
+
+
+@pytest.mark.parametrize("kind", ["iterator", "function", "polars", "dataset", "frames", "weights"])
+def test_blocks_of_any_kind(kind: str, days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_runs, "SLICE", 700)
+    rows = {
+        "iterator": halves(),
+        "function": halves,
+        "polars": pl.from_pandas(FRAME).lazy(),
+        "dataset": pyarrow.dataset.dataset("day0.parquet"),
+        "frames": (FRAME[i : i + 600] for i in range(0, 3000, 600)),
+        "weights": ((block, np.ones(len(block))) for block in halves()),
+    }[kind]
+    found = model(gamma=0.2).fit(rows)
+    n = 1000 if kind == "dataset" else 3000
+    query = FRAME if hasattr(found, "feature_names_in_") else X
+    assert found.n_samples_seen_ == n and np.isfinite(found.transform(query)).all()
+    one_pass = model(gamma=0.2).partial_fit(X)
+    # What can be read once is a stream; what can be read again gets a second pass.
+    if kind in ("iterator", "frames", "weights"):
+        assert np.array_equal(found.dual_coef_, one_pass.dual_coef_)
+    else:
+        assert found.stream_.state is not None and not found.stream_.state.basis.carried
+
+
+def test_scale_and_width_come_from_all_files(days: Path) -> None:
+    """The first file alone would give others."""
+    for i in range(3):
+        (FRAME.sort_values("b") * [1, 100, 1])[1000 * i : 1000 * (i + 1)].to_parquet(
+            f"day{i}.parquet", index=False
+        )
+    found = model(scale="auto").fit("day*.parquet")
+    assert found.stream_.scaler.deviation == pytest.approx(X.std(axis=0) * [1, 100, 1], rel=0.05)
+    with pytest.warns(UserWarning, match="Nine tenths .* 'b'.*scale='auto'"):
+        model().fit("day*.parquet")
+
+
+class StoppedError(Exception):
+    """Somebody pulls the plug."""
+
+
+@pytest.mark.parametrize("after", [1, 4, 9])
+def test_a_run_that_was_stopped_goes_on(
+    after: int, days: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FRAME.assign(kind=np.where(X[:, 0] > 0, "p", "q"), b=FRAME.b.mask(X[:, 1] > 2)).to_csv(
+        "all.csv", index=False
+    )
+    for source in ("day*.parquet", "all.csv"):
+        whole = model(scale="auto").fit(source)
+        learn, left = long_runs.LongRun._learn, [after]
+
+        def stopping(self: Any, *values: Any, learn: Any = learn, left: Any = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise StoppedError
+            learn(self, *values)
+
+        run = model(scale="auto")
+        stopped = True
+        with monkeypatch.context() as patch:
+            patch.setattr(long_runs.LongRun, "_learn", stopping)
+            try:
+                run.fit(source, checkpoint="run.checkpoint", checkpoint_every=0.0)
+                stopped = False
+            except StoppedError:
+                assert Path("run.checkpoint").exists() and not hasattr(run, "n_features_in_")
+        if stopped:
+            with pytest.raises(ValueError, match="other parameters"):
+                model(scale="auto", center=False).fit(source, checkpoint="run.checkpoint")
+        run.fit(source, checkpoint="run.checkpoint")
+        assert not Path("run.checkpoint").exists()
+        assert np.array_equal(run.dual_coef_, whole.dual_coef_)
+        assert np.array_equal(run.explained_variance_, whole.explained_variance_)
+        assert list(run.feature_names_in_) == list(whole.feature_names_in_)
+        assert run.get_params() == whole.get_params()
+
+
+def test_what_cannot_be_done_is_said(days: Path) -> None:
+    with pytest.raises(ValueError, match="A checkpoint needs files"):
+        model().fit(halves(), checkpoint="c")
+    with pytest.raises(ValueError, match="rows in memory"):
+        model().fit(X, checkpoint="c")
+    with pytest.raises(ValueError, match="weight_column"):
+        model().fit("day*.parquet", sample_weight=np.ones(3000))
+    with pytest.raises(ValueError, match="no row"):
+        model().fit(iter(()))
+    with pytest.raises(ValueError, match="No file matches"):
+        model().fit("night*.parquet")
+
+
+def test_a_model_of_files_is_saved_with_its_columns(days: Path) -> None:
+    FRAME.assign(id=range(3000), kind=np.where(X[:, 0] > 0, "p", "q")).to_csv("t.csv", index=False)
+    found = model(scale="auto", columns={"kind": "codes"}).fit("t.csv")
+    assert {c.name: c.use for c in found.columns_}["kind"] == "codes"
+    assert {c.name: c.use for c in found.columns_}["id"] == "left out"
+    found.save("m.safetensors")
+    frame = pd.read_csv("t.csv")
+    assert np.array_equal(load("m.safetensors").transform(frame), found.transform(frame))
