@@ -11,6 +11,7 @@ from kernelstream.preimages.fixed_point import FixedPoint
 from kernelstream.preimages.gradient import Gradient
 from kernelstream.preimages.linear import Linear
 from kernelstream.preimages.neighbours import Neighbours
+from kernelstream.preimages.repair import Repaired
 from kernelstream.preimages.ridge import Ridge
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Linear",
     "Neighbours",
     "Preimage",
+    "Repaired",
     "Report",
     "Ridge",
     "learns_from_rows",

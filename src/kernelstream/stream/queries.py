@@ -15,6 +15,7 @@ from kernelstream.backends.arrays import (
     cast,
     concatenate_rows,
     is_foreign,
+    like,
     namespace_of,
     to_float64,
     to_host,
@@ -23,6 +24,7 @@ from kernelstream.backends.devices import move_to_device, place, preferred_rows
 from kernelstream.backends.threads import cores, in_threads
 from kernelstream.kernels import Kernel
 from kernelstream.preimages.base import Preimage, Report, remaining
+from kernelstream.preimages.repair import Repaired, repair
 from kernelstream.preimages.ridge import Ridge
 from kernelstream.stream.components import Components
 from kernelstream.stream.stream import Stream
@@ -98,6 +100,31 @@ def project(stream: Stream, X: Array, method: Preimage) -> Array:
         shown = stream.components
     scores = in_pieces(stream, shown.scores, in_units(stream, X))
     return inputs_of(stream, scores, method).X
+
+
+def fill(
+    stream: Stream,
+    X: Array,
+    method: Preimage,
+    mask: np.ndarray | None = None,
+    loss: str = "squared",
+) -> Repaired:
+    """Rows whose gaps (NaN, or True in the mask) the components fill, in the units of the data.
+
+    With ``loss="robust"`` entries that are far off count as gaps too. The answer is on the host.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        points = stream.components.points
+    scaler = scaler_of(stream)
+    points = to_host(points if scaler is None else scaler.undo(points)).astype(float)
+    rows = to_host(X).astype(float)
+    if np.any(np.isinf(rows)):
+        raise ValueError("The rows contain infinity: give finite numbers, and NaN for a gap.")
+
+    def reconstruct(Z: np.ndarray) -> np.ndarray:
+        return to_host(project(stream, like(Z, X, X.dtype), method)).astype(float)
+
+    return repair(rows, reconstruct, points, mask, loss)
 
 
 @dataclass(frozen=True)
