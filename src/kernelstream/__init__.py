@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     )
     from kernelstream.kernel_hebbian import KernelHebbianPCA
     from kernelstream.monitor import KernelMonitor
+    from kernelstream.novelty import KernelNovelty
     from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 
     __version__: str
@@ -23,6 +24,7 @@ __all__ = [
     "IncrementalKernelPCA",
     "KernelHebbianPCA",
     "KernelMonitor",
+    "KernelNovelty",
     "OnlineKernelPCA",
     "StreamingKernelClassifier",
     "StreamingKernelPCA",
@@ -57,6 +59,7 @@ _NAMES = {
     "IncrementalKernelPCA": "estimators",
     "KernelHebbianPCA": "kernel_hebbian",
     "KernelMonitor": "monitor",
+    "KernelNovelty": "novelty",
     "OnlineKernelPCA": "estimators",
     "StreamingKernelClassifier": "regression",
     "StreamingKernelPCA": "estimators",

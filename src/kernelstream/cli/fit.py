@@ -1,4 +1,4 @@
-"""``fit``: rows into a model, or, with ``--monitor``, into a monitor of normal operation."""
+"""``fit``: rows into a model, a detector (``--novelty``) or a monitor (``--monitor``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from kernelstream.sources import Block, Source
 
 MODEL = "Model"
 MONITOR = "Monitor"
+NOVELTY = "Novelty"
+COMPONENTS = "10"
 ALPHA = 0.01
+NOVEL = 0.05
 LAGS = "auto"
 MOST_BYTES = 2 << 30  # of rows that --monitor takes into memory
 
@@ -43,12 +46,14 @@ class Parts:
     """What the model is made of."""
 
     components: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="How many: a number, a share of the variance such as 0.95, or all.",
+            help="How many: a number, a share of the variance such as 0.95, or all. "
+            f"Default: {COMPONENTS}, all with --novelty.",
             rich_help_panel=MODEL,
+            show_default=False,
         ),
-    ] = "10"
+    ] = None
     kernel: Annotated[
         str, typer.Option(help="rbf, poly(degree=2), matern(nu=1.5), …", rich_help_panel=MODEL)
     ] = "rbf"
@@ -73,13 +78,14 @@ class Parts:
         typer.Option(help="0.999: rows lose a thousandth of weight a row.", rich_help_panel=MODEL),
     ] = None
     standardize: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--standardize",
-            help="Subtract mean and divide by deviation of the first rows.",
+            "--standardize/--no-standardize",
+            help="Subtract mean and divide by deviation of the first rows. Default: with --novelty.",
             rich_help_panel=MODEL,
+            show_default=False,
         ),
-    ] = False
+    ] = None
     preimage: Annotated[
         str, typer.Option(help="How denoise goes back to inputs.", rich_help_panel=MODEL)
     ] = "auto"
@@ -101,7 +107,7 @@ class Parts:
                 raise CommandError(USAGE, f"The kernel {self.kernel} has no gamma.")
             kernel.set_params(gamma=self.gamma)
         estimator = StreamingKernelPCA(
-            parse_components(self.components),
+            parse_components(self.components or COMPONENTS),
             kernel=kernel,
             basis=parse_part(self.basis, bases.NAMES, "basis"),
             tracker=tracker,
@@ -112,6 +118,22 @@ class Parts:
         )
         require_sense(estimator)
         return estimator
+
+    def detector(self, alpha: float) -> StreamingKernelPCA:
+        """The same as a detector of novelty, which has its own defaults for what is not given."""
+        plain = self.estimator()
+        usual = self.kernel == "rbf" and self.gamma is None
+        detector = kernelstream.KernelNovelty(
+            alpha,
+            n_components=parse_components(self.components),
+            kernel="rbf" if usual else plain.kernel,
+            basis=plain.basis,
+            forgetting=plain.tracker.forgetting,
+            scale=None if self.standardize is False else "standard",
+            random_state=self.seed,
+        )
+        require_sense(detector)
+        return detector
 
 
 USUAL = Parts()
@@ -145,10 +167,23 @@ def fit(
             rich_help_panel=MONITOR,
         ),
     ] = False,
+    novelty: Annotated[
+        bool,
+        typer.Option(
+            "--novelty",
+            help="Learn a detector: 'kernelstream score' then tells p-values and causes.",
+            rich_help_panel=NOVELTY,
+        ),
+    ] = False,
     alpha: Annotated[
-        float,
-        typer.Option(help="Share of normal rows that may raise an alarm.", rich_help_panel=MONITOR),
-    ] = ALPHA,
+        float | None,
+        typer.Option(
+            help="Share of rows like those learned that may be flagged. "
+            f"Default: {ALPHA} with --monitor, {NOVEL} with --novelty.",
+            rich_help_panel=MONITOR,
+            show_default=False,
+        ),
+    ] = None,
     lags: Annotated[
         str,
         typer.Option(
@@ -171,33 +206,42 @@ def fit(
       kernelstream fit big/ -o m.safetensors --components 20 --checkpoint-every 60s --resume
 
       zcat log.csv.gz | kernelstream fit - -o m.safetensors --columns 'a,b,sensor_*'
+
+      kernelstream fit good.csv -o detector.safetensors --novelty --alpha 0.01
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
-        estimator = parts.estimator()
+        if novelty:
+            require_novelty(monitor, parts, passes)
+        detector = parts.detector(NOVEL if alpha is None else alpha) if novelty else None
+        estimator = detector or parts.estimator()
         read_options = reading.of_source(columns, exclude, weight_column)
         every = opt.seconds(checkpoint_every)
         if monitor:
             require_plain(
                 kernel=parts.kernel != USUAL.kernel,
                 gamma=parts.gamma is not None,
-                components=parts.components != USUAL.components,
+                components=parts.components is not None,
                 preimage=parts.preimage != USUAL.preimage,
                 certify=parts.certify is not USUAL.certify,
                 tracker=parts.tracker != USUAL.tracker,
                 forgetting=parts.forgetting is not None,
-                standardize=parts.standardize,
+                standardize=bool(parts.standardize),
                 weight_column=weight_column is not None,
                 passes=passes is not None,
                 checkpoint_every=every is not None,
                 resume=resume,
             )
-        elif alpha != ALPHA or lags != LAGS:
-            raise CommandError(USAGE, "--alpha and --lags are for a monitor: add --monitor.")
+        elif lags != LAGS or (alpha is not None and not novelty):
+            raise CommandError(
+                USAGE, "--alpha and --lags are for a monitor, --alpha for a detector too: add "
+                "--monitor or --novelty."
+            )
         with lock(output):
             source = Source(sources, **read_options, dtype=dtype.value)
             if monitor:
-                fit_monitor(source, output, alpha, lags, parts, rejects, screen)
+                level = ALPHA if alpha is None else alpha
+                fit_monitor(source, output, level, lags, parts, rejects, screen)
                 return
             names = source.names if source.named else None
             identity = {
@@ -208,14 +252,35 @@ def fit(
                 "dtype": source.dtype,
                 **{name: read_options[name] for name in ("weight_column", "limit", "on_bad_rows")},
             }
+            # A second pass would learn the rows that a detector holds back.
+            asked = 1 if novelty else passes
             run = Run(
-                Stored(estimator, names), source, output, identity, passes, every, rejects, screen
+                Stored(estimator, names), source, output, identity, asked, every, rejects, screen
             )
             if source.left_out:
                 screen.say(f"Left out, not numbers: {', '.join(source.left_out)}.")
             if not resume and run.checkpoint.exists():
                 screen.say(f"Starting afresh; --resume would have gone on from {run.checkpoint}.")
             run.complete(resume, [])
+
+
+def require_novelty(monitor: bool, parts: Parts, passes: int | None) -> None:
+    """Refuse options that a detector of novelty has no use for."""
+    if monitor:
+        raise CommandError(USAGE, "--novelty and --monitor are two kinds of models: choose one.")
+    given = {
+        "tracker": parts.tracker != USUAL.tracker,
+        "preimage": parts.preimage != USUAL.preimage,
+        "certify": parts.certify is not USUAL.certify,
+        "passes": passes == 2,
+    }
+    wrong = [f"--{name}" for name, is_given in given.items() if is_given]
+    if wrong:
+        raise CommandError(
+            USAGE,
+            "--novelty learns in one pass, with the exact covariance and no certificate: leave out "
+            f"{', '.join(wrong)}.",
+        )
 
 
 def require_plain(**given: bool) -> None:

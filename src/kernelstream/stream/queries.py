@@ -113,18 +113,23 @@ def fill(
 
     With ``loss="robust"`` entries that are far off count as gaps too. The answer is on the host.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        points = stream.components.points
-    scaler = scaler_of(stream)
-    points = to_host(points if scaler is None else scaler.undo(points)).astype(float)
-    rows = to_host(X).astype(float)
+    scaler, rows = scaler_of(stream), to_host(X).astype(float)
     if np.any(np.isinf(rows)):
         raise ValueError("The rows contain infinity: give finite numbers, and NaN for a gap.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        points = to_host(stream.components.points).astype(float)
 
     def reconstruct(Z: np.ndarray) -> np.ndarray:
-        return to_host(project(stream, like(Z, X, X.dtype), method)).astype(float)
+        given = Z if scaler is None else scaler.undo(Z)
+        found = to_host(project(stream, like(given, X, X.dtype), method)).astype(float)
+        return found if scaler is None else scaler.apply(found)
 
-    return repair(rows, reconstruct, points, mask, loss)
+    # In the units of the kernel, in which columns can be compared.
+    found = repair(in_units(stream, rows), reconstruct, points, mask, loss)
+    if scaler is None:
+        return found
+    X_found = np.where(found.trust == 1.0, rows, scaler.undo(found.X))
+    return replace(found, X=X_found, model=scaler.undo(found.model))
 
 
 @dataclass(frozen=True)
