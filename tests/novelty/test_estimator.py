@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -183,7 +185,7 @@ def test_files_hold_what_was_held_back(model, tmp_path):
 
 
 def test_merged_models_know_the_rows_of_both():
-    parameters = {"basis": 40, "gamma": 0.5, "scale": None, "random_state": 0}
+    parameters: Any = {"basis": 40, "gamma": 0.5, "scale": None, "random_state": 0}
     a = KernelNovelty(0.05, **parameters).partial_fit(ring(2000))
     b = KernelNovelty(0.05, **parameters).partial_fit(ring(2000, seed=1) + 6.0)
     both = a.merge(b)
@@ -229,11 +231,12 @@ def test_what_is_refused():
 
 
 def test_other_kernels_and_bases():
-    for parameters in (
+    cases: list[Any] = [
         {"kernel": "laplacian"},
         {"kernel": kernels.RBF(0.5), "basis": bases.Distance(nu=0.2)},
         {"kernel": "linear", "n_components": 2},
         {"basis": bases.Fourier(200)},
-    ):
+    ]
+    for parameters in cases:
         model = KernelNovelty(random_state=0, **parameters).fit(ring(500))
         assert model.predict(10.0 + ring(20)).sum() == -20

@@ -118,11 +118,11 @@ def test_blocks_of_digits_are_filled_in(digits):
     model, X = digits
     gaps = np.zeros((8, 8), dtype=bool)
     gaps[2:5, 3:6] = True
-    gaps = gaps.ravel()
-    filled = model.repair(np.where(gaps, np.nan, X))
-    np.testing.assert_array_equal(filled[:, ~gaps], X[:, ~gaps])
-    error = np.mean((filled - X)[:, gaps] ** 2)
-    assert error < 0.5 * np.var(X[:, gaps], axis=0).mean()
+    hidden = gaps.ravel()
+    filled = model.repair(np.where(hidden, np.nan, X))
+    np.testing.assert_array_equal(filled[:, ~hidden], X[:, ~hidden])
+    error = np.mean((filled - X)[:, hidden] ** 2)
+    assert error < 0.5 * np.var(X[:, hidden], axis=0).mean()
 
 
 def test_salt_and_pepper_on_digits(digits):

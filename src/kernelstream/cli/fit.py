@@ -81,7 +81,7 @@ class Parts:
         bool | None,
         typer.Option(
             "--standardize/--no-standardize",
-            help="Subtract mean and divide by deviation of the first rows. Default: with --novelty.",
+            help="Subtract mean and divide by deviation of the first rows; --novelty does.",
             rich_help_panel=MODEL,
             show_default=False,
         ),
@@ -234,8 +234,9 @@ def fit(
             )
         elif lags != LAGS or (alpha is not None and not novelty):
             raise CommandError(
-                USAGE, "--alpha and --lags are for a monitor, --alpha for a detector too: add "
-                "--monitor or --novelty."
+                USAGE,
+                "--alpha and --lags are for a monitor, --alpha for a detector too: add "
+                "--monitor or --novelty.",
             )
         with lock(output):
             source = Source(sources, **read_options, dtype=dtype.value)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -15,9 +13,6 @@ from kernelstream.backends.arrays import (
     Array,
     is_sparse,
     like,
-    namespace_of,
-    row_norms_squared,
-    to_float64,
     to_host,
 )
 from kernelstream.estimators import inputs
@@ -27,7 +22,6 @@ from kernelstream.novelty.held_back import HeldBack, Reference
 from kernelstream.part import check_number
 from kernelstream.preimages.repair import column_units
 from kernelstream.stream import queries
-from kernelstream.stream.components import Components
 from kernelstream.stream.passes import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
@@ -243,7 +237,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         -------
         array of shape (n,)
         """
-        return -self._query(self._unexplained(), X)
+        return -self._query(self._components().unexplained, X)
 
     @at_one_moment
     def decision_function(self, X: Any) -> Array:
@@ -380,12 +374,11 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
             stream = stream.with_chain(kernel=kernels.RBF(gamma="narrow"))
         return stream
 
-    def _unexplained(self) -> Callable[[Array], Array]:
-        return functools.partial(unexplained, self._components())
-
     def _errors(self, X: Array) -> Array:
         stream = self.stream_
-        return queries.in_pieces(stream, self._unexplained(), queries.in_units(stream, X))
+        return queries.in_pieces(
+            stream, self._components().unexplained, queries.in_units(stream, X)
+        )
 
     def _reference(self) -> Reference:
         """Errors of the rows held back, by the model as it is."""
@@ -418,16 +411,6 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
             raise ValueError(f"rows of {held.X.shape[1]} columns that were held back")
         if held.n_seen < self.stream_.n_rows + len(held):
             raise ValueError(f"{len(held)} rows held back, {held.n_seen} in all")
-
-
-def unexplained(shown: Components, X: Array) -> Array:
-    """``|φ(x) − μ|² − Σ_i t_i² λ_i/(λ_i + 1/W)`` with scores t, variances λ and weight W."""
-    xp = namespace_of(shown.vectors)
-    Z = to_float64(shown.coordinates(X))
-    missed = to_float64(shown.kernel.diag(X)) - row_norms_squared(Z + shown.mean[None, :])
-    share = shown.variances / (shown.variances + 1.0 / shown.weight)
-    explained = xp.sum((Z @ shown.vectors) ** 2 * share[None, :], axis=1)
-    return xp.clip(xp.clip(missed, min=0.0) + row_norms_squared(Z) - explained, min=0.0)
 
 
 def held_back_of(model: KernelNovelty) -> HeldBack:
