@@ -43,7 +43,6 @@ from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.novelty import KernelNovelty
 from kernelstream.novelty.estimator import held_back_of
 from kernelstream.novelty.estimator import hold as hold_both
-from kernelstream.novelty.held_back import SHARE, HeldBack, share_of
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import (
     OnePassRidge,
@@ -52,6 +51,7 @@ from kernelstream.regression.base import (
     require_same_columns,
 )
 from kernelstream.regression.classifier import announce_classes, set_classes
+from kernelstream.stream.held_back import ROWS, HeldBack
 from kernelstream.stream.merge import add_states
 from kernelstream.stream.stream import Stream
 
@@ -227,7 +227,7 @@ def _hold_back(
 ) -> tuple[HeldBack, Chunks]:
     """Rows of all chunks that a detector does not learn, and the chunks without them."""
     n = chunks.rows.shape[0]
-    share = SHARE if np.isnan(n) else float(share_of(float(n_before + n)))
+    share = ROWS.share if np.isnan(n) else float(ROWS.of(float(n_before + n)))
     holding = Holding(stream.chain.seed, share, n_before)
     rows = chunks.each(chosen_rows, sent_once(stream), holding=holding)
     found = something(computed(tree(join_held, rows), client))

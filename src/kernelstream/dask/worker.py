@@ -20,10 +20,10 @@ from kernelstream.backends.threads import one_blas_thread
 from kernelstream.bases import Basis, Centroids, Fourier, Landmarks
 from kernelstream.bases.landmarks import FixedState
 from kernelstream.estimators.inputs import plain_next_rows
-from kernelstream.novelty.held_back import HeldBack, draws
 from kernelstream.part import Part
 from kernelstream.regression.base import require_summable
 from kernelstream.stream.buffer import Buffer
+from kernelstream.stream.held_back import HeldBack, draws
 from kernelstream.stream.merge import add_states, merge
 from kernelstream.stream.passes import defer_signs, finish_basis, take_signs
 from kernelstream.stream.scaling import ColumnMoments

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Self
 
 import numpy as np
@@ -18,10 +17,11 @@ from kernelstream.backends.arrays import (
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress, set_stream
 from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.novelty.held_back import HeldBack, Reference
+from kernelstream.novelty.limits import Reference
 from kernelstream.part import check_number
 from kernelstream.preimages.repair import column_units
 from kernelstream.stream import queries
+from kernelstream.stream.held_back import HeldBack, forgetting_of, split
 from kernelstream.stream.passes import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
@@ -160,8 +160,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
             if len(rows) == 0:
                 raise ValueError(inputs.NO_WEIGHT)
             stream = draft._new_stream(rows.X)
-            held = HeldBack.nothing(int(rows.X.shape[1]), stream.dtype)
-            to_learn, draft._held_back = split(stream, held, rows, at_once=True)
+            to_learn, draft._held_back = split(stream, None, rows, at_once=True)
             with inputs.explain_rows(rows.X):
                 set_stream(draft, learn_all(stream, to_learn))
             draft.decision_scores_ = to_host(draft._errors(rows.X)).astype(float)
@@ -192,10 +191,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
             if len(rows):
                 draft.__dict__.pop("decision_scores_", None)
                 stream = stream or draft._new_stream(rows.X)
-                held = draft._held_back
-                if held is None:
-                    held = HeldBack.nothing(int(rows.X.shape[1]), stream.dtype)
-                to_learn, draft._held_back = split(stream, held, rows)
+                to_learn, draft._held_back = split(stream, draft._held_back, rows)
                 with inputs.explain_rows(rows.X):
                     set_stream(draft, stream.learn(to_learn) if len(to_learn) else stream)
         report_progress(self)
@@ -426,23 +422,3 @@ def hold(model: KernelNovelty, stream: Stream, held: HeldBack) -> None:
     set_stream(model, stream)
     model._held_back = held.thin(*forgetting_of(stream))
     model.__dict__.pop("decision_scores_", None)
-
-
-def forgetting_of(stream: Stream) -> tuple[float, float]:
-    """The logarithm of what is left of a row's weight after the next, and how many rows count."""
-    forgetting = float(stream.chain.tracker.forgetting)
-    if forgetting == 1.0:
-        return 0.0, math.inf
-    return math.log(forgetting), 1.0 / (1.0 - forgetting)
-
-
-def split(
-    stream: Stream, held: HeldBack, rows: Rows, at_once: bool = False
-) -> tuple[Rows, HeldBack]:
-    """The next rows that are to be learned, and all that are held back."""
-    log_forgetting, memory = forgetting_of(stream)
-    seed = stream.chain.seed
-    chosen = held.choose(len(rows), seed, memory, at_once)
-    X = to_host(rows.X)
-    held = held.add(X, rows.weights, chosen, seed).thin(log_forgetting, memory)
-    return (rows.take(np.flatnonzero(~chosen)) if chosen.any() else rows), held

@@ -1,8 +1,8 @@
-"""Rows of a stream that are not learned: limits and p-values come from them.
+"""Rows of a stream that are not learned: what limits and strengths are chosen by.
 
-Errors of the rows that a model has learned are too small: the model has followed them. So a row in
-ten, and never more than about a thousand, is only looked at. Which ones is a function of their
-index: the same rows in the same order hold back the same, however they are cut into calls.
+Errors of the rows that a model has learned are too small: the model has followed them. So a small
+share of them, and never more than a given number, is only looked at. Which ones is a function of
+their index: the same rows in the same order hold back the same, however they are cut into calls.
 """
 
 from __future__ import annotations
@@ -13,30 +13,43 @@ from typing import Annotated
 
 import numpy as np
 
+from kernelstream.backends.arrays import to_host
 from kernelstream.backends.draws import generator
 from kernelstream.files import stored
 from kernelstream.part import Value
+from kernelstream.stream.state import Rows
+from kernelstream.stream.stream import Stream
 
-SHARE = 0.1  # of the rows are held back …
-FEWEST, MOST = 100, 1000  # … and at least, and at most, so many …
-LARGEST_SHARE = 0.25  # … but of few rows no more than that
+LARGEST_SHARE = 0.25  # of few rows no more are held back
 GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: its multiples spread most evenly
-ROUNDING = 1e-7  # of the largest error: the row that is the limit does not exceed itself
 SPENT = 1e-4  # weight at which a row that is forgotten is dropped
 
 
-def share_of(n_rows: np.ndarray | float, memory: float = math.inf) -> np.ndarray:
-    """The share of a stream of so many rows that is held back.
-
-    ``memory`` is the number of rows that count where old ones are forgotten.
+@dataclass(frozen=True)
+class Share:
+    """How many rows are held back: a share of them, but at least and at most so many.
 
     Examples
     --------
-    >>> share_of(np.array([200.0, 1000.0, 10_000.0, 100_000.0]))
+    >>> ROWS.of(np.array([200.0, 1000.0, 10_000.0, 100_000.0]))
     array([0.25, 0.1 , 0.1 , 0.01])
     """
-    n = np.minimum(np.maximum(n_rows, 1.0), memory)
-    return np.minimum(LARGEST_SHARE, np.clip(SHARE * n, FEWEST, MOST) / n)
+
+    share: float
+    fewest: int
+    most: int
+
+    def of(self, n_rows: np.ndarray | float, memory: float = math.inf) -> np.ndarray:
+        """The share of a stream of so many rows that is held back.
+
+        ``memory`` is the number of rows that count where old ones are forgotten.
+        """
+        n = np.minimum(np.maximum(n_rows, 1.0), memory)
+        return np.minimum(LARGEST_SHARE, np.clip(self.share * n, self.fewest, self.most) / n)
+
+
+ROWS = Share(0.1, 100, 1000)  # for quantiles of their errors
+IMAGES = Share(0.05, 20, 100)  # for a mean over their pixels, of which each has many
 
 
 def draws(seed: int, first: int, count: int) -> np.ndarray:
@@ -72,7 +85,9 @@ class HeldBack(Value):
         none = np.zeros(0)
         return cls(np.zeros((0, n_features), dtype), none, none.astype(np.int64), none, 0)
 
-    def choose(self, n: int, seed: int, memory: float, at_once: bool = False) -> np.ndarray:
+    def choose(
+        self, n: int, seed: int, memory: float, at_once: bool = False, share: Share = ROWS
+    ) -> np.ndarray:
         """Which of the next n rows are held back; the first row of a stream never is.
 
         A row of a stream has to be decided on when it comes. Where all rows are at hand
@@ -80,8 +95,8 @@ class HeldBack(Value):
         """
         u = draws(seed, self.n_seen, n)
         so_far = self.n_seen + 1.0 + np.arange(n)
-        share = share_of(float(self.n_seen + n) if at_once else so_far, memory)
-        return (u < share) & (so_far > 1)
+        limit = share.of(float(self.n_seen + n) if at_once else so_far, memory)
+        return (u < limit) & (so_far > 1)
 
     def add(
         self, X: np.ndarray, weights: np.ndarray | None, chosen: np.ndarray, seed: int
@@ -98,11 +113,11 @@ class HeldBack(Value):
             self.n_seen + n,
         )
 
-    def thin(self, log_forgetting: float, memory: float) -> HeldBack:
+    def thin(self, log_forgetting: float, memory: float, share: Share = ROWS) -> HeldBack:
         """Those that a stream of its length holds back: fewer and fewer, all rows alike."""
-        share = share_of(float(self.n_seen), memory)
+        limit = share.of(float(self.n_seen), memory)
         age = self.n_seen - 1 - self.index
-        kept = np.flatnonzero((self.draw < share) & (age * log_forgetting > math.log(SPENT)))
+        kept = np.flatnonzero((self.draw < limit) & (age * log_forgetting > math.log(SPENT)))
         if len(kept) == len(self):
             return self
         return HeldBack(
@@ -126,46 +141,23 @@ class HeldBack(Value):
         return self.weights * np.exp((self.n_seen - 1 - self.index) * log_forgetting)
 
 
-@dataclass(frozen=True)
-class Reference:
-    """Errors of rows that were not learned, ascending: what the next error is compared with."""
+def forgetting_of(stream: Stream) -> tuple[float, float]:
+    """The logarithm of what is left of a row's weight after the next, and how many rows count."""
+    forgetting = float(stream.chain.tracker.forgetting)
+    if forgetting == 1.0:
+        return 0.0, math.inf
+    return math.log(forgetting), 1.0 / (1.0 - forgetting)
 
-    errors: np.ndarray
-    above: np.ndarray  # weight of this error and of all larger ones, as a share
 
-    @classmethod
-    def of(cls, errors: np.ndarray, weights: np.ndarray) -> Reference:
-        """From errors and what they count; the row to be judged will count like their mean."""
-        order = np.argsort(errors, kind="stable")
-        w = weights[order] / weights.mean()
-        return cls(errors[order], np.cumsum(w[::-1])[::-1] / (w.sum() + 1.0))
-
-    @property
-    def worth(self) -> float:
-        """How many rows the errors are worth, that of the row to be judged included."""
-        return 1.0 / (1.0 - float(self.above[0]))
-
-    def p_values(self, errors: np.ndarray) -> np.ndarray:
-        """Share of rows like those learned that have such an error or a larger one.
-
-        The row itself counts among them, so that of such rows a share of at most p has a p-value
-        of p or less, whatever their law (conformal prediction).
-
-        Examples
-        --------
-        >>> Reference.of(np.array([1.0, 2.0, 3.0]), np.ones(3)).p_values(np.array([3.0, 9.0]))
-        array([0.5 , 0.25])
-        """
-        place = np.searchsorted(self.errors, errors, side="left")
-        shares = np.append(self.above, 0.0)
-        return shares[place] + 1.0 / self.worth
-
-    def limit(self, level: float) -> float:
-        """The error that a share of ``level`` of rows like those learned exceeds.
-
-        No error is rarer than one among those held back and itself: for a smaller level the limit
-        is the largest of them.
-        """
-        over = self.p_values(self.errors) > level  # errors with no less weight above than that
-        limit = float(self.errors[max(int(over.sum()) - 1, 0)])
-        return limit + ROUNDING * float(self.errors[-1])
+def split(
+    stream: Stream, held: HeldBack | None, rows: Rows, at_once: bool = False, share: Share = ROWS
+) -> tuple[Rows, HeldBack]:
+    """The next rows that are to be learned, and all that are held back (None: nothing yet)."""
+    if held is None:
+        held = HeldBack.nothing(stream.n_features, stream.dtype)
+    log_forgetting, memory = forgetting_of(stream)
+    seed = stream.chain.seed
+    chosen = held.choose(len(rows), seed, memory, at_once, share)
+    held = held.add(to_host(rows.X), rows.weights, chosen, seed)
+    held = held.thin(log_forgetting, memory, share)
+    return (rows.take(np.flatnonzero(~chosen)) if chosen.any() else rows), held
