@@ -183,7 +183,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         self
         """
         with all_or_nothing(self) as draft:
-            if draft._stream is None:
+            if not draft.__sklearn_is_fitted__():
                 rows, stream = draft._first_rows(X, sample_weight), None
             else:
                 stream = draft.stream_
