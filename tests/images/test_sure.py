@@ -42,6 +42,7 @@ def test_the_estimate_is_the_error_that_clean_images_show():
     regression, linear_map = model._solution()
     stream = model.stream_.settled
     state = stream.begun
+    assert state.targets is not None
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, True)
     strength = np.array([regression.prediction.alpha])
     # The moments that the ridge was solved with, from its coefficients.
