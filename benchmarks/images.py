@@ -159,12 +159,11 @@ def wild_pixels(data: Path | None) -> Reached:
         images = faces(data, name)
         learned, test = images[:1800], images[1800:1860]
         model, rng = model_of(learned), np.random.default_rng(3)
-        for kind in (0.1, 0.3, "covered"):
-            if kind == "covered":
-                given = np.where(blocks(test), rng.random(test.shape), test)
-            else:
-                wild = rng.random(test.shape) < kind
-                given = np.where(wild, rng.integers(0, 2, test.shape), test)
+        cases = [np.where(blocks(test), rng.random(test.shape), test)]
+        for share in (0.3, 0.1):
+            wild = rng.random(test.shape) < share
+            cases.insert(0, np.where(wild, rng.integers(0, 2, test.shape), test))
+        for given in cases:
             rows = given.reshape(len(test), -1)
             ours = psnr(model.repair(rows, loss="robust"), test.reshape(len(test), -1))
             both = np.concatenate([learned[:600].reshape(600, -1), rows])
