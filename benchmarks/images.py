@@ -125,7 +125,7 @@ def inpainting(data: Path | None) -> Reached:
     filled = model_of(learned).repair(np.where(gaps, np.nan, test).reshape(flat))
     found, words = psnr(filled, test.reshape(flat)), ""
     try:
-        from skimage.restoration import inpaint_biharmonic
+        from skimage.restoration import inpaint_biharmonic  # type: ignore[import-not-found]
     except ModuleNotFoundError:
         words = "scikit-image is not installed"
         peer = 32.1
@@ -138,7 +138,7 @@ def inpainting(data: Path | None) -> Reached:
 
 def robust_pca(M: np.ndarray, steps: int = 60) -> np.ndarray:
     """The part of low rank, by principal component pursuit (Candès et al. 2011)."""
-    weight, norm = 1.0 / np.sqrt(max(M.shape)), np.linalg.norm(M, 2)
+    weight, norm = 1.0 / float(np.sqrt(max(M.shape))), float(np.linalg.norm(M, 2))
     Y, S, mu = M / max(norm, np.abs(M).max() / weight), 0.0 * M, 1.25 / norm
     L = M
     for _ in range(steps):
