@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from kernelstream.estimators import (
         AdaptiveKernelPCA,
         IncrementalKernelPCA,
+        KernelPCA,
         OnlineKernelPCA,
         StreamingKernelPCA,
         load,
@@ -25,6 +26,7 @@ __all__ = [
     "KernelHebbianPCA",
     "KernelMonitor",
     "KernelNovelty",
+    "KernelPCA",
     "OnlineKernelPCA",
     "StreamingKernelClassifier",
     "StreamingKernelPCA",
@@ -60,6 +62,7 @@ _NAMES = {
     "KernelHebbianPCA": "kernel_hebbian",
     "KernelMonitor": "monitor",
     "KernelNovelty": "novelty",
+    "KernelPCA": "estimators",
     "OnlineKernelPCA": "estimators",
     "StreamingKernelClassifier": "regression",
     "StreamingKernelPCA": "estimators",
