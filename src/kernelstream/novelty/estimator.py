@@ -276,7 +276,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         array of shape (n,)
             The smallest that can be is one over the number of rows held back plus one.
         """
-        return self._reference().p_values(-to_host(self.score_samples(X)).astype(float))
+        return self._held_errors().p_values(-to_host(self.score_samples(X)).astype(float))
 
     @at_one_moment
     def contributions(self, X: Any) -> np.ndarray:
@@ -293,7 +293,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         -------
         array of shape (n, d)
         """
-        self._reference()  # raises in words where no row was held back
+        self._held_errors()  # raises in words where no row was held back
         stream = self.stream_
         rows = inputs.query_rows(self, stream, X)
         method = preimages.resolve(self.preimage, self._components().kernel)
@@ -314,7 +314,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
     def threshold_(self) -> float:
         """The limit of the error."""
         check_number("KernelNovelty", "alpha", self.alpha, below=1.0)
-        return self._reference().limit(float(self.alpha))
+        return self._held_errors().limit(float(self.alpha))
 
     @property
     def labels_(self) -> np.ndarray:
@@ -376,7 +376,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
             stream, self._components().unexplained, queries.in_units(stream, X)
         )
 
-    def _reference(self) -> Reference:
+    def _held_errors(self) -> Reference:
         """Errors of the rows held back, by the model as it is."""
         stream, held = self.stream_, held_back_of(self)
         if not len(held):
