@@ -29,7 +29,7 @@ FRESH_CACHE := cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && trap 'exit
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test test-all test-torch test-oldest coverage fuzz mutants bench \
+.PHONY: help setup demo demo-live lint test test-all test-torch test-oldest coverage fuzz mutants bench \
 	bench-over-time reproduce docs dist clean
 
 help: ## list the targets
@@ -48,6 +48,9 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP) ## see it work
 	$(BIN)/python examples/demo.py
+
+demo-live: $(STAMP) ## a plant, a broker and the live page of a monitor, until Ctrl-C
+	$(BIN)/python examples/operation/demo_live.py --open
 
 lint: $(STAMP) ## style, types and the direction of imports
 	$(BIN)/ruff check

@@ -282,7 +282,7 @@ def test_learning_is_saved_along_the_way(
 ) -> None:
     """``--save-every 0s`` is after every row, whether a line is written or not."""
     output, saved = tmp_path / "m.safetensors", []
-    monkeypatch.setattr(MonitorJudge, "save", lambda self, path: saved.append(path))
+    monkeypatch.setattr(MonitorJudge, "save", lambda self, path, position: saved.append(path))
     judged(
         watcher, "--learn", "-o", output, "--save-every", "0s", *more, stdin=ndjson(normal(4, 1))
     )

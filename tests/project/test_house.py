@@ -19,7 +19,10 @@ MOST_ROOMS = 24
 OTHER_TESTS = {"naive", "laws", "contracts", "numerics", "project", "golden"}
 NAMELESS = {"utils", "helpers", "common", "misc"}
 # Private names of other libraries that have no public way.
-FOREIGN = {"_meta", "_centerer"}  # Dask's dataframes, scikit-learn's KernelPCA
+FOREIGN = {
+    *("_meta", "_centerer"),  # Dask's dataframes, scikit-learn's KernelPCA
+    *("_PARTITION_EOF", "_AUTO_OFFSET_RESET"),  # codes of librdkafka's errors
+}
 
 
 def sources(room: Path) -> list[Path]:

@@ -12,8 +12,19 @@ from kernelstream.cli.explain import explain
 from kernelstream.cli.failures import EXIT_CODES
 from kernelstream.cli.fit import fit
 from kernelstream.cli.info import info
+from kernelstream.cli.live import OptionalValues
 from kernelstream.cli.merge import merge
 from kernelstream.cli.monitor import monitor
+from kernelstream.cli.operation import (
+    accept,
+    acknowledge,
+    events,
+    interrupt,
+    note,
+    pause,
+    resume,
+    service,
+)
 from kernelstream.cli.options import flat
 from kernelstream.cli.report import report
 from kernelstream.cli.transform import denoise, score, transform
@@ -52,7 +63,6 @@ for command in (
     denoise,
     score,
     explain,
-    monitor,
     info,
     merge,
     report,
@@ -60,3 +70,7 @@ for command in (
     demo,
 ):
     app.command()(flat(command))
+# Options that may stand without a value.
+app.command(cls=OptionalValues)(flat(monitor))
+for verb in (accept, acknowledge, interrupt, pause, resume, service, note, events):
+    app.command(rich_help_panel="A monitor that is running")(verb)

@@ -205,6 +205,25 @@ def monitor_in(file: files.ModelFile, path: Path) -> KernelMonitor:
         return build(file, path)[0]
 
 
+def save_monitor(monitor: KernelMonitor, path: Path, position: dict[str, Any] | None) -> None:
+    """Write a monitor, with the place that it has come to in its source where there is one."""
+    content = content_of(monitor)
+    if position is not None:
+        content["position"] = json.dumps(position, sort_keys=True)
+    try:
+        files.save(path, content)
+    except OSError as problem:
+        problem.filename = problem.filename or str(path)
+        raise
+
+
+def position_in(file: files.ModelFile, path: Path) -> dict[str, Any] | None:
+    """The place in its source that the monitor in a file has come to."""
+    with report_unreadable(path):
+        text = build(file, path)[1].get("position")
+        return None if text is None else object_in(text)
+
+
 @contextlib.contextmanager
 def report_unreadable(path: Path) -> Iterator[None]:
     """A file that is no model, or cannot be read, as a failure of the command."""

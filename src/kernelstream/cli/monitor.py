@@ -1,12 +1,15 @@
-"""``monitor``: rows from a pipe are judged one by one, as they come."""
+"""``monitor``: rows from a pipe, files or a broker are judged one by one, as they come."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -26,17 +29,31 @@ from kernelstream.cli.failures import (
     report_failures,
     terminable,
 )
+from kernelstream.cli.live import Deck, Operation, paced, shows_lines
 from kernelstream.cli.modelfile import (
     Stored,
     holds_monitor,
     lock,
     monitor_in,
     open_file,
+    position_in,
+    save_monitor,
     stored_in,
 )
 from kernelstream.cli.terminal import plain
 from kernelstream.cli.transform import t_squared
+from kernelstream.monitor import Record
 from kernelstream.monitor.limits import conformal_p_value
+from kernelstream.operation.live import fingerprint
+from kernelstream.sources.feeds import (
+    Feed,
+    FileFeed,
+    PipeFeed,
+    Position,
+    is_address,
+    open_address,
+    read_settings,
+)
 from kernelstream.sources.live import LiveRow, LiveRows
 from kernelstream.sources.source import standard_input
 
@@ -59,8 +76,67 @@ class OnBad(StrEnum):
     error = "error"
 
 
+@dataclass(frozen=True)
+class Coming:
+    """How rows come."""
+
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Files, or kafka://, mqtt://, opcua:// and sql: addresses. Default: the standard "
+            "input."
+        ),
+    ] = None
+    speed: Annotated[
+        str | None, typer.Option(help="Replay files so fast: 60x by time stamps, or 200/s.")
+    ] = None
+    settings: Annotated[
+        Path | None,
+        typer.Option(help="File with users, passwords and certificates of a broker or server."),
+    ] = None
+    db: Annotated[
+        str | None, typer.Option(help="Database of sql: sources; a PostgreSQL address or a file.")
+    ] = None
+    time_column: Annotated[str | None, typer.Option(help="Column with the time stamp.")] = None
+    keep: Annotated[
+        str | None, typer.Option(help="Columns to repeat in the output: 'id,place'.")
+    ] = None
+    format: Annotated[RowFormat, typer.Option(help="How rows come in.")] = RowFormat.auto
+    delimiter: opt.Delimiter = None
+    header: opt.Header = None
+
+    def open(self, judge: Judge, position: Position | None) -> Feed:
+        """The feed of the rows."""
+        parse = LiveRows(
+            standard_input() if not self.sources else io.BytesIO(),
+            judge.n_features,
+            judge.names,
+            takes_missing=judge.takes_missing,
+            format=self.format.value,
+            delimiter=opt.one_character(self.delimiter),
+            header=self.header,
+            time_column=self.time_column,
+            keep=opt.column_list(self.keep) or [],
+        )
+        sources = self.sources or ["-"]
+        if sources == ["-"]:
+            parse.stream = standard_input()
+            return PipeFeed(parse.stream, parse)
+        if not any(map(is_address, sources)):
+            return FileFeed(sources, parse)
+        if len(sources) > 1:
+            raise CommandError(USAGE, "An address stands alone: give one, and no files beside it.")
+        return open_address(
+            sources[0], parse, position, settings=read_settings(self.settings), database=self.db
+        )
+
+
+AS_THEY_COME, ALONE = Coming(), Operation()
+
+
 def monitor(
     model: opt.Model,
+    coming: Coming = AS_THEY_COME,
     learn: Annotated[
         bool, typer.Option("--learn", help="Learn rows that raise no alarm; saved at the end.")
     ] = False,
@@ -71,93 +147,155 @@ def monitor(
     alpha: Annotated[
         float | None, typer.Option(help="Share of normal rows that may raise an alarm.")
     ] = None,
-    time_column: Annotated[str | None, typer.Option(help="Column with the time stamp.")] = None,
-    keep: Annotated[
-        str | None, typer.Option(help="Columns to repeat in the output: 'id,place'.")
-    ] = None,
     top: Annotated[int, typer.Option(min=0, help="How many variables to name.")] = 3,
     alarms_only: Annotated[
         bool, typer.Option("--alarms-only", help="Write only rows with an alarm.")
     ] = False,
+    alarms_to: Annotated[
+        str | None,
+        typer.Option(help="Send alarms to a topic, kafka://broker/topic, each at least once."),
+    ] = None,
     on_bad_rows: Annotated[
         OnBad, typer.Option("--on-bad-rows", help="Write a line with the error, or end with one.")
     ] = OnBad.report,
-    format: Annotated[RowFormat, typer.Option(help="How rows come in.")] = RowFormat.auto,
-    delimiter: opt.Delimiter = None,
-    header: opt.Header = None,
+    operation: Operation = ALONE,
     as_json: opt.Json = False,
 ) -> None:
-    """Judge rows from the standard input one by one, as they come: one line of NDJSON each.
+    """Judge rows one by one, as they come from a pipe, a broker or files: a line of NDJSON each.
 
     The model is one of 'fit --monitor' (smoothed index, events, causes), or a plain one: then
-    reconstruction error and t2, with limits from the sample of rows that the model keeps.
+    reconstruction error and t2, with limits from the sample of rows that the model keeps. In a
+    terminal, events are told instead of rows; --json writes the rows there too.
 
     Examples
     --------
       tail -f sensors.ndjson | kernelstream monitor model.safetensors --alarms-only
 
       nc -l 9000 | kernelstream monitor model.safetensors --learn --time-column t > judged.ndjson
+
+      kernelstream monitor model.safetensors kafka://broker/plant --learn --serve
+
+      kernelstream monitor model.safetensors day.csv --time-column t --speed 60x --serve --open
     """
     with report_failures(as_json), contextlib.ExitStack() as stack:
-        every, separator = opt.seconds(save_every) or 0.0, opt.one_character(delimiter)
+        every = opt.seconds(save_every) or 0.0
         target = (model if output is None else output) if learn else None
         if target is not None:  # before the model is read: another process may be saving it
             stack.enter_context(lock(target))
-        judge = open_judge(model, alpha, learn, top)
-        rows = LiveRows(
-            standard_input(),
-            judge.n_features,
-            judge.names,
-            takes_missing=judge.takes_missing,
-            format=format.value,
-            delimiter=separator,
-            header=header,
-            time_column=time_column,
-            keep=opt.column_list(keep) or [],
-        )
+        begin = target if target is not None and target.exists() and is_continued(coming) else model
+        judge, position = open_judge(begin, alpha, learn, top)
+        if isinstance(judge, MonitorJudge):
+            judge.operate(Deck(judge.monitor, model, operation, stack))
+        elif operation.wanted:
+            raise CommandError(
+                USAGE,
+                "--serve, --history, --metrics, --on-event and --watch need a monitor: make one "
+                "with 'kernelstream fit --monitor'.",
+            )
+        feed = coming.open(judge, position)
+        stack.callback(feed.close)
+        alarms = open_alarms(alarms_to, read_settings(coming.settings), judge)
+        lines = isinstance(judge, ChartJudge) or shows_lines(as_json)
         with terminable():
-            follow(rows, judge, alarms_only, on_bad_rows, target, every)
+            Following(feed, judge, alarms, alarms_only, on_bad_rows, target, every, lines).run(
+                coming.speed
+            )
 
 
-def follow(
-    rows: LiveRows,
-    judge: Judge,
-    alarms_only: bool,
-    on_bad_rows: OnBad,
-    target: Path | None,
-    every: float,
-) -> None:
-    """Judge until the input ends, the output is closed or somebody interrupts; then save."""
-    saved = time.monotonic()
-    closed, judged, problem = False, 0, ""
+def is_continued(coming: Coming) -> bool:
+    """Whether a run goes on where the output of an earlier one stopped: it has a position."""
+    return bool(coming.sources) and is_address((coming.sources or [""])[0])
+
+
+def open_alarms(address: str | None, settings: dict[str, str], judge: Judge) -> Any:
+    """Where alarms are sent; None for nowhere."""
+    if address is None:
+        return None
+    if not address.startswith("kafka://"):
+        raise CommandError(USAGE, f"--alarms-to wants kafka://broker/topic; got {address!r}.")
     try:
-        for number, row in enumerate(rows, 1):
-            line = row if isinstance(row, str) else judge_row(judge, row)
-            if isinstance(line, str):
-                problem = f"standard input, row {number}: {line}"
-                if on_bad_rows is OnBad.error:
-                    raise CommandError(DATA, problem)
-                line = {"error": line}
-            else:
-                judged += 1
-            if not alarms_only or line.get("alarm", True):
-                answer = finite({"row": number, **line})
-                sys.stdout.write(json.dumps(answer, default=plain) + "\n")
-                sys.stdout.flush()
-            if target is not None and time.monotonic() - saved >= every:
-                judge.save(target)
-                saved = time.monotonic()
-    except KeyboardInterrupt:
-        pass  # the usual way to end it
-    except BrokenPipeError:
-        closed = True
-    finally:
-        if target is not None and rows.n_good:
-            judge.save(target)
-    if closed:
-        leave_closed_pipe()
-    if problem and not judged:
-        raise CommandError(DATA, f"No row could be judged. {problem}.")
+        from kernelstream.sources.kafka import KafkaAlarms
+    except ModuleNotFoundError as problem:
+        raise CommandError(
+            1, f"--alarms-to needs {problem.name}: pip install 'kernelstream[kafka]'"
+        ) from problem
+    return KafkaAlarms(address, settings, judge.identity)
+
+
+class Following:
+    """Judge until the input ends, the output is closed or somebody interrupts; then save."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        judge: Judge,
+        alarms: Any,
+        alarms_only: bool,
+        on_bad_rows: OnBad,
+        target: Path | None,
+        every: float,
+        lines: bool,
+    ):
+        self.feed, self.judge, self.alarms, self.lines = feed, judge, alarms, lines
+        self.alarms_only, self.on_bad_rows = alarms_only, on_bad_rows
+        self.target, self.every = target, every
+        self.number = self.judged = 0
+        self.problem = ""
+        self.saved = time.monotonic()
+        self.place = feed.position()  # of what the judge has seen
+        feed.tell = judge.hear
+
+    def run(self, speed: str | None) -> None:
+        """Row by row."""
+        closed = False
+        try:
+            for row in paced(self.feed.rows(), speed):
+                if row is not None:
+                    self._take(row)
+                self.judge.look()
+                if self.target is not None and time.monotonic() - self.saved >= self.every:
+                    self._save()
+        except KeyboardInterrupt:
+            pass  # the usual way to end it
+        except BrokenPipeError:
+            closed = True
+        finally:
+            if self.number:
+                self._save()
+        self.judge.end(self.target)
+        if closed:
+            leave_closed_pipe()
+        if self.problem and not self.judged:
+            raise CommandError(DATA, f"No row could be judged. {self.problem}.")
+
+    def _take(self, row: LiveRow | str) -> None:
+        self.number += 1
+        line = row if isinstance(row, str) else judge_row(self.judge, row)
+        if isinstance(line, str):
+            self.problem = f"{self.judge.place(self.feed)}, row {self.number}: {line}"
+            if self.on_bad_rows is OnBad.error:
+                raise CommandError(DATA, self.problem)
+            self.judge.refuse(line)
+            line = {"error": line}
+        else:
+            self.judged += 1
+        if self.alarms is not None and line.get("alarm"):
+            self.alarms.send({**finite(line), "row": self.judge.row})
+        if self.lines and (not self.alarms_only or line.get("alarm", True)):
+            answer = finite({"row": self.number, **line})
+            sys.stdout.write(json.dumps(answer, default=plain) + "\n")
+            sys.stdout.flush()
+        self.place = self.feed.position()
+
+    def _save(self) -> None:
+        """Model and position in one file: after a kill they agree. Alarms have gone out before."""
+        if self.alarms is not None:
+            self.alarms.flush()
+        if self.target is not None and self.judged:
+            self.judge.save(self.target, self.place)
+        if self.place is not None:
+            self.feed.commit(self.place)
+        self.saved = time.monotonic()
 
 
 def judge_row(judge: Judge, row: LiveRow) -> Verdict | str:
@@ -187,27 +325,77 @@ class Judge(Protocol):
     names: tuple[str, ...] | None
     n_features: int
     takes_missing: bool
+    row: int  # number of the last row, since the model was fitted
+
+    @property
+    def identity(self) -> str:
+        """What tells the model from another."""
 
     def judge(self, x: np.ndarray, time: Any) -> Verdict:
         """What is known about a row, ready for JSON; learns it where that is asked for."""
 
-    def save(self, path: Path) -> None:
-        """Write the model as it now is."""
+    def save(self, path: Path, position: Position | None) -> None:
+        """Write the model as it now is, with the place in the feed that it has come to."""
+
+    def refuse(self, reason: str) -> None:
+        """A row could not be judged."""
+
+    def hear(self, text: str) -> None:
+        """The feed has something to say."""
+
+    def look(self) -> None:
+        """Between rows."""
+
+    def end(self, saved: Path | None) -> None:
+        """There are no more rows."""
+
+    def place(self, feed: Feed) -> str:
+        """Where rows come from, in words."""
 
 
-def open_judge(path: Path, alpha: float | None, learn: bool, top: int) -> Judge:
-    """The judge that a model file holds."""
+class Quiet:
+    """What a judge does beside the rows, where nothing is to be done."""
+
+    row = 0
+
+    @property
+    def identity(self) -> str:
+        """What tells the model from another."""
+        return ""
+
+    def refuse(self, reason: str) -> None:
+        """Nothing but the line that was written."""
+
+    def hear(self, text: str) -> None:
+        """Tell people."""
+        sys.stderr.write(f"{text}\n")
+
+    def look(self) -> None:
+        """Nothing to look for."""
+
+    def end(self, saved: Path | None) -> None:
+        """Nothing to sum up."""
+
+    def place(self, feed: Feed) -> str:
+        """Where rows come from, in words."""
+        return "standard input" if isinstance(feed, PipeFeed) else "the source"
+
+
+def open_judge(
+    path: Path, alpha: float | None, learn: bool, top: int
+) -> tuple[MonitorJudge | ChartJudge, Position | None]:
+    """The judge that a model file holds, and the position that was saved with it."""
     file = open_file(path)
     if holds_monitor(file):
         if alpha is not None:
             raise CommandError(
                 USAGE, "A monitor has its own alpha, given at fit --monitor: leave out --alpha."
             )
-        return MonitorJudge(monitor_in(file, path), learn, top)
-    return ChartJudge(stored_in(file, path), 0.01 if alpha is None else alpha, learn, top)
+        return MonitorJudge(monitor_in(file, path), learn, top), position_in(file, path)
+    return ChartJudge(stored_in(file, path), 0.01 if alpha is None else alpha, learn, top), None
 
 
-class MonitorJudge:
+class MonitorJudge(Quiet):
     """A KernelMonitor: smoothed index, events, adaptation, causes."""
 
     takes_missing = True
@@ -220,10 +408,22 @@ class MonitorJudge:
         names = getattr(self.monitor, "feature_names_in_", None)
         self.names = None if names is None else tuple(map(str, names))
         self.n_features = int(self.monitor.n_features_in_)
+        self.update: Callable[..., Record] = self.monitor.update
+        self.deck: Deck | None = None
+
+    def operate(self, deck: Deck) -> None:
+        """Have rows judged with a history, and all that goes on beside them."""
+        self.deck, self.update = deck, deck.live.update
+
+    @property
+    def identity(self) -> str:
+        """What tells the model from another."""
+        return fingerprint(self.monitor)
 
     def judge(self, x: np.ndarray, time: Any) -> Verdict:
         """The monitor's record as plain values."""
-        record = self.monitor.update(x, time=time)
+        record = self.update(x, time=time)
+        self.row = record.row
         causes = [] if record.contributions is None else record.contributions.ranking()
         fields = (
             *("index", "smoothed", "lasting", "t2", "spe"),
@@ -237,17 +437,41 @@ class MonitorJudge:
             "missing": list(record.missing),
             "dead": list(record.dead),
             "top": [
-                {"variable": str(name), "contribution": float(value)}
-                for name, value, *_ in causes[: self.top]
+                {"variable": str(name), "contribution": float(value), "size": float(size)}
+                for name, value, size in causes[: self.top]
             ],
         }
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, position: Position | None) -> None:
         """Write the monitor with its adaptive state."""
-        self.monitor.save(path)
+        if self.deck is None:
+            save_monitor(self.monitor, path, position)
+            return
+        self.deck.live.save(path, lambda path: save_monitor(self.monitor, path, position))
+
+    def refuse(self, reason: str) -> None:
+        """Count it, and tell it in the log."""
+        if self.deck is not None:
+            self.deck.refuse(reason)
+
+    def hear(self, text: str) -> None:
+        """Into the log."""
+        if self.deck is not None:
+            self.deck.live.tell("problem", text)
+
+    def look(self) -> None:
+        """Commands, silence, the table."""
+        if self.deck is not None:
+            self.deck.look()
+
+    def end(self, saved: Path | None) -> None:
+        """The last line of the log, and a summary."""
+        if self.deck is not None:
+            self.deck.live.end()
+            self.deck.summary(saved)
 
 
-class ChartJudge:
+class ChartJudge(Quiet):
     """Reconstruction error and T² of a plain model; limits from the sample of rows it keeps.
 
     The basis of centroids keeps a uniform sample of all rows. The limits are the upper
@@ -324,6 +548,6 @@ class ChartJudge:
         largest = np.argsort(parts)[::-1][: self.top]
         return [{"variable": names[i], "contribution": float(parts[i])} for i in largest]
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, position: Position | None) -> None:
         """Write the model with what it learned."""
         self.stored.save(path)

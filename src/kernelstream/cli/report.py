@@ -11,11 +11,21 @@ import numpy as np
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import USAGE, CommandError, report_failures
+from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
 from kernelstream.cli.info import facts_of, summary
-from kernelstream.cli.modelfile import read, require_apart, require_writable
+from kernelstream.cli.live import history_folder
+from kernelstream.cli.modelfile import (
+    holds_monitor,
+    monitor_in,
+    open_file,
+    require_apart,
+    require_writable,
+    stored_in,
+)
 from kernelstream.cli.terminal import Screen, Watch
 from kernelstream.files.writing import write_atomically
+from kernelstream.monitor import KernelMonitor
+from kernelstream.operation import History, LiveMonitor
 from kernelstream.sources import Source
 
 
@@ -30,6 +40,12 @@ def report(
         str | None, typer.Option(help="Rows are images: height x width, 28x28.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    event: Annotated[
+        int | None, typer.Option(min=1, help="Of a monitor: one event, by its number.")
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="Of a monitor: its history. Default: MODEL.history.")
+    ] = None,
     reading: opt.Reading = opt.AS_IT_COMES,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
@@ -41,6 +57,8 @@ def report(
       kernelstream report model.safetensors data.parquet -o report.html --color label
 
       kernelstream report digits.safetensors mnist.npz --array x_test --color y_test
+
+      kernelstream report plant.safetensors --event 3 -o incident.html
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
@@ -53,7 +71,14 @@ def report(
         shape = height_and_width(image_shape)
         require_writable(output)
         require_apart([output], [model])
-        stored = read(model)
+        file = open_file(model)
+        if holds_monitor(file):
+            page = page_of_monitor(monitor_in(file, model), model, history, event, title)
+            written(output, page, screen)
+            return
+        if event is not None:
+            raise CommandError(USAGE, f"{model} is no monitor: it has no events.")
+        stored = stored_in(file, model)
         facts = facts_of(stored, model)
         observed = None
         if sources:
@@ -71,11 +96,30 @@ def report(
             history=[row for row in summary(facts) if row[0] in ("learned", "features")],
             feature_names=stored.names,
         )
-        write_atomically(output, page.encode())
-        size = output.stat().st_size
-        result = {"report": str(output), "bytes": size}
-        words = f"{output}, {size / 1e6:.1f} MB: open it in a browser."
-        screen.result(result, words, output=output)
+        written(output, page, screen)
+
+
+def written(output: Path, page: str, screen: Screen) -> None:
+    """Write the page and say so."""
+    write_atomically(output, page.encode())
+    size = output.stat().st_size
+    result = {"report": str(output), "bytes": size}
+    words = f"{output}, {size / 1e6:.1f} MB: open it in a browser."
+    screen.result(result, words, output=output)
+
+
+def page_of_monitor(
+    monitor: KernelMonitor, model: Path, history: Path | None, event: int | None, title: str | None
+) -> str:
+    """The page of a monitor, or of one of its events, from its history as it is now."""
+    from kernelstream.report import monitor_html
+
+    folder = history or history_folder(model)
+    try:
+        kept = History.copy_of(folder)
+    except FileNotFoundError as problem:
+        raise CommandError(DATA, str(problem)) from problem
+    return monitor_html(LiveMonitor(monitor, history=kept, title=model.stem), event, title)
 
 
 def labelled_rows(

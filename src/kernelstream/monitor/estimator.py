@@ -105,6 +105,8 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
         Variables that did not move in normal operation.
     limits_ : dict
         The limits of index, smoothed index, T² and SPE at ``alpha``, 5 % and 1 %, and of events.
+    mean_, scale_ : array of shape (d,)
+        Mean and deviation of each variable in the normal operation that was fitted.
     drift_ : Drift
         Where normal operation is now, seen from the model that was fitted.
     event_ : Event or None
@@ -502,6 +504,16 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
             }
         limits["event"] = float(np.exp(state.limits.event + max(smoothed, 0.0) + state.excess))
         return limits
+
+    @property
+    def mean_(self) -> np.ndarray:
+        """Mean of each variable in the normal operation that was fitted."""
+        return self._fitted_state().standard.mean
+
+    @property
+    def scale_(self) -> np.ndarray:
+        """Deviation of each variable in the normal operation that was fitted."""
+        return self._fitted_state().standard.deviation
 
     @property
     def drift_(self) -> Drift:

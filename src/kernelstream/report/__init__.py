@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a model, which works offline.
+"""One self-contained HTML page about a model, which works offline; and the live page of a monitor.
 
 >>> import numpy as np
 >>> from kernelstream import StreamingKernelPCA
@@ -9,7 +9,8 @@
 True
 """
 
+from kernelstream.report.live import Page, monitor_html, serve
 from kernelstream.report.observe import Observed, observe
 from kernelstream.report.page import html
 
-__all__ = ["Observed", "html", "observe"]
+__all__ = ["Observed", "Page", "html", "monitor_html", "observe", "serve"]

@@ -31,6 +31,16 @@ class LiveRow(NamedTuple):
     time: Any
     kept: dict[str, Any]
 
+    def at(self, time: Any) -> LiveRow:
+        """The same row with another time stamp.
+
+        Parameters
+        ----------
+        time : object
+            The time stamp.
+        """
+        return LiveRow(self.x, time, self.kept)
+
 
 class LiveRows:
     r"""Rows of a pipe, each as soon as its line is complete; a bad one is its reason in words.
@@ -86,20 +96,48 @@ class LiveRows:
 
     def __iter__(self) -> Iterator[LiveRow | str]:
         for line in self._lines():
-            text = readable(line).strip(" \r\n")
-            if not text:
-                continue
-            if len(line) >= LONGEST_LINE:
-                row: LiveRow | str | None = f"a line of more than {LONGEST_LINE >> 20} MiB"
-            elif self.format == "ndjson" or (self.format == "auto" and text[0] in "{["):
-                row = self._of_json(text)
-            else:
-                row = self._of_csv(text)
-                if isinstance(row, str) and self.saw_json:
-                    row = "not a JSON object"
+            row = self.read(line)
             if row is not None:
-                self.n_good += isinstance(row, LiveRow)
                 yield row
+
+    def read(self, line: bytes) -> LiveRow | str | None:
+        """The row of a line, or of a message: its reason in words where it is none.
+
+        Parameters
+        ----------
+        line : bytes
+            CSV or JSON.
+
+        Returns
+        -------
+        LiveRow, str or None
+            None for a line that is no row and no mistake: a header, an empty line.
+        """
+        text = readable(line).strip(" \r\n")
+        if not text:
+            return None
+        if len(line) >= LONGEST_LINE:
+            row: LiveRow | str | None = f"a line of more than {LONGEST_LINE >> 20} MiB"
+        elif self.format == "ndjson" or (self.format == "auto" and text[0] in "{["):
+            row = self._of_json(text)
+        else:
+            row = self._of_csv(text)
+            if isinstance(row, str) and self.saw_json:
+                row = "not a JSON object"
+        self.n_good += isinstance(row, LiveRow)
+        return row
+
+    def row_of(self, cells: dict[str, Any]) -> LiveRow | str:
+        """The row of values that have names already: of a table, or of tags.
+
+        Parameters
+        ----------
+        cells : dict
+            Values by name.
+        """
+        row = self._row(cells)
+        self.n_good += isinstance(row, LiveRow)
+        return row
 
     def _lines(self) -> Iterator[bytes]:
         """Lines as they come; of one that is too long only the beginning."""
@@ -115,7 +153,7 @@ class LiveRows:
         """A line of NDJSON: an object, or values in the order of the model."""
         value = parse_json(text)
         if isinstance(value, list):
-            value = dict(zip(self._positions(len(value)), value, strict=True))
+            value = self.named(value)
         if not isinstance(value, dict):
             return "not a JSON object"
         self.saw_json = True
@@ -180,6 +218,16 @@ class LiveRows:
         if self.names is not None and len(self.names) == n:
             return list(self.names)
         return [f"x{i}" for i in range(n)]
+
+    def named(self, values: list[Any]) -> dict[str, Any]:
+        """Values that come without names, by those of the model where the number fits.
+
+        Parameters
+        ----------
+        values : list
+            In the order of the model.
+        """
+        return dict(zip(self._positions(len(values)), values, strict=True))
 
     def _row(self, cells: dict[str, Any]) -> LiveRow | str:
         names = self.names
