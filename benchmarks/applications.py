@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-MODULES = ("benchmarks.monitor",)
+MODULES = ("benchmarks.monitor", "benchmarks.novelty", "benchmarks.images")
 
 
 class Reached(NamedTuple):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from kernelstream.kernel_hebbian import KernelHebbianPCA
     from kernelstream.monitor import KernelMonitor
+    from kernelstream.novelty import KernelNovelty
     from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 
     __version__: str
@@ -24,6 +25,7 @@ __all__ = [
     "IncrementalKernelPCA",
     "KernelHebbianPCA",
     "KernelMonitor",
+    "KernelNovelty",
     "KernelPCA",
     "OnlineKernelPCA",
     "StreamingKernelClassifier",
@@ -59,6 +61,7 @@ _NAMES = {
     "IncrementalKernelPCA": "estimators",
     "KernelHebbianPCA": "kernel_hebbian",
     "KernelMonitor": "monitor",
+    "KernelNovelty": "novelty",
     "KernelPCA": "estimators",
     "OnlineKernelPCA": "estimators",
     "StreamingKernelClassifier": "regression",

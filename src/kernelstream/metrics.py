@@ -1,4 +1,4 @@
-"""How near one kernel PCA is to another, and to the exact one.
+"""How near one kernel PCA is to another, and to the exact one; how well a stream is judged.
 
 Two models are compared in feature space, where their components live. A component of ours is
 ``v = Σ_k a_k φ(d_k)`` over the basis points; one of scikit-learn's is ``Σ_i α_i (φ(x_i) − φ̄)``
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
+import scipy.stats
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -21,9 +22,11 @@ from kernelstream.backends.arrays import to_host
 from kernelstream.stream.queries import scaler_of
 
 __all__ = [
+    "Prequential",
     "captured_variance",
     "direction_cosines",
     "mean_reconstruction_error",
+    "prequential",
     "principal_angles",
 ]
 
@@ -182,6 +185,160 @@ def mean_reconstruction_error(model: Any, X: Any) -> float:
     True
     """
     return float(np.mean(np.asarray(to_host(model.reconstruction_error(X)), dtype=np.float64)))
+
+
+@dataclass(frozen=True, eq=False)
+class Prequential:
+    """How a detector did along a stream, each row judged before it was learned.
+
+    Attributes
+    ----------
+    scores : array of shape (n,)
+        How strange each row was; higher is stranger.
+    flagged : array of shape (n,), bool
+        Whether it was flagged.
+    labels : array of shape (n,), bool
+        Whether it was an anomaly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import metrics
+    >>> labels = np.array([0, 0, 1, 1, 1, 0, 1, 0], dtype=bool)
+    >>> scores = np.array([0.1, 0.3, 0.2, 0.9, 0.8, 0.1, 0.2, 0.1])
+    >>> found = metrics.Prequential(scores, scores > 0.5, labels)
+    >>> found.auc, found.delays, found.false_alarm_rate
+    (0.875, array([ 1., nan]), 0.0)
+    """
+
+    scores: np.ndarray
+    flagged: np.ndarray
+    labels: np.ndarray
+
+    @property
+    def auc(self) -> float:
+        """Probability that an anomaly is stranger than a normal row; NaN without either kind."""
+        return _auc(self.labels, self.scores)
+
+    @property
+    def average_precision(self) -> float:
+        """Mean precision over the anomalies, by falling score; NaN without anomalies."""
+        return _average_precision(self.labels, self.scores)
+
+    @property
+    def false_alarm_rate(self) -> float:
+        """Share of normal rows that were flagged; NaN without normal rows."""
+        normal = ~self.labels
+        return float(self.flagged[normal].mean()) if normal.any() else float("nan")
+
+    @property
+    def delays(self) -> np.ndarray:
+        """Rows from the beginning of each run of anomalies to its first flag; NaN: not found."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], self.labels, [False]])))
+        found = []
+        for start, stop in edges.reshape(-1, 2):
+            hits = np.flatnonzero(self.flagged[start:stop])
+            found.append(float(hits[0]) if len(hits) else np.nan)
+        return np.array(found)
+
+    def along(self, window: int = 1000) -> dict[str, np.ndarray]:
+        """AUC, average precision and false alarms in windows one after the other.
+
+        Parameters
+        ----------
+        window : int
+            Rows in a window; the last one may be shorter.
+
+        Returns
+        -------
+        dict
+            ``end`` (rows at the end of each window), ``auc``, ``average_precision``,
+            ``false_alarm_rate``; NaN where a window has rows of one kind only.
+        """
+        starts = range(0, len(self.labels), window)
+        parts = [
+            Prequential(self.scores[cut], self.flagged[cut], self.labels[cut])
+            for cut in (slice(start, start + window) for start in starts)
+        ]
+        ends = np.cumsum([len(part.labels) for part in parts])
+        names = ("auc", "average_precision", "false_alarm_rate")
+        return {"end": ends} | {n: np.array([getattr(p, n) for p in parts]) for n in names}
+
+
+def prequential(
+    detector: Any, X: Any, y: Any, first: int = 0, batch_size: int = 100, learn: str = "all"
+) -> Prequential:
+    """Judge every row of a stream, then learn it: test and train on the same rows, in their order.
+
+    Parameters
+    ----------
+    detector : estimator
+        With ``partial_fit``, ``score_samples`` (higher fits better) and ``predict`` (−1 is
+        flagged): :class:`kernelstream.KernelNovelty`, or one of scikit-learn's kind. It has
+        learned the stream afterwards.
+    X : array of shape (n, d)
+        The stream.
+    y : array of shape (n,)
+        Not zero for anomalies. Nobody tells the detector, unless ``learn="normal"``.
+    first : int
+        Rows that are learned and not judged; a detector that has learned nothing needs some.
+    batch_size : int
+        Rows that are judged before they are learned.
+    learn : "all" or "normal"
+        Whether anomalies are learned too.
+
+    Returns
+    -------
+    Prequential
+        Of the rows after the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelNovelty, metrics
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(3000, 3)), np.zeros(3000)
+    >>> X[2000:2020] += 6.0
+    >>> y[2000:2020] = 1
+    >>> found = metrics.prequential(KernelNovelty(random_state=0), X, y, first=500)
+    >>> found.auc > 0.99, found.delays
+    (True, array([0.]))
+    """
+    rows = np.asarray(to_host(X))
+    labels = np.asarray(y).astype(bool)
+    if labels.shape != (len(rows),):
+        raise ValueError(f"y has shape {np.shape(y)}; expected ({len(rows)},), one label a row.")
+    if learn not in ("all", "normal"):
+        raise ValueError(f"learn={learn!r}; expected 'all' or 'normal'.")
+    learned = labels == 0 if learn == "normal" else np.ones(len(rows), dtype=bool)
+    if first:
+        detector.partial_fit(rows[:first][learned[:first]])
+    scores, flagged = [np.zeros(0)], [np.zeros(0, dtype=bool)]
+    for start in range(first, len(rows), batch_size):
+        block, kept = rows[start : start + batch_size], learned[start : start + batch_size]
+        scores.append(-np.asarray(detector.score_samples(block), dtype=float))
+        flagged.append(np.asarray(detector.predict(block)) == -1)
+        if kept.any():
+            detector.partial_fit(block[kept])
+    return Prequential(np.concatenate(scores), np.concatenate(flagged), labels[first:])
+
+
+def _auc(labels: np.ndarray, scores: np.ndarray) -> float:
+    positives = int(labels.sum())
+    negatives = len(labels) - positives
+    if not positives or not negatives:
+        return float("nan")
+    ranks = scipy.stats.rankdata(scores)  # ties count half
+    return float((ranks[labels].sum() - positives * (positives + 1) / 2) / positives / negatives)
+
+
+def _average_precision(labels: np.ndarray, scores: np.ndarray) -> float:
+    if not labels.any():
+        return float("nan")
+    # Imported here, as scikit-learn does: it brings many modules.
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(labels, scores))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from sklearn.base import clone
 
 from kernelstream.estimators.base import all_or_nothing, turn_of
 from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.novelty import KernelNovelty as Detector
 from kernelstream.part import check_choice
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 
@@ -287,12 +288,13 @@ class KernelComponents(OnDictionaries, MiniBatchTransformer):
 
 
 class KernelNovelty(OnDictionaries, AnomalyDetector):
-    """The reconstruction error of kernel PCA as a detector of anomalies for river.
+    """The error of kernel PCA as a detector of anomalies for river.
 
     Parameters
     ----------
-    model : StreamingKernelPCA or an estimator of a paper, optional
-        As in :class:`KernelComponents`, like the others.
+    model : kernelstream.KernelNovelty, StreamingKernelPCA or an estimator of a paper
+        :class:`kernelstream.KernelNovelty` holds rows back and knows p-values; of the others the
+        score is the reconstruction error. ``StreamingKernelPCA(2)`` if none is given.
     missing : float or None
         What stands for a value that is absent, None or NaN.
     extra : "raise" or "ignore"
@@ -332,9 +334,34 @@ class KernelNovelty(OnDictionaries, AnomalyDetector):
         float
         """
         row = self._row(x, self._features_of(x))
-        if self._looked is None:
+        looked = self._looked
+        if looked is None:
             return 0.0
-        return float(self._looked.reconstruction_error(row[None, :])[0])
+        if isinstance(looked, Detector):
+            return -float(looked.score_samples(row[None, :])[0])
+        return float(looked.reconstruction_error(row[None, :])[0])
+
+    def p_value_one(self, x: Mapping[Any, Any]) -> float:
+        """Share of rows like those learned that are at least as strange, 1 before there are any.
+
+        Parameters
+        ----------
+        x : dict
+
+        Returns
+        -------
+        float
+        """
+        if not isinstance(self.model, Detector):
+            raise TypeError(
+                f"{type(self.model).__name__} holds no rows back, so that there are no p-values: "
+                "give a kernelstream.KernelNovelty as model."
+            )
+        row = self._row(x, self._features_of(x))
+        looked = self._looked
+        if looked is None or not looked.n_held_back_:
+            return 1.0
+        return float(looked.p_values(row[None, :])[0])
 
 
 def _check_model(model: Any) -> None:
@@ -344,7 +371,7 @@ def _check_model(model: Any) -> None:
         )
     if not isinstance(model, StreamingKernelPCA):
         raise TypeError(
-            "model must be a StreamingKernelPCA or an estimator of a paper, got "
+            "model must be a StreamingKernelPCA, a KernelNovelty or an estimator of a paper, got "
             f"{type(model).__name__}."
         )
 

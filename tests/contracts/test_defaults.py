@@ -168,6 +168,18 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "random_state": None,
         "verbose": False,
     },
+    "KernelNovelty": {
+        "alpha": 0.05,
+        "n_components": None,
+        "kernel": "rbf",
+        "gamma": None,
+        "basis": "centroids",
+        "forgetting": 1.0,
+        "scale": "standard",
+        "batch_size": "auto",
+        "random_state": None,
+        "verbose": False,
+    },
     "StreamingKernelPCA": {
         "n_components": None,
         "kernel": "rbf",

@@ -26,6 +26,7 @@ from sklearn.datasets import load_digits
 import kernelstream.dask as kd
 from kernelstream import (
     KernelMonitor,
+    KernelNovelty,
     StreamingKernelClassifier,
     StreamingKernelPCA,
     StreamingKernelRidge,
@@ -845,3 +846,42 @@ for passes in (1, 2):
         ).stdout
 
     assert bits("3") == bits("1")
+
+
+# --- detectors of novelty
+
+
+def detector(**options: Any) -> KernelNovelty:
+    settings: dict[str, Any] = dict(alpha=0.05, gamma=0.05, basis=GIVEN, scale=None, random_state=0)
+    return KernelNovelty(**{**settings, **options})
+
+
+@pytest.mark.parametrize("weights", [None, np.tile([1.0, 2.0, 0.0, 1.0], 500)])
+def test_a_detector_learns_all_but_what_it_holds_back(weights: np.ndarray | None) -> None:
+    """The sums of a cluster are those of one machine over the rows that are not held back."""
+    chunks = da.from_array(X, chunks=(UNEQUAL, -1))
+    model = kd.fit(detector(), chunks, sample_weight=weights)
+    held = model._held_back
+    assert held is not None
+    seen = 2000 if weights is None else 1500
+    assert model.n_samples_seen_ == seen and len(held) == pytest.approx(0.1 * seen, rel=0.1)
+    assert model.stream_.n_rows == seen - len(held)
+    is_held = (X[:, None, 0] == held.X[None, :, 0]).any(axis=1)
+    w = np.ones(2000) if weights is None else weights
+    due = estimator(n_components=None).fit(X[~is_held], sample_weight=w[~is_held])
+    np.testing.assert_allclose(model.explained_variance_, due.explained_variance_, rtol=1e-8)
+    scores = kd.score_samples(model, chunks).compute()
+    np.testing.assert_allclose(scores, model.score_samples(X), atol=1e-12)
+    np.testing.assert_array_equal(kd.predict(model, chunks).compute(), model.predict(X))
+    assert np.mean(model.predict(X) == -1) == pytest.approx(0.05, abs=0.04)
+
+
+def test_a_detector_goes_on_with_further_chunks() -> None:
+    whole = da.from_array(X, chunks=(500, -1))
+    model = kd.partial_fit(kd.partial_fit(detector(), whole[:1000]), whole[1000:])
+    assert model.n_samples_seen_ == 2000
+    assert model.stream_.n_rows + model.n_held_back_ == 2000
+    again = kd.partial_fit(kd.partial_fit(detector(), whole[:1000]), whole[1000:])
+    np.testing.assert_array_equal(model.p_values(X), again.p_values(X))
+    with pytest.raises(TypeError, match="no detector"):
+        kd.score_samples(estimator().fit(X), whole)

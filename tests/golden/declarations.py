@@ -21,7 +21,8 @@ import kernelstream
 from kernelstream import files, images
 from kernelstream.part import Part
 
-for room in ("dask", "images", "kernel_hebbian", "monitor", "preimages", "regression", "schedules"):
+ROOMS = "dask images kernel_hebbian monitor novelty preimages regression schedules"
+for room in ROOMS.split():
     importlib.import_module(f"kernelstream.{room}")
 
 HERE = Path(__file__).parent

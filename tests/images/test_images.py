@@ -219,7 +219,9 @@ def test_memory_of_the_denoiser_is_that_of_its_images():
         call(rows)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak < 2.5 * rows.nbytes  # in double precision they are twice as much
+        # In double precision they would be twice as much; those to learn are copied from those
+        # that are held back.
+        assert peak < 3.5 * rows.nbytes
 
 
 # --- patches

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -83,15 +85,11 @@ def test_more_directions_than_pixels_are_all_of_them():
 
 
 def test_streams_with_other_maps_are_not_merged():
-    first, second = (
-        Denoiser(0.04, basis=10, width=4.0, random_state=0).partial_fit(noisy_rows(seed=seed))
-        for seed in (0, 1)
-    )
+    given: Any = {"basis": 10, "width": 4.0, "alpha": 1e-4, "random_state": 0}
+    first, second = (Denoiser(0.04, **given).partial_fit(noisy_rows(seed=seed)) for seed in (0, 1))
     with pytest.raises(ValueError, match="map rows by what the start"):
         first.merge(second)
-    same = first.merge(
-        Denoiser(0.04, basis=10, width=4.0, random_state=0).partial_fit(noisy_rows())
-    )
+    same = first.merge(Denoiser(0.04, **given).partial_fit(noisy_rows()))
     assert same.stream_.n_rows == 6000
     rows = noisy_rows(20)
     np.testing.assert_allclose(same.transform(rows), first.transform(rows), atol=1e-9)

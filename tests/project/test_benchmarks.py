@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
 
-from benchmarks import front, naive, policy, scripts
+from benchmarks import applications, front, naive, novelty, policy, scripts
 from benchmarks.data import made_up
 from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interleaved, within
 from benchmarks.parts import TABLES, markdown, put, tables
@@ -336,3 +336,20 @@ def test_the_naive_rules_find_the_leading_components(rule):
     exact = np.linalg.eigvalsh(np.cov(Z.T))[::-1][:2].sum()
     V, _ = np.linalg.qr(twin.V)
     assert np.trace(V.T @ np.cov(Z.T) @ V) > 0.95 * exact
+
+
+# --- applications
+
+
+def test_detectors_are_compared_on_what_is_there():
+    found = novelty.measure(None, quick=True)
+    assert list(found[novelty.OURS]) == ["breast cancer", "wine", "digits"]
+    assert found[novelty.OURS]["breast cancer"][0] > 0.9
+    lines = novelty.table(found).splitlines()
+    assert len(lines) == 2 + len(found) and lines[2].startswith(f"| {novelty.OURS} | 0.9")
+
+
+def test_rows_of_applications_say_where_data_are_missing(capsys):
+    assert applications.main(["--only", "enlarge", "inpaint"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("needs --data") == 2

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 
+import kernelstream
 from kernelstream import (
     AdaptiveKernelPCA,
     IncrementalKernelPCA,
@@ -74,6 +75,24 @@ def test_the_score_is_the_reconstruction_error() -> None:
     found = [part.score_one(x) for x in dictionaries(X[:9])]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert part.score_one(dict.fromkeys(NAMES, 0.0)) > 3 * np.median(found)  # inside the ring
+
+
+def test_a_detector_scores_as_it_does_elsewhere_and_knows_p_values() -> None:
+    X = ring(150)
+    model = kernelstream.KernelNovelty(gamma=0.5, basis=30, scale=None, random_state=0)
+    part = learned(KernelNovelty(model, refresh=1), X)
+    due = clone(model).partial_fit(X)
+    rows = dictionaries(X[:9])
+    found = [part.score_one(x) for x in rows]
+    np.testing.assert_allclose(found, -due.score_samples(X[:9]), rtol=1e-12)
+    new = ring(9, seed=5)
+    p_values = [part.p_value_one(x) for x in dictionaries(new)]
+    np.testing.assert_allclose(p_values, due.p_values(new))
+    assert part.p_value_one(dict.fromkeys(NAMES, 0.0)) < 0.05  # inside the ring
+    assert KernelNovelty(model).p_value_one(rows[0]) == 1.0
+    assert part.estimator.n_samples_seen_ == len(X)
+    with pytest.raises(TypeError, match="holds no rows back"):
+        KernelNovelty(pattern()).p_value_one(rows[0])
 
 
 def test_the_order_in_a_dictionary_does_not_matter() -> None:

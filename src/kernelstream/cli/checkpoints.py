@@ -7,6 +7,7 @@ cut; so a run that goes on from a checkpoint ends with the same bytes as one tha
 
 from __future__ import annotations
 
+import copy
 import time
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from kernelstream.cli.failures import CHANGED, DATA, MODEL, USAGE, CommandError,
 from kernelstream.cli.modelfile import Stored, history, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch, facts_table
+from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.files.writing import is_replaceable, with_ending
 from kernelstream.sources import Block, Position, Source, fingerprint
 from kernelstream.stream.passes import begin_second_pass, end_second_pass, wants_second_pass
@@ -216,7 +218,7 @@ class Run:
         """Run to the end; interrupted, leave a checkpoint where checkpoints were asked for."""
         rejects = Rejects(self.rejects_path, self.place.rejected_bytes)
         # Always of one moment: what a checkpoint writes.
-        self.held = getattr(self.stored, "stream", None), self.place
+        self.held = self._model(), self.place
         try:
             if self.place.turn == 1:
                 self._pass(rejects)
@@ -279,15 +281,20 @@ class Run:
 
     def _reach(self, place: Place) -> None:
         self.place = place
-        self.held = getattr(self.stored, "stream", None), place
+        self.held = self._model(), place
         due = self.every is not None and time.monotonic() - self.saved_at >= self.every
         if due and self.held[0] is not None:
             self._save()
 
+    def _model(self) -> StreamingKernelPCA | None:
+        """The model as it is now, with all that it holds; None before the first row."""
+        model = self.stored.estimator
+        return copy.copy(model) if model.__sklearn_is_fitted__() else None
+
     def _save(self) -> None:
-        stream, place = self.held
-        assert stream is not None
-        self.stored.stream = stream
+        model, place = self.held
+        assert model is not None
+        self.stored.estimator = model
         progress = {"identity": self.identity, "files": self.files, "place": asdict(place)}
         replace(self.stored, progress=progress).save(self.checkpoint)
         self.saved_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""``fit``: rows into a model, or, with ``--monitor``, into a monitor of normal operation."""
+"""``fit``: rows into a model, a detector (``--novelty``) or a monitor (``--monitor``)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ from kernelstream.sources import Block, Source
 
 MODEL = "Model"
 MONITOR = "Monitor"
+NOVELTY = "Novelty"
+COMPONENTS = "10"
 ALPHA = 0.01
+NOVEL = 0.05
 LAGS = "auto"
-NO_MONITOR = (ALPHA, LAGS, None, None, None, False)  # what of its options is not said
+NO_MONITOR = (LAGS, None, None, None, False)  # what of its options is not said
 MOST_BYTES = 2 << 30  # of rows that --monitor takes into memory
 
 
@@ -48,12 +51,14 @@ class Parts:
     """What the model is made of."""
 
     components: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="How many: a number, a share of the variance such as 0.95, or all.",
+            help="How many: a number, a share of the variance such as 0.95, or all. "
+            f"Default: {COMPONENTS}, all with --novelty.",
             rich_help_panel=MODEL,
+            show_default=False,
         ),
-    ] = "10"
+    ] = None
     kernel: Annotated[
         str,
         typer.Option(
@@ -88,6 +93,7 @@ class Parts:
             "--standardize/--no-standardize",
             help="Subtract mean and divide by deviation. Default: where scales differ much.",
             rich_help_panel=MODEL,
+            show_default=False,
         ),
     ] = None
     center: Annotated[
@@ -119,7 +125,7 @@ class Parts:
                 raise CommandError(USAGE, f"The kernel {self.kernel} has no gamma.")
             kernel.set_params(gamma=self.gamma)
         estimator = StreamingKernelPCA(
-            parse_components(self.components),
+            parse_components(self.components or COMPONENTS),
             kernel=kernel,
             basis=parse_part(self.basis, bases.NAMES, "basis"),
             tracker=tracker,
@@ -131,6 +137,22 @@ class Parts:
         )
         require_sense(estimator)
         return estimator
+
+    def detector(self, alpha: float) -> StreamingKernelPCA:
+        """The same as a detector of novelty, which has its own defaults for what is not given."""
+        plain = self.estimator()
+        usual = self.kernel == "rbf" and self.gamma is None
+        detector = kernelstream.KernelNovelty(
+            alpha,
+            n_components=parse_components(self.components),
+            kernel="rbf" if usual else plain.kernel,
+            basis=plain.basis,
+            forgetting=plain.tracker.forgetting,
+            scale=None if self.standardize is False else "standard",
+            random_state=self.seed,
+        )
+        require_sense(detector)
+        return detector
 
     def of_method(self, rule: Rule) -> StreamingKernelPCA:
         """The estimator of a paper's method, which brings basis and tracker."""
@@ -158,7 +180,7 @@ class Parts:
         uncentred = rule.method in (Method.rls, Method.lms, Method.subkha)
         first = rule.method is Method.oja and self.components == USUAL.components
         estimator = rule.estimator(
-            1 if first else parse_components(self.components),
+            1 if first else parse_components(self.components or COMPONENTS),
             kernel,
             self.center and not uncentred,
             self.preimage,
@@ -212,10 +234,23 @@ def fit(
             rich_help_panel=MONITOR,
         ),
     ] = False,
+    novelty: Annotated[
+        bool,
+        typer.Option(
+            "--novelty",
+            help="Learn a detector: 'kernelstream score' then tells p-values and causes.",
+            rich_help_panel=NOVELTY,
+        ),
+    ] = False,
     alpha: Annotated[
-        float,
-        typer.Option(help="Share of normal rows that may raise an alarm.", rich_help_panel=MONITOR),
-    ] = ALPHA,
+        float | None,
+        typer.Option(
+            help="Share of rows like those learned that may be flagged. "
+            f"Default: {ALPHA} with --monitor, {NOVEL} with --novelty.",
+            rich_help_panel=MONITOR,
+            show_default=False,
+        ),
+    ] = None,
     false_events_per_day: Annotated[
         float | None,
         typer.Option(
@@ -267,12 +302,18 @@ def fit(
 
       zcat log.csv.gz | kernelstream fit - -o m.safetensors --columns 'a,b,sensor_*'
 
+      kernelstream fit good.csv -o detector.safetensors --novelty --alpha 0.01
+
       kernelstream fit data.csv -o m.safetensors --method online --nu 0.1 --eta0 0.5 --tau 1000
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
         rule.check()
-        estimator = parts.estimator() if rule.method is None else parts.of_method(rule)
+        if novelty:
+            require_novelty(monitor, parts, passes, rule)
+            estimator = parts.detector(NOVEL if alpha is None else alpha)
+        else:
+            estimator = parts.estimator() if rule.method is None else parts.of_method(rule)
         parameters = estimator.get_params(deep=False)
         # What the data decide is no option: a checkpoint has what was decided.
         undecided = {"columns", "missing"} | ({"scale"} if parts.standardize is None else set())
@@ -285,7 +326,7 @@ def fit(
                 center=not parts.center,
                 kernel=parts.kernel != USUAL.kernel,
                 gamma=parts.gamma is not None,
-                components=parts.components != USUAL.components,
+                components=parts.components is not None,
                 preimage=parts.preimage != USUAL.preimage,
                 certify=parts.certify is not USUAL.certify,
                 tracker=parts.tracker != USUAL.tracker,
@@ -297,11 +338,16 @@ def fit(
                 checkpoint_every=every is not None,
                 resume=resume,
             )
-        elif (alpha, lags, false_events_per_day, interval, by, shared) != NO_MONITOR:
+        elif (lags, false_events_per_day, interval, by, shared) != NO_MONITOR:
             raise CommandError(
                 USAGE,
-                "--alpha, --lags, --false-events-per-day, --interval, --by and --shared are for a "
+                "--lags, --false-events-per-day, --interval, --by and --shared are for a "
                 "monitor: add --monitor.",
+            )
+        elif alpha is not None and not novelty:
+            raise CommandError(
+                USAGE,
+                "--alpha is for a monitor or a detector: add --monitor or --novelty.",
             )
         if by is not None:
             require_folder(output)
@@ -328,11 +374,13 @@ def fit(
             if monitor:
                 source = Source(sources, **read_options, dtype=dtype.value)
                 limits = dict(
-                    alpha=alpha, false_events_per_day=false_events_per_day, interval=interval
+                    alpha=ALPHA if alpha is None else alpha,
+                    false_events_per_day=false_events_per_day,
+                    interval=interval,
                 )
                 fit_monitor(source, output, limits, lags, parts, rejects, screen, by, shared)
                 return
-            if rule.method is not None:
+            if rule.method is not None or novelty:
                 source = Source(sources, **read_options, dtype=dtype.value)
             elif model is None:
                 source = Source(
@@ -362,8 +410,10 @@ def fit(
                 "dtype": source.dtype,
                 **{name: read_options[name] for name in ("weight_column", "limit", "on_bad_rows")},
             }
+            # A second pass would learn the rows that a detector holds back.
+            asked = 1 if novelty else passes
             run = Run(
-                Stored(estimator, names), source, output, identity, passes, every, rejects, screen
+                Stored(estimator, names), source, output, identity, asked, every, rejects, screen
             )
             say_columns(source, estimator, screen)
             if source.treatment is None and source.left_out:  # a paper's method: numbers alone
@@ -371,6 +421,27 @@ def fit(
             if not resume and run.checkpoint.exists():
                 screen.say(f"Starting afresh; --resume would have gone on from {run.checkpoint}.")
             run.complete(resume, [])
+
+
+def require_novelty(monitor: bool, parts: Parts, passes: int | None, rule: Rule) -> None:
+    """Refuse options that a detector of novelty has no use for."""
+    if monitor:
+        raise CommandError(USAGE, "--novelty and --monitor are two kinds of models: choose one.")
+    given = {
+        "tracker": parts.tracker != USUAL.tracker,
+        "preimage": parts.preimage != USUAL.preimage,
+        "certify": parts.certify is not USUAL.certify,
+        "passes": passes == 2,
+        "method": rule.method is not None,
+        "no-center": not parts.center,
+    }
+    wrong = [f"--{name}" for name, is_given in given.items() if is_given]
+    if wrong:
+        raise CommandError(
+            USAGE,
+            "--novelty learns in one pass, with the exact covariance and no certificate: leave out "
+            f"{', '.join(wrong)}.",
+        )
 
 
 def require_plain(**given: bool) -> None:

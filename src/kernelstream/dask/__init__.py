@@ -20,6 +20,6 @@ stage reads the chunks anew, so none has to be held (``X.persist()`` first, wher
 
 from kernelstream.dask.graph import FAN_IN as FAN_IN  # who counts tasks needs it
 from kernelstream.dask.learning import fit, partial_fit
-from kernelstream.dask.queries import predict, reconstruction_error, transform
+from kernelstream.dask.queries import predict, reconstruction_error, score_samples, transform
 
-__all__ = ["fit", "partial_fit", "predict", "transform", "reconstruction_error"]
+__all__ = ["fit", "partial_fit", "predict", "transform", "reconstruction_error", "score_samples"]

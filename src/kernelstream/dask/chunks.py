@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask
@@ -67,11 +67,36 @@ class Chunks:
         )
         return list(results.to_delayed().ravel())
 
+    def with_weights(self, function: Callable[[int, int, Any], np.ndarray]) -> Chunks:
+        """The same rows with other weights: ``function(chunk's number, n, weights)``."""
+        given = () if self.weights is None else (self.weights,)
+        weights = da.map_blocks(
+            _new_weights,
+            self.rows,
+            *given,
+            function=function,
+            chunks=(self.rows.chunks[0], (1,)),
+            dtype=np.float64,
+            meta=np.empty((0, 1)),
+        )
+        return replace(self, weights=weights)
+
     def labels(self, client: Client | None) -> np.ndarray:
         """All labels that the chunks have, sorted; the targets alone are read."""
         assert self.targets is not None
         found = [delayed(np.unique)(block) for block in self.targets.to_delayed().ravel()]
         return computed(tree(_labels_together, found), client)
+
+
+def _new_weights(
+    block: Any,
+    *weights: np.ndarray,
+    function: Callable[[int, int, Any], np.ndarray],
+    block_info: Any = None,
+) -> np.ndarray:
+    number = block_info[0]["chunk-location"][0]
+    given = weights[0][:, 0] if weights else None
+    return function(number, block.shape[0], given)[:, None]
 
 
 def _labels_together(labels: list[np.ndarray]) -> np.ndarray:

@@ -15,11 +15,14 @@ from kernelstream.bases import Landmarks
 from kernelstream.dask.chunks import Chunks, chunks_of
 from kernelstream.dask.graph import computed, held, quiet, sent_once, tree
 from kernelstream.dask.worker import (
+    Holding,
     add_sums,
+    chosen_rows,
     decide,
     end_first_pass,
     end_second_pass,
     is_chosen_once,
+    join_held,
     join_samples,
     learn,
     merge_all,
@@ -37,6 +40,9 @@ from kernelstream.estimators.base import (
     set_stream,
 )
 from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.novelty import KernelNovelty
+from kernelstream.novelty.estimator import held_back_of
+from kernelstream.novelty.estimator import hold as hold_both
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import (
     OnePassRidge,
@@ -45,6 +51,7 @@ from kernelstream.regression.base import (
     require_same_columns,
 )
 from kernelstream.regression.classifier import announce_classes, set_classes
+from kernelstream.stream.held_back import ROWS, HeldBack
 from kernelstream.stream.merge import add_states
 from kernelstream.stream.stream import Stream
 
@@ -63,7 +70,7 @@ def fit(
 
     Parameters
     ----------
-    model : StreamingKernelPCA, StreamingKernelRidge or StreamingKernelClassifier
+    model : StreamingKernelPCA, KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier
         With a tracker and a basis that can be merged (the defaults can). Refinements of centroids
         are left out, with a warning.
     X : Dask array of shape (n, d), or Dask dataframe
@@ -123,7 +130,7 @@ def partial_fit(
 
     Parameters
     ----------
-    model : StreamingKernelPCA, StreamingKernelRidge or StreamingKernelClassifier
+    model : StreamingKernelPCA, KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier
         Fitted or not. The first call decides what the data decide.
     X : Dask array of shape (n, d), or Dask dataframe
         The next rows.
@@ -173,7 +180,7 @@ def _require_known(model: Any) -> None:
     if not isinstance(model, StreamingKernelPCA):
         raise TypeError(
             f"{type(model).__name__} cannot learn on a cluster: use StreamingKernelPCA, "
-            "StreamingKernelRidge or StreamingKernelClassifier."
+            "KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier."
         )
 
 
@@ -181,6 +188,9 @@ def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passe
     validate_data(model, chunks.meta, reset=True, skip_check_array=True)
     begun = looking = new_stream(model, np.empty((0, model.n_features_in_), chunks.dtype))
     require_parallel(begun)
+    apart = None
+    if isinstance(model, KernelNovelty):
+        apart, chunks = _hold_back(begun, chunks, client)
     refinements = getattr(begun.chain.basis, "refinements", 0)  # of Centroids
     if refinements:
         warnings.warn(
@@ -200,12 +210,28 @@ def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passe
         root = held(root, client)  # the chunks of one pass are gone before the next begins
         root = delayed(end_second_pass)(sent_once(begun), root, _statistics(root, chunks))
     learned = computed(root, client)
-    hold(model, learned.with_chain(basis=begun.chain.basis))
+    hold(model, learned.with_chain(basis=begun.chain.basis), apart)
 
 
-def hold(model: StreamingKernelPCA, stream: Stream) -> None:
-    """Let an estimator go on from a stream."""
-    (replace_stream if isinstance(model, OnePassRidge) else set_stream)(model, stream)
+def hold(model: StreamingKernelPCA, stream: Stream, apart: HeldBack | None = None) -> None:
+    """Let an estimator go on from a stream, and from the rows that were held back of it."""
+    if isinstance(model, KernelNovelty):
+        assert apart is not None
+        hold_both(model, stream, apart)
+    else:
+        (replace_stream if isinstance(model, OnePassRidge) else set_stream)(model, stream)
+
+
+def _hold_back(
+    stream: Stream, chunks: Chunks, client: Client | None, n_before: int = 0
+) -> tuple[HeldBack, Chunks]:
+    """Rows of all chunks that a detector does not learn, and the chunks without them."""
+    n = chunks.rows.shape[0]
+    share = ROWS.share if np.isnan(n) else float(ROWS.of(float(n_before + n)))
+    holding = Holding(stream.chain.seed, share, n_before)
+    rows = chunks.each(chosen_rows, sent_once(stream), holding=holding)
+    found = something(computed(tree(join_held, rows), client))
+    return found, chunks.with_weights(holding.weights_to_learn)
 
 
 def _go_on(model: StreamingKernelPCA, chunks: Chunks, client: Client | None) -> None:
@@ -215,17 +241,21 @@ def _go_on(model: StreamingKernelPCA, chunks: Chunks, client: Client | None) -> 
     if chunks.n_targets is not None:
         require_same_columns(given, chunks.n_targets)
     before = given.caught_up
+    apart = None
+    if isinstance(model, KernelNovelty):
+        more, chunks = _hold_back(given, chunks, client, model.n_samples_seen_)
+        apart = held_back_of(model).join(more)
     chain, state = before.chain, before.begun
     has_begun = given.state is not None or is_chosen_once(chain.basis)
     if has_begun and stays(chain.basis):
         new = computed(_statistics(sent_once(before), chunks), client)
         if new is not None:
-            hold(model, before.with_state(add_states(chain, state, new, state.basis)))
+            hold(model, before.with_state(add_states(chain, state, new, state.basis)), apart)
     else:
         empty = replace(before.with_state(None), scaling=None)
-        more = chunks.each(learn, sent_once(empty), targets=True, n_before=before.n_rows)
-        both = merge_all([before, computed(tree(merge_all, more), client)])
-        hold(model, something(both))
+        models = chunks.each(learn, sent_once(empty), targets=True, n_before=before.n_rows)
+        both = merge_all([before, computed(tree(merge_all, models), client)])
+        hold(model, something(both), apart)
 
 
 def _decide(begun: Stream, chunks: Chunks, client: Client | None) -> Delayed:

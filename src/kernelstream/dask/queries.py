@@ -17,6 +17,7 @@ from kernelstream.dask.graph import sent_once
 from kernelstream.dask.worker import align, naming
 from kernelstream.estimators.inputs import checked_rows
 from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.novelty import KernelNovelty
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import OnePassRidge, Regression, solution_of
 from kernelstream.regression.ridge import in_shape
@@ -51,12 +52,12 @@ def transform(model: StreamingKernelPCA, X: Any) -> da.Array:
     return _query(model, X, "scores", model.n_components_)
 
 
-def predict(model: OnePassRidge, X: Any) -> da.Array:
-    """Predictions of a regression, or the labels of a classifier, lazily.
+def predict(model: OnePassRidge | KernelNovelty, X: Any) -> da.Array:
+    """Predictions of a regression, labels of a classifier, or 1 and −1 of a detector, lazily.
 
     Parameters
     ----------
-    model : StreamingKernelRidge or StreamingKernelClassifier
+    model : StreamingKernelRidge, StreamingKernelClassifier or KernelNovelty
         Fitted.
     X : Dask array of shape (n, d), or Dask dataframe
 
@@ -79,10 +80,13 @@ def predict(model: OnePassRidge, X: Any) -> da.Array:
     >>> bool(abs(found - y).max().compute() < 0.02)
     True
     """
+    if isinstance(model, KernelNovelty):
+        scores, offset = score_samples(model, X), model.offset_
+        return da.map_blocks(_fits, scores, offset=offset, dtype=np.int64)
     if not isinstance(model, OnePassRidge):
         raise TypeError(
-            f"{type(model).__name__} predicts nothing: use StreamingKernelRidge or "
-            "StreamingKernelClassifier."
+            f"{type(model).__name__} predicts nothing: use StreamingKernelRidge, "
+            "StreamingKernelClassifier or KernelNovelty."
         )
     n_columns = int(solution_of(model).prediction.intercept.shape[0])
     found = _query(model, X, "predict", n_columns)
@@ -90,6 +94,38 @@ def predict(model: OnePassRidge, X: Any) -> da.Array:
         classes = model.classes_
         return da.map_blocks(_labels, found, classes=classes, drop_axis=1, dtype=classes.dtype)
     return in_shape(model, found)
+
+
+def score_samples(model: KernelNovelty, X: Any) -> da.Array:
+    """How well rows fit, by a detector, lazily; higher fits better.
+
+    Parameters
+    ----------
+    model : KernelNovelty
+        Fitted.
+    X : Dask array of shape (n, d), or Dask dataframe
+
+    Returns
+    -------
+    Dask array of shape (n,)
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import kernelstream.dask
+    >>> from kernelstream import KernelNovelty
+    >>> X = da.random.default_rng(0).normal(size=(3000, 4), chunks=(1000, 4))
+    >>> model = kernelstream.dask.fit(KernelNovelty(basis=50, random_state=0), X)
+    >>> kernelstream.dask.score_samples(model, X).shape
+    (3000,)
+    """
+    if not isinstance(model, KernelNovelty):
+        raise TypeError(f"{type(model).__name__} is no detector: use KernelNovelty.")
+    return -_query(model, X, "unexplained", None)
+
+
+def _fits(scores: np.ndarray, offset: float) -> np.ndarray:
+    return np.where(scores < offset, -1, 1)
 
 
 def reconstruction_error(model: StreamingKernelPCA, X: Any) -> da.Array:

@@ -23,6 +23,7 @@ from kernelstream.estimators.inputs import plain_next_rows
 from kernelstream.part import Part
 from kernelstream.regression.base import require_summable
 from kernelstream.stream.buffer import Buffer
+from kernelstream.stream.held_back import HeldBack, draws
 from kernelstream.stream.merge import add_states, merge
 from kernelstream.stream.passes import defer_signs, finish_basis, take_signs
 from kernelstream.stream.scaling import ColumnMoments
@@ -116,7 +117,61 @@ def rows_of(stream: Stream, block: Any, weights: Any, targets: Any = None) -> Ro
 
 def seed_of(stream: Stream, index: int, n_before: int = 0) -> int:
     """A seed of its own for every chunk: draws depend on the row's index in its chunk."""
-    return int(generator(stream.chain.seed, f"chunk after {n_before}", index).integers(2**31 - 1))
+    return chunk_seed(stream.chain.seed, index, n_before)
+
+
+def chunk_seed(seed: int, index: int, n_before: int = 0) -> int:
+    """The seed of a chunk, from that of all of them."""
+    return int(generator(seed, f"chunk after {n_before}", index).integers(2**31 - 1))
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What decides which rows of a chunk a detector holds back."""
+
+    seed: int
+    share: float
+    n_before: int  # rows that were seen before these chunks
+
+    def of_chunk(self, index: int, n: int) -> tuple[np.ndarray, int]:
+        """Which of n rows, and the seed of the chunk; its first row is learned.
+
+        A chunk may be all there is.
+        """
+        seed = chunk_seed(self.seed, index, self.n_before)
+        held = draws(seed, 0, n) < self.share
+        held[:1] = False
+        return held, seed
+
+    def weights_to_learn(self, index: int, n: int, weights: np.ndarray | None) -> np.ndarray:
+        """Weights of the rows of a chunk, zero for those that are held back."""
+        given = np.ones(n) if weights is None else np.array(weights, dtype=float)
+        rows = np.flatnonzero(given)  # those without weight are none
+        given[rows[self.of_chunk(index, len(rows))[0]]] = 0.0
+        return given
+
+
+@on_worker
+def chosen_rows(
+    stream: Stream, index: int, chunk: str, block: Any, weights: Any, holding: Holding
+) -> HeldBack | None:
+    """The rows of a chunk that are held back."""
+    with naming(chunk):
+        rows = rows_of(stream, block, weights)
+        if rows is None:
+            return None
+        chosen, seed = holding.of_chunk(index, len(rows))
+        held = HeldBack.nothing(stream.n_features, stream.dtype)
+        return held.add(rows.X, rows.weights, chosen, seed).thin(0.0, np.inf)
+
+
+@on_worker
+def join_held(found: list[HeldBack | None]) -> HeldBack | None:
+    """The rows that several chunks hold back, thinned to what a stream of their length does."""
+    present = [held for held in found if held is not None]
+    if not present:
+        return None
+    return reduce(HeldBack.join, present).thin(0.0, np.inf)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from array_api_compat import is_torch_array
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import assert_all_finite, check_array, validate_data
 
 from kernelstream.backends.arrays import (
     Array,

@@ -396,6 +396,45 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         return report if return_report else report.X
 
     @at_one_moment
+    def repair(
+        self, X: Any, mask: Any = None, loss: str = "squared", return_report: bool = False
+    ) -> Any:
+        """Rows with their gaps filled by what the components make of the rest.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; NaN is a gap.
+        mask : array of shape (n, d) or (d,), bool, optional
+            True where an entry is missing, or not to be looked at.
+        loss : "squared" or "robust"
+            ``"robust"`` also replaces entries that are far from what most others of their row
+            say: up to about a third of them.
+        return_report : bool
+            Whether to return ``preimages.Repaired`` in the place of the bare rows: with what the
+            model says of every entry, and how far each was trusted.
+
+        Returns
+        -------
+        array of shape (n, d), or preimages.Repaired
+            Known entries as they were given (with ``"robust"``, those that are trusted).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> t = np.random.default_rng(0).uniform(0, 3, size=2000)
+        >>> X = np.column_stack([np.sin(t), np.cos(t), t])
+        >>> model = StreamingKernelPCA(20, basis=60, random_state=0).fit(X)
+        >>> model.repair([[np.nan, np.cos(1.0), 1.0]]).round(2)  # sin(1) is 0.84
+        array([[0.84, 0.54, 1.  ]])
+        """
+        method = preimages.resolve(self.preimage, self._components().kernel)
+        rows = inputs.query_rows(self, self.stream_, X, check_finite=False)
+        found = queries.fill(self.stream_, as_dense(rows), method, mask, loss)
+        return found if return_report else like(found.X, rows, rows.dtype)
+
+    @at_one_moment
     def reconstruction_error(self, X: Any) -> Array:
         """Squared distance in feature space between each row and its projection on the model.
 

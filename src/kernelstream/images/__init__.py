@@ -3,7 +3,7 @@
 from kernelstream.images import files, noise, patches
 from kernelstream.images.denoise import Denoiser
 from kernelstream.images.reconstruct import PatchReconstructor
-from kernelstream.images.superresolution import SuperResolver
+from kernelstream.images.superresolution import SuperResolver, enlarge
 from kernelstream.images.whole import ImageReconstructor
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "ImageReconstructor",
     "PatchReconstructor",
     "SuperResolver",
+    "enlarge",
     "files",
     "noise",
     "patches",

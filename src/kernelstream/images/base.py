@@ -207,11 +207,12 @@ def as_list(images: Iterable[Any], colour: bool = False) -> list[Any]:
 
 
 def as_rows(
-    images: Any, pixels: int | None = None, clipped: bool = False
+    images: Any, pixels: int | None = None, clipped: bool = False, gaps: bool = False
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """Images (n, height, width), or rows (n, pixels), as rows of floats, and the shape they had.
 
-    Images of 8 and 16 bits are scaled to [0, 1]; ``clipped`` ones have to be there.
+    Images of 8 and 16 bits are scaled to [0, 1]; ``clipped`` ones have to be there. Where ``gaps``
+    are allowed, NaN is one.
     """
     stack = real_numbers(images)
     if stack.ndim not in (2, 3) or 0 in stack.shape:
@@ -225,9 +226,10 @@ def as_rows(
             f"The model was learned from images of {pixels} pixels, these have {rows.shape[1]}."
         )
     rows = as_floats(rows)
-    if not np.all(np.isfinite(rows)):
+    fine = ~np.isinf(rows) if gaps else np.isfinite(rows)
+    if not np.all(fine):
         raise ValueError("The images contain NaN or infinity; give finite numbers.")
-    low, high = float(rows.min()), float(rows.max())
+    low, high = float(np.nanmin(rows, initial=1.0)), float(np.nanmax(rows, initial=0.0))
     if clipped and not (low >= -ROUNDING and high <= 1.0 + ROUNDING):
         raise ValueError(
             f"clipped=True says that pixels are in [0, 1], and these are from {low:g} to {high:g}: "

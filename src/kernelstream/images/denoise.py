@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -16,14 +18,17 @@ from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
 from kernelstream.images.wiener import LinearMap, Wiener
 from kernelstream.part import check_choice, check_count, check_number
+from kernelstream.preimages.repair import repair
 from kernelstream.regression.base import Regression, is_rough
-from kernelstream.regression.normal_equations import NormalEquations, Prediction
+from kernelstream.regression.normal_equations import NOTHING, NormalEquations, Prediction
 from kernelstream.stream import queries
+from kernelstream.stream.held_back import IMAGES, HeldBack, split
 from kernelstream.stream.passes import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
 REFINEMENTS = 5  # of centroids for pre-images, chosen on draws of digits that no table shows
+STRENGTHS = np.geomspace(1e-7, 1.0, 22)  # that "sure" chooses from: three a decade
 NOT_MEASURED = "Denoiser(method='project') does not measure the noise: give noise_variance."
 
 
@@ -58,9 +63,11 @@ class Denoiser(TransformerMixin, ImageModel):
         See above.
     width : float or None
         The σ of the Gaussian kernel. None: a multiple of the median distance of the first rows.
-    alpha : float
+    alpha : float or "sure"
         Strength of the ridge, as a share of the largest eigenvalue of the second moments of the
-        features in orthonormal coordinates (``"stein"``).
+        features in orthonormal coordinates (``"stein"``). ``"sure"`` takes the one with the least
+        error by Stein's unbiased estimate of it on noisy images that are held back: one in twenty,
+        of few a quarter, and at most about 100. With a number all images are learned.
     n_directions : int
         Principal directions for the features (``"stein"``).
     n_components : int
@@ -74,6 +81,8 @@ class Denoiser(TransformerMixin, ImageModel):
     ----------
     noise_variance_ : float
         Variance of the noise before clipping, as it was given or measured.
+    alpha_ : float
+        The strength in use (``"stein"``).
 
     Notes
     -----
@@ -94,6 +103,9 @@ class Denoiser(TransformerMixin, ImageModel):
     True
     """
 
+    #: Images that were not learned; None where the strength is given.
+    _held_back: HeldBack | None = None
+
     def __init__(
         self,
         noise_variance: float | None = None,
@@ -102,7 +114,7 @@ class Denoiser(TransformerMixin, ImageModel):
         *,
         method: str = "stein",
         width: float | None = None,
-        alpha: float = 1e-4,
+        alpha: float | str = "sure",
         n_directions: int = 120,
         n_components: int = 90,
         preimage: Any = "auto",
@@ -137,7 +149,11 @@ class Denoiser(TransformerMixin, ImageModel):
         with all_or_nothing(self) as draft:
             draft._check()
             rows, _ = as_rows(X, clipped=draft.clipped)
-            set_stream(draft, learn_all(draft._new_stream(rows), Rows(require_summable(rows))))
+            stream, to_learn = draft._new_stream(rows), Rows(require_summable(rows))
+            draft._held_back = None
+            if draft._holds_back():
+                to_learn, draft._held_back = split(stream, None, to_learn, True, IMAGES)
+            set_stream(draft, learn_all(stream, to_learn))
             draft.n_features_in_ = rows.shape[1]
         return self
 
@@ -164,14 +180,22 @@ class Denoiser(TransformerMixin, ImageModel):
             stream = draft._new_stream(rows) if first else draft.stream_
             draft._require_points_that_stay(stream.chain.basis)
             rows = require_summable(rows.astype(stream.dtype, copy=False))
-            set_stream(draft, stream.learn(Rows(rows)))
+            to_learn = Rows(rows)
+            if draft._holds_back() if first else draft._held_back is not None:
+                before = None if first else draft._held_back
+                to_learn, draft._held_back = split(stream, before, to_learn, share=IMAGES)
+            set_stream(draft, stream.learn(to_learn) if len(to_learn) else stream)
             draft.n_features_in_ = rows.shape[1]
         return self
+
+    def _holds_back(self) -> bool:
+        """Whether the strength is to be chosen by images that are not learned."""
+        return self.method == "stein" and self.alpha == "sure"
 
     def _check(self) -> None:
         """Raise in words where a parameter makes no sense."""
         check_choice("method", self.method, ("stein", "project"))
-        check_number("Denoiser", "alpha", self.alpha)
+        check_alpha(self.alpha)
         check_count("Denoiser", "n_components", self.n_components, none_allowed=False)
         for name in ("noise_variance", "width"):
             if getattr(self, name) is not None:
@@ -225,21 +249,30 @@ class Denoiser(TransformerMixin, ImageModel):
     # -- queries
 
     @at_one_moment
-    def transform(self, X: Any) -> np.ndarray:
-        """Denoised images.
+    def transform(self, X: Any, mask: Any = None, loss: str = "squared") -> np.ndarray:
+        """Denoised images, with their gaps filled.
 
         Parameters
         ----------
         X : array of shape (n, height, width) or (n, pixels)
-            Noisy images of the size that was learned.
+            Noisy images of the size that was learned. NaN is a gap.
+        mask : array of the shape of X or of one image, bool, optional
+            True where a pixel is missing: scratches, text, what stands before the image.
+        loss : "squared" or "robust"
+            ``"robust"`` also replaces pixels that are far from what most others of their image
+            say (salt and pepper, things in the way): up to about a third of them.
 
         Returns
         -------
         array of the shape of X
         """
         self._require_same_parameters()
-        rows, shape = as_rows(X, self.n_features_in_, self.clipped)
-        found = self._project(rows) if self.method == "project" else self._regress(rows)
+        rows, shape = as_rows(X, self.n_features_in_, self.clipped, gaps=True)
+        clean = self._project if self.method == "project" else self._regress
+        if mask is None and loss == "squared" and not np.isnan(rows).any():
+            found = clean(rows)
+        else:
+            found = self._repaired(rows, shape, mask, loss, clean)
         if self.clipped:
             if not hasattr(self, "noise_variance_"):
                 raise ValueError(NOT_MEASURED)
@@ -257,6 +290,34 @@ class Denoiser(TransformerMixin, ImageModel):
         if not isinstance(known, LinearMap):
             raise AttributeError(NOT_MEASURED)
         return known.noise_variance / (LEFT_ON_BLACK if self.clipped else 1.0)
+
+    def _repaired(
+        self,
+        rows: np.ndarray,
+        shape: tuple[int, ...],
+        mask: Any,
+        loss: str,
+        clean: Callable[[np.ndarray], np.ndarray],
+    ) -> np.ndarray:
+        """What the denoiser makes of images whose gaps it has filled."""
+        if mask is not None:
+            mask = np.asarray(mask)
+            if mask.shape not in (shape, shape[1:]):
+                raise ValueError(
+                    f"mask must be of shape {shape} or {shape[1:]}, True where a pixel is missing; "
+                    f"got an array of shape {mask.shape}."
+                )
+            mask = mask.reshape(-1, rows.shape[1]) if mask.ndim == len(shape) else mask.ravel()
+        stream = self.stream_
+        points, scaler = stream.components.points.astype(float), stream.settled.scaler
+        if isinstance(scaler, LinearMap):
+            points = scaler.mean + points @ np.linalg.pinv(scaler.matrix)
+
+        def project(Z: np.ndarray) -> np.ndarray:
+            return clean(Z.astype(rows.dtype)).astype(float)
+
+        found = repair(rows.astype(float), project, points, mask, loss).model
+        return found.astype(rows.dtype)
 
     def _project(self, rows: np.ndarray) -> np.ndarray:
         """The classical way: scores and back."""
@@ -276,23 +337,125 @@ class Denoiser(TransformerMixin, ImageModel):
 
     def _solution(self) -> tuple[Regression, LinearMap]:
         """Ridge regression with the cross moments that clean images would have had."""
-        check_number("Denoiser", "alpha", self.alpha)
-        stream = self.stream_
-        return stream.solved(self.alpha, lambda: solve(stream.settled, self.alpha))
+        check_alpha(self.alpha)
+        stream, held = self.stream_, self._held_back
+        if self.alpha != "sure":
+            return stream.solved(self.alpha, lambda: solve(stream.settled, float(self.alpha)))
+        if held is None or not len(held):
+            raise ValueError(
+                "alpha='sure' needs noisy images that were held back, and there are none: call fit "
+                "again with it (on five images or more), or give alpha as a number."
+            )
+        wanted = ("sure", held.n_seen)
+        return stream.solved(wanted, lambda: solve(stream.settled, None, held.X))
+
+    @property
+    @at_one_moment
+    def alpha_(self) -> float:
+        """The strength in use: as given, or as it was chosen."""
+        self._require_same_parameters()
+        if self.method != "stein":
+            raise AttributeError("Denoiser(method='project') has no ridge.")
+        scatter = self.stream_.settled.begun.tracker.scatter
+        return self._solution()[0].prediction.alpha / float(np.linalg.eigvalsh(scatter)[-1])
+
+    # -- files and neighbours
+
+    @at_one_moment
+    def merge(self, other: ImageModel) -> Self:
+        """A new model of what both have seen, with the parameters of this one.
+
+        Parameters
+        ----------
+        other : Denoiser
+            Neither of the two is changed.
+        """
+        model = super().merge(other)
+        assert isinstance(other, Denoiser)
+        ours, theirs = self._held_back, other._held_back
+        if ours is not None and theirs is not None:
+            ours = ours.join(theirs).thin(0.0, math.inf, IMAGES)
+        model._held_back = theirs if ours is None else ours
+        return model
+
+    def _learned_content(self) -> dict[str, Any]:
+        content = super()._learned_content()
+        return content if self._held_back is None else content | {"held_back": self._held_back}
+
+    def _restore(self, content: dict[str, Any], device: Any) -> None:
+        self._held_back = content.get("held_back")
+        super()._restore(content, device)
+
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        held = self._held_back
+        if held is not None and not isinstance(held, HeldBack):
+            raise ValueError("images held back that are none")
+        if held is not None and held.X.shape[1] != self.n_features_in_:
+            raise ValueError(f"images of {held.X.shape[1]} pixels that were held back")
 
 
-def solve(stream: Stream, alpha: float) -> tuple[Regression, LinearMap]:
-    """Ridge regression with what Stein's identity says of clean images, and the map of its rows."""
+def check_alpha(alpha: Any) -> None:
+    """Raise in words unless a strength is a number, or to be chosen."""
+    if not (isinstance(alpha, str) and alpha == "sure"):
+        check_number("Denoiser", "alpha", alpha)
+
+
+def solve(
+    stream: Stream, alpha: float | None, judged: np.ndarray | None = None
+) -> tuple[Regression, LinearMap]:
+    """Ridge regression with what Stein's identity says of clean images, and the map of its rows.
+
+    Without a strength, that of least estimated error on the images that ``judged`` has.
+    """
     chain, state, linear_map = stream.chain, stream.begun, stream.scaler
     assert state.targets is not None and isinstance(linear_map, LinearMap)
     scatter = state.tracker.scatter
     equations = NormalEquations.of(state.moments, scatter, state.targets, center=True)
     due = equations.vectors.T @ noise_moments(stream, linear_map)
     equations = replace(equations, moments=equations.moments - due)
-    strength = alpha * float(np.linalg.eigvalsh(scatter)[-1])
-    prediction = Prediction.of(equations, strength)
+    unit = float(np.linalg.eigvalsh(scatter)[-1])
+    if alpha is None:
+        assert judged is not None
+        strengths = STRENGTHS * unit
+        risks = estimated_errors(stream, equations, linear_map, judged.astype(float), strengths)
+        alpha = float(STRENGTHS[np.argmin(risks)])
+    prediction = Prediction.of(equations, alpha * unit)
     regression = Regression(chain.kernel, chain.basis, state.basis, prediction, double=True)
     return replace(regression, double=is_rough(regression, equations)), linear_map
+
+
+def estimated_errors(
+    stream: Stream,
+    equations: NormalEquations,
+    standard: LinearMap,
+    X: np.ndarray,
+    strengths: np.ndarray,
+) -> np.ndarray:
+    """Stein's unbiased estimate of the mean squared error of a pixel, for each strength.
+
+    For noise of variance v and a map f that has not seen x, ``E|f(x) − c|² = E|f(x) − x|² +
+    2v E[div f(x)] − d v``. With ``f = Σ_j k_j C_j``, ``k_j = exp(−γ|a − d_j|²)`` and
+    a = P(x − mean), ``div f = −2γ Σ_j k_j (a − d_j)·(P C_j)``.
+    """
+    chain, state = stream.chain, stream.begun
+    kernel: Any = chain.kernel
+    span: Any = chain.basis.span(state.basis)
+    points, v = span.points.astype(np.float64), standard.noise_variance
+    A = standard.apply(X)
+    K = kernel.block(A, points)
+    V = (K @ span.factor - equations.mean[None, :]) @ equations.vectors
+    directions, mapped = span.factor @ equations.vectors, equations.moments @ standard.matrix
+    kept = equations.values > NOTHING * float(equations.values[0])
+    risks = []
+    for strength in strengths:
+        shrink = np.where(kept, 1.0, 0.0) / (equations.values + strength / equations.weight)
+        residual = equations.target_mean + (V * shrink) @ equations.moments - X
+        G = directions @ (shrink[:, None] * mapped)  # P C_j for each point, (m, directions)
+        divergence = np.sum((K @ G) * A, axis=1) - K @ np.sum(points * G, axis=1)
+        error = np.mean(residual**2) - 4.0 * kernel.gamma * v * np.mean(divergence) / X.shape[1]
+        risks.append(error - v)
+    return np.array(risks)
 
 
 def noise_moments(stream: Stream, standard: LinearMap) -> np.ndarray:

@@ -75,7 +75,7 @@ class SuperResolver(PatchModel):
     def __init__(
         self,
         scale: int = 2,
-        basis: int = 500,
+        basis: int = 1000,
         *,
         alpha: float = 1e-8,
         patches_per_image: int | None = 4000,
@@ -197,11 +197,8 @@ class SuperResolver(PatchModel):
 
     def _enlarge(self, low: np.ndarray) -> np.ndarray:
         s = int(self.scale)
-        shape = (low.shape[0] * s, low.shape[1] * s)
-        found = resized(low, shape) + self._detail(low)
-        for _ in range(int(self.refinements)):
-            found = found + resized(low - resized(found, low.shape), shape)
-        return found
+        found = resized(low, (low.shape[0] * s, low.shape[1] * s)) + self._detail(low)
+        return back_projected(found, low, int(self.refinements))
 
     def _detail(self, low: np.ndarray) -> np.ndarray:
         """What bicubic interpolation misses, strip by strip, averaged where blocks overlap."""
@@ -231,6 +228,42 @@ class SuperResolver(PatchModel):
         check_number("SuperResolver", "alpha", self.alpha)
         stream = self.stream_
         return stream.solved(self.alpha, lambda: solve(stream.settled, self.alpha))
+
+
+def enlarge(image: np.ndarray, scale: int, refinements: int = 2) -> np.ndarray:
+    """Enlarge a grey image without learning: bicubic interpolation and back-projection.
+
+    What :class:`SuperResolver` gains over this was learned; the rest is not.
+
+    Parameters
+    ----------
+    image : array of shape (height, width)
+        Floats.
+    scale : int
+        How many times larger.
+    refinements : int
+        Corrections by what the enlarged image is off when it is shrunk again.
+
+    Returns
+    -------
+    array of shape (scale·height, scale·width)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.images import enlarge
+    >>> enlarge(np.ones((6, 8)), 2).shape
+    (12, 16)
+    """
+    shape = (image.shape[0] * scale, image.shape[1] * scale)
+    return back_projected(resized(image, shape), image, refinements)
+
+
+def back_projected(found: np.ndarray, low: np.ndarray, times: int) -> np.ndarray:
+    """An enlarged image after corrections: shrunk again, it is to be the image it came from."""
+    for _ in range(times):
+        found = found + resized(low - resized(found, low.shape), found.shape)
+    return found
 
 
 def solve(stream: Stream, alpha: float) -> Regression:

@@ -172,10 +172,11 @@ class RBF(Euclidean):
 
     Parameters
     ----------
-    gamma : float, "median" or "scale", default="median"
+    gamma : float, "median", "narrow" or "scale", default="median"
         A positive number; or ``"median"`` (None means the same): ``1/(2σ²)`` with σ the median of
-        the positive distances between at most 500 rows of the start of the stream; or ``"scale"``:
-        ``1/(n_features · variance)``, as in scikit-learn's SVC.
+        the positive distances between at most 500 rows of the start of the stream; ``"narrow"``:
+        four times that, for what is near a row; or ``"scale"``: ``1/(n_features · variance)``, as
+        in scikit-learn's SVC.
 
     Examples
     --------
@@ -195,15 +196,17 @@ class RBF(Euclidean):
 
     def check(self) -> None:
         """Refuse a gamma that is neither positive nor a rule."""
-        accepted = is_positive(self.gamma) or is_rule(self.gamma, "median", "scale", None)
-        require(self, "gamma", accepted, "a positive number such as 0.1, 'median' or 'scale'")
+        rules = ("median", "narrow", "scale", None)
+        accepted = is_positive(self.gamma) or is_rule(self.gamma, *rules)
+        words = "a positive number such as 0.1, 'median', 'narrow' or 'scale'"
+        require(self, "gamma", accepted, words)
 
     def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
-        """``1/(2σ²)`` or ``1/(n_features · variance)``; 1 if all rows are equal."""
+        """``1/(2σ²)``, ``2/σ²`` or ``1/(n_features · variance)``; 1 if all rows are equal."""
         if rule == "scale":
             return scale_gamma(X, weights)
         sigma = median_distance(X, weights)
-        return 1.0 if sigma is None else 0.5 / (sigma * sigma)
+        return 1.0 if sigma is None else (2.0 if rule == "narrow" else 0.5) / (sigma * sigma)
 
     @property
     def resolution(self) -> float:

@@ -125,6 +125,19 @@ class Components:
         missed = to_float64(self.kernel.diag(X)) - row_norms_squared(Z + self.mean[None, :])
         return xp.clip(missed, min=0.0) + row_norms_squared(outside)
 
+    def unexplained(self, X: Array) -> Array:
+        """``|φ(x) − μ|² − Σ_i t_i² λ_i/(λ_i + 1/W)`` with scores t, variances λ and weight W.
+
+        The reconstruction error, where a component counts by its variance against that of one row:
+        the variance of a Gaussian process that was told the rows. Components are orthonormal.
+        """
+        xp = namespace_of(self.vectors)
+        Z = to_float64(self.coordinates(X))
+        missed = to_float64(self.kernel.diag(X)) - row_norms_squared(Z + self.mean[None, :])
+        share = self.variances / (self.variances + 1.0 / self.weight)
+        explained = xp.sum((Z @ self.vectors) ** 2 * share[None, :], axis=1)
+        return xp.clip(xp.clip(missed, min=0.0) + row_norms_squared(Z) - explained, min=0.0)
+
 
 @stored
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from kernelstream.backends.arrays import (
     cast,
     concatenate_rows,
     is_foreign,
+    like,
     namespace_of,
     to_float64,
     to_host,
@@ -24,6 +25,7 @@ from kernelstream.backends.devices import move_to_device, place, preferred_rows
 from kernelstream.backends.threads import cores, in_threads
 from kernelstream.kernels import Kernel
 from kernelstream.preimages.base import Preimage, Report, remaining
+from kernelstream.preimages.repair import Repaired, repair
 from kernelstream.preimages.ridge import Ridge
 from kernelstream.stream.components import Components
 from kernelstream.stream.stream import Stream
@@ -111,6 +113,36 @@ def project(stream: Stream, X: Array, method: Preimage) -> Array:
         shown = stream.components
     scores = in_pieces(stream, shown.scores, X)
     return inputs_of(stream, scores, method).X
+
+
+def fill(
+    stream: Stream,
+    X: Array,
+    method: Preimage,
+    mask: np.ndarray | None = None,
+    loss: str = "squared",
+) -> Repaired:
+    """Rows whose gaps (NaN, or True in the mask) the components fill, in the units of the data.
+
+    With ``loss="robust"`` entries that are far off count as gaps too. The answer is on the host.
+    """
+    scaler, rows = scaler_of(stream), to_host(X).astype(float)
+    if np.any(np.isinf(rows)):
+        raise ValueError("The rows contain infinity: give finite numbers, and NaN for a gap.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        points = to_host(stream.components.points).astype(float)
+
+    def reconstruct(Z: np.ndarray) -> np.ndarray:
+        given = Z if scaler is None else scaler.undo(Z)
+        found = to_host(project(stream, like(given, X, X.dtype), method)).astype(float)
+        return found if scaler is None else scaler.apply(found)
+
+    # In the units of the kernel, in which columns can be compared.
+    found = repair(in_units(stream, rows), reconstruct, points, mask, loss)
+    if scaler is None:
+        return found
+    X_found = np.where(found.trust == 1.0, rows, scaler.undo(found.X))
+    return replace(found, X=X_found, model=scaler.undo(found.model))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,180 @@
+"""Rows with gaps, or with some entries that are far off: what the model says in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from kernelstream.part import check_choice
+
+# A residual of this many deviations has a quarter of the trust of a small one, and counts for less
+# and less beyond: of 3, 4, 6 and 10 the one that did best on faces and digits with a tenth to a
+# third of their pixels black or white, and with a third of their side covered.
+BEND = 4.0
+MEDIAN_OF_NORMAL = 0.6745  # of |x|, for a standard normal x
+LEAST_UNIT = 0.1  # of the columns' common spread: a column that hardly varies has no tiny unit
+EXACT = 1e-3  # of a unit: rows that a model fits better have residuals of rounding, no outliers
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """Rows after repair, and how far each entry was trusted.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+        The rows: entries as they were given where they are trusted, those of the model elsewhere.
+    model : array of shape (n, d)
+        What the model says of every entry: the pre-image of the projection of ``X``.
+    trust : array of shape (n, d)
+        From 0 (missing, or far off) to 1.
+    converged : array of shape (n,), bool
+        Whether the row came to rest.
+    n_iter : array of shape (n,), int
+        Projections that were made.
+    """
+
+    X: np.ndarray
+    model: np.ndarray
+    trust: np.ndarray
+    converged: np.ndarray
+    n_iter: np.ndarray
+
+    def put(self, index: np.ndarray, other: Repaired) -> None:
+        """Write the rows of another report over those of this one."""
+        for name in ("X", "model", "trust", "converged", "n_iter"):
+            getattr(self, name)[index] = getattr(other, name)
+
+    def take(self, index: np.ndarray) -> Repaired:
+        """Some of the rows."""
+        names = ("X", "model", "trust", "converged", "n_iter")
+        return Repaired(*(getattr(self, name)[index] for name in names))
+
+
+def repair(
+    X: np.ndarray,
+    project: Callable[[np.ndarray], np.ndarray],
+    points: np.ndarray,
+    mask: np.ndarray | None = None,
+    loss: str = "squared",
+    max_iter: int = 50,
+    tol: float = 1e-3,
+) -> Repaired:
+    """Fill gaps of rows, and replace entries that are far off, by what a model makes of the rest.
+
+    A missing entry has weight 0 in ``Σ_j w_j (x_j − p_j)²``, where p is the pre-image of the
+    projection of a row. What minimises it is found by putting the model's value there and
+    projecting again, ``z ← w∘x + (1 − w)∘p(z)``: a step of expectation and maximisation, or of
+    iteratively reweighted least squares where the weights follow the residuals. It starts at the
+    point that is nearest in the known entries.
+
+    With ``loss="robust"`` the weight of a known entry is that of Geman and McClure,
+    ``1/(1 + (r/cs)²)²`` with the residual r in units of its column, s 1.48 times the median of
+    |r| over the row, and c = 4. More than a third of the entries must not be off.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Rows. NaN is a gap.
+    project : callable
+        From rows without gaps (n, d) to their reconstructions (n, d).
+    points : array of shape (m, d)
+        Rows to start from, the basis points say; their spread is the unit of a column.
+    mask : array of shape (n, d) or (d,), bool, optional
+        True where an entry is missing or not to be looked at.
+    loss : "squared" or "robust"
+        Whether all known entries are trusted, or only those that agree with most others.
+    max_iter : int
+        Most projections of a row.
+    tol : float
+        A row is finished when it moves by less than this, in units of its columns.
+
+    Returns
+    -------
+    Repaired
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.preimages.repair import repair
+    >>> line = np.ones((1, 4)) / 2.0  # the model: all entries alike
+    >>> points = np.arange(5.0)[:, None] * np.ones(4)
+    >>> rows = np.array([[2.0, np.nan, 2.0, 2.0]])
+    >>> repair(rows, lambda Z: (Z @ line.T) @ line, points).X.round(2)
+    array([[2., 2., 2., 2.]])
+    """
+    check_choice("loss", loss, ("squared", "robust"))
+    known = known_entries(X, mask)
+    unit = column_units(points)
+    given = np.where(known, X, 0.0)
+    z = nearest(given, known, points, unit, loss)
+    trust = known.astype(float)
+    # Where nothing is missing and all is trusted there is nothing to search for.
+    converged = np.all(known, axis=1) & (loss == "squared")
+    found = Repaired(z, project(z), trust, converged, np.ones(len(X), dtype=int))
+    rows = np.flatnonzero(~converged)
+    for step in range(2, max_iter + 1):
+        if not len(rows):
+            break
+        now = found.take(rows)
+        trust = weights_of(given[rows], now.model, known[rows], unit, loss)
+        z = trust * given[rows] + (1.0 - trust) * now.model
+        moved = np.sqrt(np.mean(((z - now.X) / unit) ** 2, axis=1))
+        converged, n_iter = moved <= tol, np.full(len(rows), step)
+        found.put(rows, Repaired(z, project(z), trust, converged, n_iter))
+        rows = rows[~converged]
+    # Gaps are filled by the last reconstruction, that of the rows which are returned.
+    return replace(found, X=found.trust * given + (1.0 - found.trust) * found.model)
+
+
+def known_entries(X: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """Which entries are there, (n, d); raises in words for a mask of another shape."""
+    there = ~np.isnan(X)
+    if mask is None:
+        return there
+    mask = np.asarray(mask)
+    if mask.dtype.kind != "b" or mask.shape not in (X.shape, X.shape[1:]):
+        raise ValueError(
+            f"mask must be of type bool and of shape {X.shape} or {X.shape[1:]}, True where an "
+            f"entry is missing; got {mask.dtype} of shape {mask.shape}."
+        )
+    return there & ~mask
+
+
+def column_units(points: np.ndarray) -> np.ndarray:
+    """The deviation of each column of the points, and a little of what they have in common."""
+    variance = np.var(points, axis=0)
+    common = float(variance.mean())
+    return np.sqrt(variance + LEAST_UNIT**2 * common) if common > 0 else np.ones(len(variance))
+
+
+def nearest(
+    X: np.ndarray, known: np.ndarray, points: np.ndarray, unit: np.ndarray, loss: str
+) -> np.ndarray:
+    """Rows with the entries of the nearest point where there are none; all of them if robust."""
+    scaled, D = X / unit, points / unit
+    if loss == "robust":  # distances that one wild entry does not decide
+        distance = cdist(scaled, D, "cityblock") - (~known).astype(float) @ np.abs(D).T
+        return points[np.argmin(distance, axis=1)]
+    weight = known.astype(float)
+    distance = weight @ (D**2).T - 2.0 * (scaled * weight) @ D.T
+    start = points[np.argmin(distance, axis=1)]
+    start = np.where(np.any(known, axis=1, keepdims=True), start, points.mean(axis=0))
+    return np.where(known, X, start)
+
+
+def weights_of(
+    X: np.ndarray, model: np.ndarray, known: np.ndarray, unit: np.ndarray, loss: str
+) -> np.ndarray:
+    """How far each entry is trusted."""
+    if loss == "squared":
+        return known.astype(float)
+    residual = np.where(known, np.abs(X - model) / unit, np.nan)
+    some = np.flatnonzero(np.any(known, axis=1))
+    scale = np.ones(len(X))
+    scale[some] = np.nanmedian(residual[some], axis=1) / MEDIAN_OF_NORMAL
+    ratio = residual / (BEND * np.maximum(scale, EXACT)[:, None])
+    return np.where(known, (1.0 + np.nan_to_num(ratio) ** 2) ** -2.0, 0.0)
