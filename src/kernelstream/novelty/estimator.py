@@ -140,7 +140,9 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
 
     # -- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # of rows in memory only
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn from rows that are all at hand, forgetting what was learned before.
 
         Parameters
@@ -167,7 +169,9 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         report_progress(self)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Go on learning from the next rows of a stream; what is rejected changes nothing.
 
         Parameters
@@ -372,9 +376,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
 
     def _errors(self, X: Array) -> Array:
         stream = self.stream_
-        return queries.in_pieces(
-            stream, self._components().unexplained, queries.in_units(stream, X)
-        )
+        return queries.in_pieces(stream, self._components().unexplained, X)
 
     def _held_errors(self) -> Reference:
         """Errors of the rows held back, by the model as it is."""

@@ -39,6 +39,12 @@ def scaler_of(stream: Stream) -> Any:
     return stream.scaler if stream.knows_units else stream.caught_up.scaler
 
 
+def in_units(stream: Stream, X: Array) -> Array:
+    """Rows in the units of the kernel."""
+    scaler = scaler_of(stream)
+    return X if scaler is None else scaler.apply(X)
+
+
 def in_pieces(stream: Stream, function: Callable[[Array], Array], X: Array) -> Array:
     """Apply a function of rows, in the units of the kernel, to pieces of rows of a query.
 
