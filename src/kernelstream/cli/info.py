@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from kernelstream import files
+from kernelstream.certificate import Statement
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import report_failures
 from kernelstream.cli.modelfile import Stored, holds_monitor, monitor_in, open_file, stored_in
@@ -152,7 +153,28 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
             "excess_bound": certificate.excess_bound if finite else None,
             "angle_bound": certificate.angle_bound,
             "proved": certificate.proved,
+            "statistical": statement_facts(certificate.statistical),
         },
+    }
+
+
+def statement_facts(said: Statement) -> dict[str, Any]:
+    """What a sample of the rows says, for machines."""
+    known = said.reason is None
+    return {
+        "reason": said.reason,
+        "confidence": said.confidence if known else None,
+        "rows_sampled": said.n_sampled,
+        "complete": said.complete,
+        "reconstruction_error_interval": list(said.reconstruction_error_interval)
+        if known
+        else None,
+        "own_ratio_interval": list(said.own_ratio_interval) if known else None,
+        "explained_variance_ratio_interval": list(said.explained_variance_ratio_interval)
+        if known
+        else None,
+        "shortfall_bound": said.shortfall_bound if known else None,
+        "excess_bound": said.excess_bound if known else None,
     }
 
 
