@@ -142,7 +142,15 @@ class Sample:
         logs = [getattr(self, name) for name in self.LOGS]
         if len(self.rows) == 1 and int(self.rows[0].shape[0]) == len(self):  # no dead row
             return tuple(log[0] for log in logs)
-        return tuple(take_rows(concatenate_rows(list(log)), self.position) for log in logs)
+        # Piece by piece, since positions rise: dead rows are not copied.
+        edges = np.cumsum([0, *(int(piece.shape[0]) for piece in self.rows)])
+        ends = np.searchsorted(self.position, edges)
+        alive = [
+            (k, self.position[a:b] - edges[k])
+            for k, (a, b) in enumerate(zip(ends, ends[1:], strict=False))
+            if b > a
+        ]
+        return tuple(gathered([(log[k], index) for k, index in alive]) for log in logs)
 
     def compact(self) -> Self:
         """The same sample without dead rows, in one piece."""
@@ -207,3 +215,15 @@ class Sample:
             u = np.exp(np.minimum(self.log_weight - self.threshold, 600.0))
             weights = np.where(u > 1e-8, u / -np.expm1(-np.maximum(u, 1e-8)), 1.0)
         return weights / weights.mean()
+
+
+def gathered(pieces: Sequence[tuple[Array, np.ndarray]]) -> Array:
+    """Some rows of each of several arrays, in one piece."""
+    kinds = {x.dtype if isinstance(x, np.ndarray) else None for x, _ in pieces}
+    if None in kinds or len(kinds) > 1:
+        return concatenate_rows([take_rows(x, index) for x, index in pieces])
+    ends = np.cumsum([0, *(len(index) for _, index in pieces)])
+    found = np.empty((int(ends[-1]), *pieces[0][0].shape[1:]), pieces[0][0].dtype)
+    for (x, index), a, b in zip(pieces, ends, ends[1:], strict=False):
+        np.take(x, index, axis=0, out=found[a:b], mode="clip")  # "raise" would copy once more
+    return found

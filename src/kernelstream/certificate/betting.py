@@ -21,37 +21,47 @@ PILOT = 16  # one draw of so many chooses the stake of the others
 
 
 def ratio_limits(
-    f: np.ndarray, b: np.ndarray, most: float, bound: float, level: float
+    f: np.ndarray, b: np.ndarray, bound: float, level: float
 ) -> tuple[float, float]:
     """Limits for E f/E b, each wrong with a probability of at most ``exp(-level)``.
 
-    For draws with f ≥ 0 and b > 0, where neither f nor ``c b`` for a possible ratio c exceeds
-    ``bound``; the ratio is at most ``most``.
+    For independent draws with 0 ≤ f ≤ b ≤ ``bound``. The first few choose what is bet on: a ratio
+    is looked for between half and twice theirs, where f − c b is less spread than anywhere, and
+    limits that end there are true as well.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> low, high = ratio_limits(rng.random(4000), np.ones(4000), 1.0, 1.0, 5.0)
+    >>> low, high = ratio_limits(rng.random(4000), np.ones(4000), 1.0, 5.0)
     >>> bool(0.47 < low < 0.5 < high < 0.53)
     True
     """
-    if not bound > 0 or len(f) == 0:
-        return 0.0, most
-    stakes = predictable_stakes(f, b, bound, level)
+    first = len(f) // PILOT
+    if not bound > 0 or len(f) == first:
+        return 0.0, 1.0
+    guess = float(f[:first].sum()) / max(float(b[:first].sum()), np.finfo(float).tiny)
+    least, most = 0.5 * min(1.0, guess), min(1.0, 2.0 * guess) or 1.0
+    stakes = predictable_stakes(f, b, bound, level)[first:]
+    f, b = f[first:], b[first:]
+    # f − c b is at most (1 − c) f, and at least −c b
+    above = np.minimum(stakes, MOST_STAKED / ((1.0 - least) * bound))
+    below = np.minimum(stakes, MOST_STAKED / (most * bound))
+    low = bisected(lambda c: _reaches(below * (f - c * b), level), 0.0, most)[0]
+    high = bisected(lambda c: not _reaches(above * (c * b - f), level), least, 1.0)[1]
+    return low, high
 
-    def above(c: float) -> bool:  # whether the ratio is certainly below c
-        return _reaches(-stakes * (f - c * b), level)
 
-    def below(c: float) -> bool:
-        return _reaches(stakes * (f - c * b), level)
-
-    return bisected(below, 0.0, most)[0], bisected(lambda c: not above(c), 0.0, most)[1]
+def mean_limits(x: np.ndarray, bound: float, level: float) -> tuple[float, float]:
+    """Limits for the mean of draws between 0 and ``bound``."""
+    if not bound > 0:
+        return 0.0, 0.0
+    low, high = ratio_limits(x / bound, np.ones(len(x)), 1.0, level)
+    return bound * low, bound * high
 
 
 def predictable_stakes(f: np.ndarray, b: np.ndarray, bound: float, level: float) -> np.ndarray:
     """The stake of each draw: √(2L/nσ²) with the deviation of f − ĉb in the draws before it."""
     n = len(f)
-    before = np.arange(n)
 
     def so_far(x: np.ndarray) -> np.ndarray:
         return np.concatenate([[0.0], np.cumsum(x)[:-1]])
@@ -59,8 +69,8 @@ def predictable_stakes(f: np.ndarray, b: np.ndarray, bound: float, level: float)
     sf, sb = so_far(f), so_far(b)
     ratio = np.divide(sf, sb, out=np.zeros(n), where=sb > 0)
     squares = so_far(f * f) - 2 * ratio * so_far(f * b) + ratio**2 * so_far(b * b)
-    variance = (bound**2 / 4 + np.maximum(squares, 0.0)) / (before + 1.0)
-    return np.minimum(np.sqrt(2 * level / (n * variance)), MOST_STAKED / bound)
+    variance = (bound**2 / 4 + np.maximum(squares, 0.0)) / (np.arange(n) + 1.0)
+    return np.sqrt(2 * level / (n * variance))
 
 
 def _reaches(returns: np.ndarray, level: float) -> bool:
@@ -84,23 +94,27 @@ def bisected(holds: Callable[[float], bool], low: float, high: float) -> tuple[f
 
 
 def least_ratio(
-    least: Callable[[int], float], f: np.ndarray, b: np.ndarray, bound: float, level: float
+    total: float, f: np.ndarray, b: np.ndarray, first: int, bound: float, level: float
 ) -> float:
     """A lower limit for E f*/E b, where f* is the residual of one unknown, fixed subspace.
 
-    The draws of f* are not known, but their sum from the draw i on is at least ``least(i)``, that
-    of the best subspace for just these draws, and each lies between 0 and its b. A logarithm is
-    above its chord: log(1 + λ(f − c b)) ≥ θf − max(−log(1 − λcb), θb − log(1 + λ(1 − c)b)) for any
-    θ ≥ 0, so the capital is known to be large where least(i) is. The stake comes from a few draws
-    in front, and from the residuals f of another subspace.
+    The draws of f* are not known, but their sum from the draw ``first`` on is at least ``total``,
+    that of the best subspace for just these draws, and each lies between 0 and its b. A logarithm
+    is above its chord: log(1 + λ(f − c b)) ≥ θf − max(−log(1 − λcb), θb − log(1 + λ(1 − c)b)) for
+    any θ ≥ 0, so the capital is known to be large where ``total`` is. The stake comes from the
+    draws in front, and from the residuals f of another subspace; no ratio above twice theirs is
+    looked for, which would be larger than the one that is sought.
     """
-    first = len(f) // PILOT
     variance = float(np.mean(f[:first] * (b[:first] - f[:first]))) if first else bound**2 / 4
+    energy = float(b[:first].sum())
+    most = min(1.0, 2.0 * float(f[:first].sum()) / energy) if energy > 0 else 1.0
     n = len(f) - first
-    stake = MOST_STAKED / bound
+    if n == 0 or not most > 0 or not bound > 0:
+        return 0.0
+    stake = MOST_STAKED / (most * bound)
     if variance > 0:
         stake = min(stake, float(np.sqrt(2 * level / (n * variance))))
-    total, b = least(first), b[first:]
+    b = b[first:]
 
     def certain(c: float) -> bool:
         lost, won = -np.log1p(-stake * c * b), np.log1p(stake * (1 - c) * b)
@@ -128,7 +142,7 @@ def least_ratio(
                 return True
         return False
 
-    return bisected(certain, 0.0, 1.0)[0]
+    return bisected(certain, 0.0, most)[0]
 
 
 def deviation(variance: float, bound: float, n: int, level: float) -> float:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -21,12 +19,13 @@ import scipy.sparse.linalg
 
 from kernelstream.backends.arrays import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.certificate.audit import AuditSample, with_replacement
-from kernelstream.certificate.betting import deviation, least_ratio, ratio_limits
+from kernelstream.certificate.betting import PILOT, deviation, least_ratio, mean_limits, ratio_limits
 from kernelstream.kernels import Kernel
 
 CONFIDENCE = 0.99
 LIMITS = 9  # that may each be wrong: two ends of three means, the best share, what the mean needs
 ROUNDING = 1e-7  # relative to the largest energy: what float64 may lose on the way
+CONVERGED = 1e-4  # of an eigenvalue, that the iteration may miss: it is added
 STRIP = 512  # rows of a Gram matrix that are computed together
 FEW = 1024  # rows whose eigenvalues are all computed
 MANY = 64  # components from which on fewer rows are compared, for the time that they take
@@ -174,8 +173,7 @@ class Judged:
         bound = sample.bound(self.kernel)
         mean = to_host(self.mean)
         length = float(np.linalg.norm(mean))
-        rows = to_float64(take_rows(sample.held()[0], order))
-        seen = Seen.of(self, rows)
+        seen = Seen.of(self, take_rows(sample.held()[0], order))
         if complete:
             return computed(seen, weights / weights.sum(), self.center, bound)
         purpose = f"audit repeats {sample.key} {self.n_rows}"
@@ -190,7 +188,8 @@ class Seen:
     """Rows of the sample, and what the model says of each."""
 
     judged: Judged
-    rows: Array
+    given: Array
+    rows: Array  # the same in float64
     Z: np.ndarray  # coordinates less the mean
     U: np.ndarray  # orthonormal components in coordinates
     mean: np.ndarray
@@ -199,8 +198,9 @@ class Seen:
     distance: np.ndarray  # |φ − μ|²
 
     @classmethod
-    def of(cls, judged: Judged, rows: Array) -> Seen:
-        """Evaluate a model on rows in float64."""
+    def of(cls, judged: Judged, given: Array) -> Seen:
+        """Evaluate a model on rows, in float64."""
+        rows = to_float64(given)
         mean, V = to_host(judged.mean), to_host(judged.vectors).astype(float)
         V = V[:, np.linalg.norm(V, axis=0) > 0.5]  # zero columns fill up missing rank
         U = np.linalg.svd(V, full_matrices=False)[0] if V.size else V
@@ -214,7 +214,7 @@ class Seen:
         missed = np.maximum(energy - held, 0.0)
         distance = missed + (Z**2).sum(axis=1)
         error = missed + ((Z - (Z @ U) @ U.T) ** 2).sum(axis=1)
-        return cls(judged, rows, Z, U, mean, energy, error, distance)
+        return cls(judged, given, rows, Z, U, mean, energy, error, distance)
 
     @property
     def r(self) -> int:
@@ -227,7 +227,8 @@ class Seen:
         Z = self.Z[chosen] + self.mean
         along = Z @ self.mean - 0.5 * float(self.mean @ self.mean)
         G = np.empty((n, n), dtype=np.float64 if n <= FEW else np.float32)
-        rows = take_rows(self.rows, chosen)
+        # many rows in the type in which they came: what that rounds is far below what is said
+        rows = take_rows(self.rows if n <= FEW else self.given, chosen)
         dense = as_dense(rows)
         for start in range(0, n, STRIP):
             part = slice(start, min(start + STRIP, n))
@@ -252,8 +253,7 @@ def computed(seen: Seen, p: np.ndarray, center: bool, bound: float) -> Statement
         offset = max(0.0, square - float(inside @ inside))
         total = max(0.0, total - square)
         G += square - towards[:, None] - towards[None, :]
-    root = np.sqrt(p)
-    best = min(total, leading_sum(G * root[:, None] * root[None, :], seen.r))
+    best = min(total, float(leading_values(G, np.sqrt(p), seen.r).sum()))
     own = min(max(0.0, total - (error - offset)), best)
     off = ROUNDING * bound
     share = off / total if total > 0 else 1.0
@@ -282,23 +282,24 @@ def estimated(
     """
     off = ROUNDING * bound
     f, b = seen.error[drawn], seen.distance[drawn]
-    error = ratio_limits(f, np.ones(len(f)), farthest, farthest, level)
-    around = ratio_limits(b, np.ones(len(b)), farthest, farthest, level)  # E|φ − μ|²
-    missed = ratio_limits(f, b, 1.0, farthest, level)
+    error = mean_limits(f, farthest, level)
+    around = mean_limits(b, farthest, level)  # E|φ − μ|²
+    missed = ratio_limits(f, b, farthest, level)
     # The best subspace of the right dimension is a fixed one, whatever it is.
     few = drawn if seen.r <= MANY else drawn[:FEWER_ROWS]
     rows = np.unique(few)
     G = seen.gram(rows)
 
-    def least_error(r: int, first: int) -> float:
-        counts = counts_of(few[first:], rows)
-        root = np.sqrt(counts).astype(G.dtype)
-        captured = leading_sum(G * root[:, None] * root[None, :], r)
-        return max(0.0, float(counts @ seen.distance[rows]) - captured)
+    # one draw of PILOT in front chooses the stake, the others are judged
+    first = len(few) // PILOT
+    judged = counts_of(few[first:], rows)
+    captured = np.cumsum(leading_values(G, np.sqrt(judged), seen.r))
+    total = float(judged @ seen.distance[rows])
 
     def most_captured(r: int) -> float:
+        left = max(0.0, total - float(captured[min(r, len(captured)) - 1]))
         known = f[: len(few)], b[: len(few)]
-        return 1.0 - least_ratio(partial(least_error, r), *known, farthest, level)
+        return 1.0 - least_ratio(left, *known, first, farthest, level)
 
     moved = 0.0
     if center:  # D = |m − μ|²: the mean of the model is not that of the rows
@@ -334,18 +335,19 @@ def counts_of(drawn: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.bincount(np.searchsorted(rows, drawn), minlength=len(rows)).astype(float)
 
 
-def leading_sum(G: np.ndarray, r: int) -> float:
-    """The sum of the r largest eigenvalues of a semidefinite matrix."""
+def leading_values(G: np.ndarray, root: np.ndarray, r: int) -> np.ndarray:
+    """The r largest eigenvalues of root·G·root, largest first: none is too small."""
     n = len(G)
-    trace = float(np.trace(G))
-    if r >= n or not trace > 0:
-        return max(trace, 0.0)
-    if n <= FEW or r > MANY:
-        values: Any = scipy.linalg.eigvalsh(G, subset_by_index=(n - r, n - 1), check_finite=False)
+    if r >= n or n <= FEW or r > MANY:
+        scaled = G * root[:, None].astype(G.dtype) * root[None, :].astype(G.dtype)
+        top = (max(0, n - r), n - 1)
+        values = scipy.linalg.eigvalsh(scaled, subset_by_index=top, check_finite=False)
     else:
-        values = scipy.sparse.linalg.eigsh(
-            G, k=r, return_eigenvectors=False, v0=np.ones(n), tol=ROUNDING
+        root = root.astype(G.dtype)
+        operator = scipy.sparse.linalg.LinearOperator(
+            (n, n), matvec=lambda v: root * (G @ (root * v.ravel())), dtype=G.dtype
         )
-    return min(trace, float(np.maximum(values, 0.0).sum()))
-
-
+        values = (1.0 + CONVERGED) * scipy.sparse.linalg.eigsh(
+            operator, k=r, return_eigenvectors=False, v0=root, tol=CONVERGED
+        )
+    return np.sort(np.maximum(values, 0.0))[::-1].astype(float)

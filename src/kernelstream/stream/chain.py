@@ -99,7 +99,7 @@ class Chain:
             ledger=blank_ledger(self.certify, r),
             signs=None,
             next_signs=1,
-            audit=AuditSample() if self.certify else None,
+            audit=AuditSample.empty() if self.certify else None,
         )
 
     def fold(
