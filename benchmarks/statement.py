@@ -241,7 +241,9 @@ def check(streams: int, first: int = 0) -> None:
             continue
         if found.wrong:
             false += 1
-            print(f"seed {seed}: {', '.join(found.wrong)}: {found.words}\n{found.said}\n{found.true}")
+            print(
+                f"seed {seed}: {', '.join(found.wrong)}: {found.words}\n{found.said}\n{found.true}"
+            )
         kind = "all rows" if found.said.complete else f"{found.size} rows"
         own, best = found.said.own_ratio_interval, found.said.explained_variance_ratio_interval
         widths.setdefault(kind, []).append(

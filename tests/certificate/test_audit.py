@@ -130,12 +130,12 @@ def test_the_largest_energy_is_known_where_the_kernel_has_no_bound() -> None:
     sample = linear.stream_.caught_up.begun.audit
     assert sample is not None
     assert sample.bound(kernels.Linear()) == pytest.approx(largest)
-    assert sample.bound(2.0 * kernels.RBF(gamma=1.0)) == 2.0
+    assert sample.bound(kernels.RBF(gamma=1.0) * 2.0) == 2.0
 
 
 def test_draws_with_replacement_are_independent_and_in_proportion() -> None:
     """All orders of two draws of three rows, as often as their weights say."""
-    weights, seen = np.array([1.0, 2.0, 5.0]), Counter()
+    weights, seen = np.array([1.0, 2.0, 5.0]), Counter[tuple[int, ...]]()
     rng = np.random.default_rng(0)
     for trial in range(6000):
         order = np.argsort(-(np.log(weights) + rng.gumbel(size=3)))[:2]

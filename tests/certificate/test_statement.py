@@ -121,6 +121,7 @@ def test_looking_at_every_doubling_is_paid_for(monkeypatch: pytest.MonkeyPatch) 
     model = StreamingKernelPCA(1, gamma=0.2, basis=5, random_state=0).partial_fit(X)
     judged = model.certificate_.judged
     assert judged is not None
+
     def width(n: int) -> float:
         low, high = replace(judged, n_rows=n).statement().reconstruction_error_interval
         return high - low

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -146,9 +147,7 @@ class Sample:
         edges = np.cumsum([0, *(int(piece.shape[0]) for piece in self.rows)])
         ends = np.searchsorted(self.position, edges)
         alive = [
-            (k, self.position[a:b] - edges[k])
-            for k, (a, b) in enumerate(zip(ends, ends[1:], strict=False))
-            if b > a
+            (k, self.position[a:b] - edges[k]) for k, (a, b) in enumerate(pairwise(ends)) if b > a
         ]
         return tuple(gathered([(log[k], index) for k, index in alive]) for log in logs)
 

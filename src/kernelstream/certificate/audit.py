@@ -34,7 +34,9 @@ class AuditSample(Sample):
 
     # Two streams with one seed must not draw the same numbers: they may be merged.
     key: Annotated[int, "of any size"] = 0
-    largest: Annotated[float, "not negative"] = 0.0  # energy of all rows, if the kernel has no bound
+    largest: Annotated[float, "not negative"] = (
+        0.0  # energy of all rows, if the kernel has no bound
+    )
 
     @staticmethod
     def empty() -> AuditSample:

@@ -4,7 +4,7 @@ A bet against the claim that a ratio is c: each draw multiplies the capital by 1
 a stake λ that is fixed before the draw is seen. If the claim is true the capital is not expected to
 grow, and it is above e^L at any time with a probability of at most e^{−L} (Ville). So every c at
 which the capital gets there is excluded. (Waudby-Smith and Ramdas, "Estimating means of bounded
-random variables by betting", 2024: about as narrow as the true variance allows, whatever the range.)
+random variables by betting", 2024: about as narrow as the true variance allows.)
 
 Statements 15 and 16 of docs/proofs.md.
 """
@@ -20,9 +20,7 @@ STEPS = 50  # of bisection: far below what the statement shows
 PILOT = 16  # one draw of so many chooses the stake of the others
 
 
-def ratio_limits(
-    f: np.ndarray, b: np.ndarray, bound: float, level: float
-) -> tuple[float, float]:
+def ratio_limits(f: np.ndarray, b: np.ndarray, bound: float, level: float) -> tuple[float, float]:
     """Limits for E f/E b, each wrong with a probability of at most ``exp(-level)``.
 
     For independent draws with 0 ≤ f ≤ b ≤ ``bound``. The first few choose what is bet on: a ratio

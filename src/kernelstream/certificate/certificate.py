@@ -84,7 +84,7 @@ class Certificate:
 
     @cached_property
     def statistical(self) -> Statement:
-        """What a sample of the rows says with a stated confidence; computed when it is asked for."""
+        """What a sample of the rows says with a stated confidence; computed when asked for."""
         return no_statement("no model") if self.judged is None else self.judged.statement()
 
     @property

@@ -19,7 +19,13 @@ import scipy.sparse.linalg
 
 from kernelstream.backends.arrays import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.certificate.audit import AuditSample, with_replacement
-from kernelstream.certificate.betting import PILOT, deviation, least_ratio, mean_limits, ratio_limits
+from kernelstream.certificate.betting import (
+    PILOT,
+    deviation,
+    least_ratio,
+    mean_limits,
+    ratio_limits,
+)
 from kernelstream.kernels import Kernel
 
 CONFIDENCE = 0.99
@@ -112,9 +118,7 @@ class Statement:
 def no_statement(reason: str) -> Statement:
     """A statement that says nothing but why."""
     nothing = (0.0, 1.0)
-    return Statement(
-        CONFIDENCE, 0, False, (0.0, math.inf), nothing, nothing, 1.0, math.inf, reason
-    )
+    return Statement(CONFIDENCE, 0, False, (0.0, math.inf), nothing, nothing, 1.0, math.inf, reason)
 
 
 @dataclass(frozen=True)
