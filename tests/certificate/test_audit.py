@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
+import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse
 
 from kernelstream import StreamingKernelPCA, bases, kernels, load, trackers
+from kernelstream.backends.arrays import is_foreign
 from kernelstream.certificate import audit
 from kernelstream.certificate.audit import with_replacement
 
@@ -120,6 +122,20 @@ def test_sparse_rows_are_kept_sparse() -> None:
     sample = fitted.stream_.caught_up.begun.audit
     assert sample is not None and scipy.sparse.issparse(sample.held()[0])
     assert fitted.certificate_.statistical.reason is None
+
+
+def test_rows_of_another_namespace_stay_there_and_say_the_same() -> None:
+    X = numbered(300)
+    for kernel in ("rbf", "poly"):
+        ours = model(kernel=kernel).partial_fit(array_api_strict.asarray(X))
+        sample = ours.stream_.caught_up.begun.audit
+        assert sample is not None and is_foreign(sample.held()[0])
+        host = model(kernel=kernel).partial_fit(X).certificate_.statistical
+        said = ours.certificate_.statistical
+        np.testing.assert_allclose(said.own_ratio_interval, host.own_ratio_interval, atol=1e-6)
+        np.testing.assert_allclose(said.shortfall_bound, host.shortfall_bound, atol=1e-6)
+    few = model(basis=bases.Landmarks(X[:3])).partial_fit(array_api_strict.asarray(X[:5]))
+    assert few.certificate_.statistical.complete
 
 
 def test_the_largest_energy_is_known_where_the_kernel_has_no_bound() -> None:

@@ -53,7 +53,9 @@ class AuditSample(Sample):
         """Offer blocks of rows, each with the energies k(x,x) and the weights of its rows."""
         sample = self
         if len(sample) == 0:
-            first = np.ascontiguousarray(to_host(as_dense(blocks[0][0][:NAMING_ROWS, :])))
+            X = blocks[0][0]
+            named = as_dense(X[: min(NAMING_ROWS, int(X.shape[0])), :])
+            first = np.ascontiguousarray(to_host(named))
             sample = replace(sample, key=zlib.crc32(first.tobytes()))
         if not math.isfinite(kernel.energy_limit(math.inf)):
             most = max(largest_entry(energy) for _, energy, _ in blocks)

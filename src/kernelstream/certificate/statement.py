@@ -208,9 +208,9 @@ class Seen:
         mean, V = to_host(judged.mean), to_host(judged.vectors).astype(float)
         V = V[:, np.linalg.norm(V, axis=0) > 0.5]  # zero columns fill up missing rank
         U = np.linalg.svd(V, full_matrices=False)[0] if V.size else V
+        n = int(rows.shape[0])
         pieces = [
-            to_host(judged.coordinates(rows[i : i + STRIP, :]))
-            for i in range(0, int(rows.shape[0]), STRIP)
+            to_host(judged.coordinates(rows[i : min(i + STRIP, n), :])) for i in range(0, n, STRIP)
         ]
         Z = np.concatenate(pieces).astype(float)
         held = ((Z + mean) ** 2).sum(axis=1)
