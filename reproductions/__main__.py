@@ -97,7 +97,7 @@ def run(name: str, data: frame.Data, full: bool, to: Path | None) -> dict[str, A
         f"kernelstream {kernelstream.__version__}, Python {platform.python_version()}, "
         f"{platform.machine()}.*"
     )
-    table = frame.table(results["claims"], how)
+    table = frame.table(results["claims"], how, frame.deciders(folder))
     if to is not None:
         readme = frame.fill((folder / "README.md").read_text(encoding="utf-8"), table)
         (out / "README.md").write_text(readme, encoding="utf-8")

@@ -11,6 +11,9 @@ A paper is a folder with
   ``claims(results) -> list`` of ``claim(...)``: the rows of the table, from those numbers alone.
 - ``expected.json``: ``{"name.of.number": [low, high]}``, the range each number must keep. Dots lead
   into nested dictionaries; null is no bound.
+- ``decided.json``: ``{"the paper's number": ["Figure 1: the first", …], …}``, by which measure each
+  verdict was reached: the paper's own number, a limit of ours (where the paper shows a picture or a
+  curve), or a parameter that was fitted to agree. Each claim is named by its beginning.
 - ``README.md`` with the two markers below; the table between them is written from the claims.
 """
 
@@ -236,12 +239,37 @@ def write_results(results: dict[str, Any], out: Path) -> None:
 
 # --- the README --------------------------------------------------------------------------------
 
+DECIDERS = ("the paper's number", "a limit of ours", "a fitted parameter")
 
-def table(claims: list[dict[str, Any]], how: str) -> str:
+
+def deciders(folder: Path) -> dict[str, str]:
+    """By which measure verdicts were reached: beginnings of claims, and the measure."""
+    listed = json.loads((folder / "decided.json").read_text(encoding="utf-8"))
+    assert set(listed) <= set(DECIDERS), f"{folder.name}: measures are {DECIDERS}"
+    return {beginning: measure for measure, claims in listed.items() for beginning in claims}
+
+
+def decided_by(row: dict[str, Any], known: dict[str, str]) -> str:
+    """The measure by which a claim was judged; none where there is no verdict."""
+    if row["same"] is None:
+        return ""
+    found = [measure for beginning, measure in known.items() if row["claim"].startswith(beginning)]
+    if len(found) != 1:
+        raise ValueError(f"decided.json has {len(found)} entries for the claim {row['claim']!r}.")
+    return found[0]
+
+
+def table(claims: list[dict[str, Any]], how: str, known: dict[str, str]) -> str:
     """The claims as a Markdown table, with how they were computed below it."""
-    lines = ["| the paper | its number | ours | same? |", "|---|---|---|---|"]
+    lines = ["| the paper | its number | ours | same? | decided by |", "|---|---|---|---|---|"]
     for row in claims:
-        cells = (row["claim"], row["paper"], row["ours"], verdict(row, "**different**"))
+        cells = (
+            row["claim"],
+            row["paper"],
+            row["ours"],
+            verdict(row, "**different**"),
+            decided_by(row, known),
+        )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join([*lines, "", how])
 

@@ -77,7 +77,9 @@ def claims(reproductions: Path) -> str:
     """How many claims of each paper were found to be the same, from the tables in the READMEs."""
     lines = ["| paper | the same | different |", "|---|--:|--:|"]
     for readme in sorted(reproductions.glob("*/README.md")):
-        rows = re.findall(r"^\|.*\| ([^|]*) \|$", readme.read_text(), re.MULTILINE)
+        # the fourth cell; a bar inside a cell has a backslash before it
+        cells = r"(?:(?:\\\||[^|\n])*\|){3}"
+        rows = re.findall(rf"^\|{cells} ((?:\\\||[^|\n])*?) \|", readme.read_text(), re.MULTILINE)
         same = sum(verdict.startswith("same") and verdict != "same?" for verdict in rows)
         different = sum(verdict.startswith("**different**") for verdict in rows)
         title = readme.read_text().splitlines()[0].removeprefix("# ").replace("*", "")

@@ -20,7 +20,7 @@ from sklearn.decomposition import KernelPCA
 
 from kernelstream import IncrementalKernelPCA, KernelHebbianPCA, kernels, metrics, preimages
 from reproductions import drawing
-from reproductions.chin_suter_2006 import eigenfaces
+from reproductions.chin_suter_2006 import eigenfaces, own_compression
 from reproductions.frame import Data, MissingDataError, claim
 
 PAPER_ROWS = (520, 1000, 1510, 2020, 2530, 3100)
@@ -46,6 +46,7 @@ def run(data: Data, full: bool, out: Path, tiny: bool = False) -> dict[str, Any]
         "table_1": growth(out, tiny),
         "figure_1": ablation(out, tiny),
         "figure_2": synthetic(out, tiny),
+        "own_compression": own_compression.experiment(parabola(400), tiny),
     }
     manifolds = {"swiss_roll": Manifold.swiss_roll(300 if tiny else 800)}
     try:
@@ -57,7 +58,9 @@ def run(data: Data, full: bool, out: Path, tiny: bool = False) -> dict[str, Any]
     numbers["figure_4"] = {name: m.compare() for name, m in manifolds.items()}
     draw_projections(manifolds, out / "figure_4.png")
     try:
-        numbers["table_2"] = eigenfaces.experiment(data.load("yale_b"), out, tiny)
+        faces = data.load("yale_b")
+        numbers["table_2"] = eigenfaces.experiment(faces, out, tiny)
+        numbers["ten_persons"] = own_compression.ten_persons(faces, tiny)
     except MissingDataError as error:
         skipped.append(f"Table 2: {error}")
     return {"skipped": skipped, **numbers}
@@ -541,7 +544,7 @@ def claims(results: dict[str, Any]) -> list[dict[str, Any]]:
             "the images are not to be had",
         )
     )
-    return found
+    return found + own_compression.claims(results["own_compression"], results.get("ten_persons"))
 
 
 def seconds_at(entry: dict[str, Any], n: int) -> float:

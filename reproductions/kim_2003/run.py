@@ -21,7 +21,7 @@ from sklearn.decomposition import PCA, KernelPCA
 from kernelstream import KernelHebbianPCA, kernels, metrics
 from reproductions import drawing
 from reproductions.frame import Data, MissingDataError, claim
-from reproductions.kim_2003 import faces, photographs
+from reproductions.kim_2003 import faces, photographs, second_round
 
 SIDE, R = 14, 40  # pixels of a patch, components
 SIGMAS = (5.0, 40.0, 160.0)  # in units of [0, 1] pixels; the paper has 40 and does not say in what
@@ -32,9 +32,14 @@ GAP = 2  # pixels between two pictures
 def run(data: Data, full: bool, out: Path, tiny: bool = False) -> dict[str, Any]:
     """The figures, and the numbers behind them."""
     skipped: list[str] = []
-    numbers: dict[str, Any] = {"toy": toy(out, tiny)}
+    numbers: dict[str, Any] = {
+        "toy": toy(out, tiny),
+        "starts": second_round.starts(parabola(150, 0), tiny),
+    }
     try:
-        numbers["faces"] = faces.experiment(data.load("yale_b"), out, tiny)
+        arrays = data.load("yale_b")
+        numbers["faces"] = faces.experiment(arrays, out, tiny)
+        numbers["widths"] = second_round.widths(arrays, tiny)
     except MissingDataError as error:
         skipped.append(f"Figures 2 and 3: {error}")
     try:
@@ -267,6 +272,8 @@ def claims(results: dict[str, Any]) -> list[dict[str, Any]]:
     ]
     if "faces" in results:
         found += claims_on_faces(results["faces"])
+        found += second_round.claims_on_widths(results["widths"])
+    found += second_round.claims_on_starts(results["starts"])
     if "patches" not in results:
         return found
     patches = results["patches"]

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from kernelstream.estimators import (
         AdaptiveKernelPCA,
         IncrementalKernelPCA,
+        KernelPCA,
         OnlineKernelPCA,
         StreamingKernelPCA,
         load,
@@ -23,6 +24,7 @@ __all__ = [
     "IncrementalKernelPCA",
     "KernelHebbianPCA",
     "KernelMonitor",
+    "KernelPCA",
     "OnlineKernelPCA",
     "StreamingKernelClassifier",
     "StreamingKernelPCA",
@@ -57,6 +59,7 @@ _NAMES = {
     "IncrementalKernelPCA": "estimators",
     "KernelHebbianPCA": "kernel_hebbian",
     "KernelMonitor": "monitor",
+    "KernelPCA": "estimators",
     "OnlineKernelPCA": "estimators",
     "StreamingKernelClassifier": "regression",
     "StreamingKernelPCA": "estimators",

@@ -9,7 +9,7 @@ import scipy.stats
 
 from kernelstream import StreamingKernelPCA, bases, kernels
 from kernelstream.bases.base import Clock, factorise
-from kernelstream.bases.growing import GrowingState, _cosines, _strained
+from kernelstream.bases.growing import GrowingState, _strained
 from tests.bases.test_base import span_of
 from tests.conftest import settled_state
 from tests.naive import chain as naive
@@ -225,7 +225,7 @@ def test_a_factor_is_strained_from_a_million_on():
 
 def test_cosines_of_rows_without_energy_and_of_huge_ones():
     K = np.array([[3.0, 0.0], [-1e300, 1.0]])
-    found = _cosines(K, np.array([[9.0], [1e300]]), np.array([[4.0, 0.0]]))
+    found = bases.Coherence().resemblance(K, np.array([[9.0], [1e300]]), np.array([[4.0, 0.0]]))
     np.testing.assert_allclose(found, [[0.5, 1.0], [1e150 / 2.0, 1.0]])
 
 
@@ -313,3 +313,34 @@ def test_a_basis_with_more_points_than_coordinates_grows():
     np.testing.assert_allclose(gram, np.eye(3), atol=1e-12)
     np.testing.assert_allclose(block.Z @ block.Z.T, X @ X.T, atol=1e-12)
     np.testing.assert_allclose(block.residual, np.zeros(3), atol=1e-12)
+
+
+def test_an_exchange_gives_up_the_point_that_recent_rows_need_least() -> None:
+    """Loss of a point: Σ β²/(K⁻¹)_kk over the rows of memory; gain: what the new row misses."""
+    kernel = kernels.RBF(gamma=1.0)
+    basis = bases.Distance(0.1, max_points=2, exchange=10)
+    X = np.array([[0.0], [3.0], [3.0], [3.0]])
+    state = basis.begin(kernel, X, None, 0)
+    state, _ = basis.project(kernel, state, X, None, bases.Clock(0, 0))
+    assert state.usage is not None and state.usage[0] < state.usage[1]
+    np.testing.assert_allclose(state.usage, [0.9**3, 1 + 0.9 + 0.81], atol=1e-12)
+    again = np.array([[3.0]] * 3 + [[6.0]])
+    state, _ = basis.project(kernel, state, again, None, bases.Clock(0, 4))
+    assert state.waiting is not None and len(state.waiting) == 1
+    change = basis.revise(kernel, state, bases.Clock(0, 4))
+    assert change is not None
+    moved, T = change
+    assert sorted(np.asarray(moved.span.points).ravel()) == [3.0, 6.0]
+    assert moved.waiting is None and T is not None and T.shape == (2, 2)
+
+
+def test_a_point_that_is_needed_is_not_exchanged() -> None:
+    kernel = kernels.RBF(gamma=1.0)
+    basis = bases.Distance(0.1, max_points=2, exchange=1000)
+    X = np.array([[0.0], [3.0]] * 20 + [[6.0]])
+    state = basis.begin(kernel, X, None, 0)
+    state, _ = basis.project(kernel, state, X[:2], None, bases.Clock(0, 0))
+    state, _ = basis.project(kernel, state, X[2:], None, bases.Clock(0, 2))
+    change = basis.revise(kernel, state, bases.Clock(0, 2))
+    assert change is not None and change[1] is None
+    np.testing.assert_array_equal(change[0].span.points, X[:2])

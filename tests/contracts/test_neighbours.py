@@ -33,6 +33,7 @@ from kernelstream import (
     IncrementalKernelPCA,
     KernelHebbianPCA,
     KernelMonitor,
+    KernelPCA,
     OnlineKernelPCA,
     StreamingKernelClassifier,
     StreamingKernelPCA,
@@ -44,6 +45,7 @@ from kernelstream import (
 
 TRANSFORMERS: dict[str, Any] = {
     "StreamingKernelPCA": StreamingKernelPCA(3, gamma=0.1, basis=30, random_state=0),
+    "KernelPCA": KernelPCA(3, kernel="rbf", gamma=0.1, basis=30, random_state=0),
     "KernelHebbianPCA": KernelHebbianPCA(3, gamma=0.1, n_epochs=3, tol=0.0, random_state=0),
     "OnlineKernelPCA": OnlineKernelPCA(3, gamma=0.1, random_state=0),
     "AdaptiveKernelPCA": AdaptiveKernelPCA(3, gamma=0.1, random_state=0),

@@ -348,3 +348,34 @@ def test_averages_of_lms_in_a_basis_that_grows() -> None:
         state_of(averaged).tracker.rule.V, state_of(plain).tracker.V, atol=1e-12
     )
     assert not np.allclose(averaged.transform(X), plain.transform(X))
+
+
+@pytest.mark.parametrize("delta", [0.3, 0.7, 0.95])
+def test_bounds_of_the_coherence_criterion(delta: float) -> None:
+    """Honeine 2015: a row that is no point misses at most k(x, x)(1 − δ²)."""
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    model = AdaptiveKernelPCA(2, gamma=0.3, delta=delta).fit(X)
+    lam = np.linalg.eigvalsh(model.kernel_(X))[::-1][:2] / len(X)
+    found = model.bounds(lam)
+    assert found.coherence <= found.coherence_bound
+    k = model.kernel_(X, model.basis_points_)
+    K = model.kernel_(model.basis_points_)
+    missed = 1 - np.einsum("ij,ij->i", k, np.linalg.solve(K, k.T).T)
+    assert missed.max() <= found.missed_bound == pytest.approx(1 - delta**2)
+    np.testing.assert_allclose(found.approximation_error, (1 - delta**2) / lam)
+    assert found.babel <= found.babel_bound
+    bare = AdaptiveKernelPCA(2, gamma=0.3, coherence="paper").fit(X)
+    with pytest.raises(ValueError, match="bounds are those of cosines"):
+        bare.bounds()
+
+
+def test_max_points_and_exchange_of_the_coherence_dictionary() -> None:
+    X = np.random.default_rng(0).normal(size=(900, 2)) + np.linspace(0, 20, 900)[:, None]
+    with pytest.warns(RuntimeWarning, match="max_points=20 points now"):
+        still = AdaptiveKernelPCA(2, gamma=1.0, delta=0.8, max_points=20).partial_fit(X)
+    moving = AdaptiveKernelPCA(2, gamma=1.0, delta=0.8, max_points=20, exchange=100)
+    moving.partial_fit(X)
+    assert len(still.basis_points_) == 20 >= len(moving.basis_points_) > 10
+    assert moving.basis_points_.mean() > still.basis_points_.mean() + 5
+    with pytest.raises(ValueError, match=r"give max_points, or exchange=None"):
+        AdaptiveKernelPCA(max_points=None, exchange=100).fit(X)

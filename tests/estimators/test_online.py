@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,8 @@ def test_theorem_5(nu: float, center: bool) -> None:
 
 def test_theorem_5_needs_a_dictionary_that_is_not_full() -> None:
     X = np.random.default_rng(0).normal(size=(2100, 40))
-    found = OnlineKernelPCA(1, gamma=1.0, nu=0.5).fit(X).bounds(np.array([0.1]))
+    with pytest.warns(RuntimeWarning, match="max_points=2000 points now"):
+        found = OnlineKernelPCA(1, gamma=1.0, nu=0.5).fit(X).bounds(np.array([0.1]))
     assert found.order == 2000 and np.isinf(found.approximation_error[0])
     assert 0 < found.approximation_error_sharp[0] < np.inf
 
@@ -228,3 +230,60 @@ def test_an_empty_dictionary_is_told() -> None:
     model = OnlineKernelPCA(1, gamma=2.0, nu=2.0).fit(banana(50))
     with pytest.raises(ValueError, match="the dictionary is empty"):
         model.bounds()
+
+
+def test_bounds_of_two_points_in_input_space_and_of_the_babel_measure() -> None:
+    """Section 3: two points are at least √(−2σ² ln(1 − ν/2)) apart, here with Lemma 3 sharpened."""
+    for gamma, nu in ((2.0, 0.3), (0.5, 0.05)):
+        model = OnlineKernelPCA(1, gamma=gamma, nu=nu).fit(banana(800))
+        found = model.bounds()
+        assert found.input_distance_bound is not None
+        assert found.input_distance >= found.input_distance_bound
+        assert found.input_distance_bound >= np.sqrt(-np.log(1 - nu / 2) / gamma)
+        K = model.kernel_(model.basis_points_) - np.eye(found.order)
+        assert found.babel == pytest.approx(np.abs(K).sum(axis=1).max())
+        assert found.babel <= found.babel_bound
+        low, high = found.eigenvalue_bounds_babel
+        assert low <= found.eigenvalues[-1] and found.eigenvalues[0] <= high
+        assert high < found.eigenvalue_bounds[1]
+        assert found.missed <= found.missed_bound == pytest.approx(nu)
+    quadratic = kernels.Polynomial(degree=2, gamma=1.0, coef0=1.0)
+    other = OnlineKernelPCA(1, kernel=quadratic, nu=0.1, eta0=0.01).fit(banana(300)).bounds()
+    assert other.input_distance_bound is None
+
+
+def test_a_full_dictionary_is_said_once_and_moves_where_that_is_wanted() -> None:
+    """A stream that wanders: points of places that it left are exchanged for new ones."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2)) * 0.5 + np.linspace(0, 12, 3000)[:, None]
+    settings: dict[str, Any] = {"gamma": 1.0, "nu": 0.2, "max_points": 25}
+    still = OnlineKernelPCA(2, **settings)
+    with pytest.warns(RuntimeWarning, match=r"max_points=25 points now.*exchange=1000"):
+        still.partial_fit(X[:1500])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        still.partial_fit(X[1500:])
+        moving = OnlineKernelPCA(2, exchange=200, **settings).partial_fit(X)
+    late = X[-300:]
+    assert len(still.basis_points_) == len(moving.basis_points_) == 25
+    assert still.reconstruction_error(late).mean() > 0.9
+    D = moving.basis_points_
+    missed = 1 - np.einsum(
+        "ij,ij->i", (k := moving.kernel_(late, D)), np.linalg.solve(moving.kernel_(D), k.T).T
+    )
+    assert missed.mean() < 0.2
+
+
+def test_the_variance_curve_is_that_of_the_functions_at_each_time() -> None:
+    """Eq. (23), over all rows, future ones included."""
+    X, times = banana(400), [20, 100, 400]
+    model = OnlineKernelPCA(2, gamma=2.0, nu=0.2)
+    curve = model.variance_curve(X, times)
+    assert curve.shape == (3, 2) and model.n_samples_seen_ == 400
+    for t, found in zip(times, curve, strict=True):
+        then = OnlineKernelPCA(2, gamma=2.0, nu=0.2).partial_fit(X[:t])
+        psi = then.kernel_(X, then.basis_points_) @ then.dual_coef_
+        np.testing.assert_allclose(found, (psi**2).mean(axis=0) - psi.mean(axis=0) ** 2, rtol=1e-8)
+    for wrong in ([0], [5, 5], [500], [1.5], []):
+        with pytest.raises(ValueError, match="whole numbers that increase"):
+            OnlineKernelPCA(2, gamma=2.0).variance_curve(X, wrong)

@@ -99,7 +99,7 @@ def test_saved_models_go_on_bit_for_bit(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_parameters_are_the_papers(name: str) -> None:
     model = METHODS[name]
-    assert {"basis", "tracker", "preimage"}.isdisjoint(model.get_params())
+    assert {"basis", "tracker"}.isdisjoint(model.get_params())
     again = clone(model).set_params(n_components=1, gamma=0.7)
     again = again if name != "lms" else again.set_params(weights=None)
     assert again.fit(rows()).n_components_ == 1 and again.kernel_.get_params()["gamma"] == 0.7
@@ -152,6 +152,7 @@ BASES: dict[str, bases.Basis] = {
     "distance": bases.Distance(0.2),
     "everything": bases.Everything(),
     "fourier": bases.Fourier(20),
+    "iterated_preimages": bases.IteratedPreimages(4),
     "landmarks": bases.Landmarks(12),
     "reduced_set": bases.ReducedSet(12),
 }
@@ -162,11 +163,17 @@ TRACKERS: dict[str, trackers.Tracker] = {
     "hebbian": trackers.Hebbian(STEP),
     "incremental_svd": trackers.IncrementalSVD(),
     "lms": trackers.LMS(0.05),
+    "recentred_hebbian": trackers.RecentredHebbian(STEP),
     "rls": trackers.RLS(0.995),
     "subset_hebbian": trackers.SubsetHebbian(0.2),
 }
 # Every exception with its reason, which is the sentence that the user reads.
-IMPOSSIBLE = {("fourier", "lms"): "needs the coordinates of the basis points"}
+IMPOSSIBLE = {
+    ("fourier", "lms"): "needs the coordinates of the basis points",
+    ("fourier", "recentred_hebbian"): "needs the coordinates of the basis points",
+    ("iterated_preimages", "covariance"): "compresses a fixed number of components",
+    ("iterated_preimages", "averaged"): "compresses a fixed number of components",
+}
 
 
 def test_the_matrix_is_complete() -> None:
@@ -190,6 +197,10 @@ def test_every_basis_with_every_tracker(
         batch_size=60,
         random_state=0,
     )
+    if tracker == "recentred_hebbian" and not center:
+        with pytest.raises(ValueError, match="center=True"):
+            model.partial_fit(X)
+        return
     if (basis, tracker) in IMPOSSIBLE:
         with pytest.raises(ValueError, match=IMPOSSIBLE[basis, tracker]):
             model.partial_fit(X)
@@ -216,7 +227,9 @@ def test_trackers_follow_centroids_that_move(tracker: str) -> None:
     rule = clone(TRACKERS[tracker])
     if tracker in ("covariance", "incremental_svd", "hebbian"):
         rule = rule.set_params(forgetting=0.998)
-    if tracker == "hebbian":
+    if tracker == "recentred_hebbian":
+        X[:2500] = X[2500:5000]  # its mean is that of all rows: it follows no jump
+    if tracker in ("hebbian", "recentred_hebbian"):
         rule = rule.set_params(schedule=schedules.Constant(0.05))
     if tracker == "averaged":
         rule = rule.set_params(rule=trackers.Hebbian(schedules.Constant(0.05), forgetting=0.998))

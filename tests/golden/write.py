@@ -30,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from kernelstream import (
@@ -57,7 +59,7 @@ from kernelstream import (
     schedules,
     trackers,
 )
-from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver
+from kernelstream.images import Denoiser, ImageReconstructor, PatchReconstructor, SuperResolver
 
 Arrays = dict[str, np.ndarray]
 
@@ -503,6 +505,28 @@ class Pictured(Case):
         return {**parameters(model), **attributes(model), **found}
 
 
+@dataclass(frozen=True)
+class Whole(Case):
+    """A model of whole images, which are learned all at once."""
+
+    model: Any
+
+    def write(self, path: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            clone(self.model).fit(np.stack([picture(i, side=6) for i in range(12)])).save(path)
+
+    def go_on(self, before: Path, after: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            load(before).fit(np.stack([picture(i, side=6) for i in range(15)])).save(after)
+
+    def ask(self, path: Path) -> Arrays:
+        model = load(path)
+        found = {"transform": model.transform(picture(20, side=6)[None])}
+        return {**parameters(model), **attributes(model), **found}
+
+
 # --- the command line
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -727,6 +751,16 @@ BASES: dict[str, Case] = {
         pca(basis=bases.ReducedSet(6), tracker=trackers.IncrementalSVD()), how=stream
     ),
     "fourier": Learned(pca(basis=bases.Fourier(10)), how=stream),
+    "iterated_preimages": Learned(
+        pca(
+            basis=bases.IteratedPreimages(2),
+            tracker=trackers.IncrementalSVD(reorthogonalise="paper"),
+        ),
+        how=stream,
+    ),
+    "distance_exchanged": Learned(
+        pca(basis=bases.Distance(nu=0.3, max_points=5, exchange=20)), how=stream, exact=POINTS
+    ),
 }
 
 RULES: dict[str, trackers.Tracker] = {
@@ -742,6 +776,7 @@ RULES: dict[str, trackers.Tracker] = {
     "rls": trackers.RLS(0.95),
     "incremental_svd_forgetting": trackers.IncrementalSVD(forgetting=0.97),
     "averaged": trackers.Averaged(trackers.Hebbian(schedules.SearchThenConverge(0.5, 50.0))),
+    "recentred_hebbian": trackers.RecentredHebbian(schedules.SearchThenConverge(0.3, 50.0)),
 }
 TRACKERS: dict[str, Case] = {
     f"tracker_{name}": Learned(few(rule), n=58, how=stream) for name, rule in RULES.items()
@@ -757,6 +792,8 @@ FUNCTIONS: dict[str, tuple[kernels.Kernel, Any]] = {
     "polynomial": (kernels.Polynomial(degree=2, gamma="scale"), preimages.Ridge(0.05)),
     "linear": (kernels.Linear(), preimages.Linear()),
     "cosine": (kernels.Cosine(), "ridge"),
+    "normalised": (kernels.Normalised(kernels.Polynomial(degree=2, gamma=0.1)), "ridge"),
+    "rbf_chained": (kernels.RBF(gamma=0.3), preimages.NeighboursThenGradient(3, 20)),
     "composite": (
         kernels.RBF(gamma=0.2) * 0.5 * kernels.Linear() + kernels.Laplacian(0.1) + 1.0,
         "auto",
@@ -945,6 +982,9 @@ IMAGES: dict[str, Case] = {
     ),
     "super_resolver": Pictured(
         SuperResolver(2, 3, patches_per_image=6, random_state=0), "predict", single=True
+    ),
+    "image_reconstructor": Whole(
+        ImageReconstructor(3, gamma=0.05, n_epochs=10, tol=1.0, random_state=0)
     ),
     "patch_reconstructor": Pictured(
         PatchReconstructor(3, 3, gamma=1.0, basis=4, patches_per_image=30, random_state=0),

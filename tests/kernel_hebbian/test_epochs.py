@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,7 +111,7 @@ def test_an_epoch_leaves_the_coefficients_it_was_given() -> None:
     np.testing.assert_array_equal(start.variances, variances)
 
 
-@pytest.mark.parametrize("cache_bytes", [0, 2**30])
+@pytest.mark.parametrize("cache_bytes", [0, 5000, 2**30])
 @pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_matrix])
 def test_cache_and_sparse_rows_change_nothing(cache_bytes: int, make: Any) -> None:
     X = rows(50)
@@ -189,10 +190,10 @@ def test_learning_stops_when_the_change_is_smaller_than_tol() -> None:
     data = KernelMatrix(kernels.RBF(gamma=2.0), rows(100))
     start, means = epochs.begin(data, 2, 0)
     schedule = schedules.Automatic()
-    state, n_epochs, converged = epochs.learn(data, start, means, schedule, 200, 1e-5, 0)
-    assert converged and 1 < n_epochs < 200
+    state, n_epochs, found = epochs.learn(data, start, means, schedule, 200, 1e-5, 0)
+    assert found.converged and 1 < n_epochs < 200
     _, few, early = epochs.learn(data, start, means, schedule, 3, 1e-5, 0)
-    assert few == 3 and not early
+    assert few == 3 and early.residuals.max() > found.residuals.max()
     longer, more, _ = epochs.learn(data, start, means, schedule, 200, 1e-7, 0)
     assert more > n_epochs
     change = longer.A - state.A
@@ -215,7 +216,7 @@ def test_memory_is_linear_in_the_rows() -> None:
 def test_a_step_that_diverges_is_shortened_and_said() -> None:
     data = KernelMatrix(kernels.RBF(gamma=2.0), rows(50))
     start, means = epochs.begin(data, 2, 0)
-    with pytest.warns(RuntimeWarning, match="would diverge"):
+    with pytest.warns(RuntimeWarning, match="might diverge"):
         state, *_ = epochs.learn(data, start, means, schedules.Constant(50.0), 2, 1e-6, 0)
     assert np.all(np.isfinite(state.A)) and state.n_shortened > 0
 
@@ -235,3 +236,43 @@ def test_another_array_namespace_gives_the_same(batch: bool) -> None:
         factor @ np.asarray(found[1].V), found[0].span.factor @ found[0].V, atol=1e-9
     )
     np.testing.assert_allclose(found[1].variances, found[0].variances, rtol=1e-9)
+
+
+def test_part_of_the_matrix_is_kept() -> None:
+    """``cache_bytes`` are bytes: so many rows are never computed again, and no others kept."""
+    X = rows(60)
+    data = KernelMatrix(kernels.RBF(gamma=2.0), X, batch_size=16, cache_bytes=20 * 60 * 8 + 7)
+    assert data.n_kept == 20
+    assert data.matrix is not None and data.matrix.nbytes == 20 * 60 * 8
+    J = np.random.default_rng(0).permutation(60)
+    np.testing.assert_allclose(data.block(J), kernels.RBF(gamma=2.0)(X)[J], atol=1e-14)
+    A = np.random.default_rng(1).normal(size=(3, 60))
+    np.testing.assert_allclose(data.products(A), A @ kernels.RBF(gamma=2.0)(X), atol=1e-12)
+
+
+def test_residuals_are_those_of_the_definition() -> None:
+    X, kernel = rows(50), kernels.RBF(gamma=2.0)
+    data = KernelMatrix(kernel, X)
+    start, means = epochs.begin(data, 3, 0)
+    for ritz in (True, False):
+        found = epochs.solution(data, means, start, ritz)
+        H = np.eye(50) - 1 / 50
+        K = H @ kernel(X) @ H
+        A = H @ np.asarray(found.span.factor @ found.V)
+        A = A / np.sqrt(np.einsum("ki,ki->i", A, K @ A))
+        lam = np.einsum("ki,ki->i", K @ A, K @ A) / 50
+        left = K @ A / 50 - A * lam  # coefficients of Cv − λv
+        lengths = np.sqrt(np.einsum("ki,ki->i", left, K @ left))
+        np.testing.assert_allclose(found.residuals, lengths / lam, atol=1e-7)
+        np.testing.assert_allclose(found.variances, lam, rtol=1e-9)
+
+
+def test_the_finish_is_the_best_in_the_span_of_w_and_its_image() -> None:
+    X, kernel = rows(50), kernels.RBF(gamma=2.0)
+    data = KernelMatrix(kernel, X)
+    start, means = epochs.begin(data, 3, 0)
+    H = np.eye(50) - 1 / 50
+    K = H @ kernel(X) @ H
+    both = np.linalg.qr(scipy.linalg.sqrtm(K).real @ np.hstack([start.A.T, K @ start.A.T]))[0]
+    best = np.linalg.eigvalsh(both.T @ K @ both / 50)[::-1][:3]
+    np.testing.assert_allclose(epochs.solution(data, means, start).variances, best, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA, KernelPCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import (
@@ -363,3 +365,101 @@ def test_automatic_steps_of_the_tracker_match_the_best_constant(name: str) -> No
         warnings.simplefilter("ignore", RuntimeWarning)  # the longest ones have to be shortened
         best = max(map(captured, constants))
     assert captured("auto") > best - 0.01
+
+
+# -- whether it converged
+
+
+def angles(model: KernelHebbianPCA, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Degrees to the exact components, and the share by which their eigenvalues stand apart."""
+    H = np.eye(len(X)) - 1 / len(X)
+    K = H @ model.kernel_(X) @ H
+    lam, U = (a[..., ::-1] for a in np.linalg.eigh(K))
+    r = model.n_components_
+    exact = U[:, :r] / np.sqrt(lam[:r])
+    cosines = np.abs(np.einsum("ki,ki->i", exact, K @ (H @ model.dual_coef_)))
+    apart = [np.abs(np.delete(lam, i) - lam[i]).min() / lam[i] for i in range(r)]
+    return np.degrees(np.arccos(np.minimum(cosines, 1.0))), np.array(apart)
+
+
+@pytest.mark.parametrize(("n", "r"), [(200, 3), (300, 8), (400, 12)])
+@pytest.mark.parametrize("gamma", [0.02, 0.1, 0.5])
+def test_converged_is_never_said_of_a_component_that_is_a_degree_off(
+    n: int, r: int, gamma: float
+) -> None:
+    """Once it was said at 27 degrees; components whose eigenvalues nearly agree are left out."""
+    X = load_digits().data[:n] / 16
+    for n_epochs in (5, 40, 100):
+        model = KernelHebbianPCA(r, gamma=gamma, n_epochs=n_epochs, tol=1e-3, random_state=0)
+        off, apart = angles(model.fit(X), X)
+        if model.converged_:
+            assert off[apart > 0.05].max(initial=0.0) < 1.0
+            bound = np.array(model.residuals_) / apart
+            assert np.all(np.sin(np.radians(off)) < bound + 1e-6)
+
+
+def test_the_finish_turns_components_that_the_rule_has_not_told_apart() -> None:
+    X = load_digits().data[:400] / 16
+    with_finish, without = (
+        KernelHebbianPCA(12, gamma=0.05, n_epochs=30, ritz=ritz, random_state=0).fit(X)
+        for ritz in (True, False)
+    )
+    assert np.median(angles(with_finish, X)[0]) < 0.1 * np.median(angles(without, X)[0])
+
+
+def test_a_warning_where_it_did_not_converge() -> None:
+    X = load_digits().data[:200] / 16
+    with pytest.warns(ConvergenceWarning, match=r"did not converge in 2 epochs: the largest resid"):
+        model = KernelHebbianPCA(5, gamma=0.05, n_epochs=2, random_state=0).fit(X)
+    assert not model.converged_ and max(model.residuals_) > epochs.TOLERATED
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert KernelHebbianPCA(3, gamma=0.05, random_state=0).fit(X).converged_
+
+
+# -- appendix A in linear memory
+
+
+def test_a_stream_takes_linear_memory_and_one_kernel_value_for_each_pair() -> None:
+    X = np.random.default_rng(0).normal(size=(2000, 5))
+    tracemalloc.start()
+    model = KernelHebbianPCA(3, gamma=0.1, random_state=0).partial_fit(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # a block of 256 rows against all others twice, the rows, and 4 coefficients for each
+    assert peak < 3 * 256 * 2000 * 8
+    held = model.stream_.settled.begun.basis.span
+    assert held.factor.shape == (2000, 4)
+
+
+@pytest.mark.parametrize("center", [True, False, "paper"])
+def test_the_expansion_is_the_growing_basis(center: Any) -> None:
+    """The same functions as ``Everything`` with ``Hebbian``, which keeps a factor of all rows."""
+    X = toy(150)
+    settings: dict[str, Any] = {"kernel": kernels.RBF(gamma=20.0)}
+    model = KernelHebbianPCA(3, center=center, batch_size=40, **settings).partial_fit(X)
+    assert model.basis_points_.shape == X.shape
+    other = StreamingKernelPCA(
+        3, center=bool(center), basis="everything", tracker="hebbian", **settings
+    ).partial_fit(X)
+    gap = np.abs(np.abs(model.transform(X)) - np.abs(other.transform(X))).max()
+    assert gap > 1e-4 if center == "paper" else gap < 1e-5
+
+
+def test_given_coefficients_are_where_fit_starts() -> None:
+    X = toy(60)
+    start = np.random.default_rng(0).normal(size=(2, 60))
+    settings: dict[str, Any] = {"gamma": 2.0, "n_epochs": 1, "random_state": 0}
+    one, two = (KernelHebbianPCA(2, init=A, **settings).fit(X) for A in (start, 0.5 * start))
+    assert np.abs(one.dual_coef_ - two.dual_coef_).max() > 1e-6
+    with pytest.raises(ValueError, match=r"init has shape \(2, 60\).*each of the 50 rows"):
+        KernelHebbianPCA(2, init=start, **settings).fit(X[:50])
+    with pytest.raises(ValueError, match="a stream does not know them yet"):
+        KernelHebbianPCA(2, init=start, **settings).partial_fit(X)
+
+
+def test_the_bare_rule_needs_steps_of_its_own() -> None:
+    with pytest.raises(ValueError, match="Give the steps of the paper"):
+        KernelHebbianPCA(guard=False).fit(toy(20))
+    with pytest.raises(ValueError, match=r"diverged.*smaller step"):
+        KernelHebbianPCA(guard=False, gamma=2.0, schedule=1e3, n_epochs=9).fit(toy(50))

@@ -31,6 +31,7 @@ from kernelstream.kernels import (
     Laplacian,
     Linear,
     Matern,
+    Normalised,
     Polynomial,
     Product,
     Sigmoid,
@@ -71,6 +72,14 @@ REFERENCES: list[tuple[Kernel, Any]] = [
     (Sigmoid(0.1, -0.3), lambda X, Y: pairwise.sigmoid_kernel(X, Y, 0.1, -0.3)),
     (Linear(), lambda X, Y: pairwise.linear_kernel(X, Y)),
     (Cosine(), lambda X, Y: pairwise.cosine_similarity(X, Y)),
+    (Normalised(Linear()), lambda X, Y: pairwise.cosine_similarity(X, Y)),
+    (
+        Normalised(Polynomial(degree=2, gamma=0.3, coef0=1.0)),
+        lambda X, Y: (
+            pairwise.polynomial_kernel(X, Y, 2, 0.3, 1.0)
+            / np.sqrt(np.outer((0.3 * (X**2).sum(1) + 1) ** 2, (0.3 * (Y**2).sum(1) + 1) ** 2))
+        ),
+    ),
     (Constant(2.5), lambda X, Y: np.full((len(X), len(Y)), 2.5)),
     (
         RBF(0.3) + 2.0 * Linear(),

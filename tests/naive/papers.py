@@ -24,10 +24,11 @@ def tanaka(
     eta: float = 0.02,
     beta: float = 0.98,
     D: np.ndarray | None = None,
+    cosines: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tanaka, Washizawa, Kuh: dictionary and coefficients A after all rows.
 
-    The first r rows are Ψ[0] and are not learned from.
+    The first r rows are Ψ[0] and are not learned from. Without ``cosines``, (7) is as printed.
     """
     weights = np.diag(np.linspace(1.0, 0.5, r) if D is None else D)
     psi = X[:r]
@@ -39,7 +40,10 @@ def tanaka(
         u = u[None, :]
         h = kernel(psi, u)[:, 0]
         norms = np.sqrt(np.diag(M) * kernel(u, u)[0, 0])
-        admitted = np.max(np.abs(h) / norms) <= delta  # (7), with the norms of any kernel
+        if cosines:
+            admitted = np.max(np.abs(h) / norms) <= delta  # (7), with the norms of any kernel
+        else:
+            admitted = np.max(h) <= delta  # (7)
         # A row in the span adds no direction (and P would be singular): for kernels of finite rank
         own = kernel(u, u)[0, 0]
         admitted = admitted and own - h @ np.linalg.solve(M, h) > 1e-10 * own
@@ -85,13 +89,17 @@ def honeine(
     nu: float,
     eta0: float,
     tau: float,
-    center: bool,
+    center: bool | str,
 ) -> dict[str, Any]:
     """Honeine: Table 2 with many components, eq. (19), and the mean over the dictionary.
 
     The paper gives no start: α = 0 would stay 0. Component j starts at the j-th point, less its
     projection on the earlier ones, at unit length. The centre is Σ β̄_k κ(x_k, ·), β̄ the mean of the
     coefficients of all rows up to the present one.
+
+    ``center="paper"`` is section 5.2: κ^c in the place of κ, and nothing else. Then A are
+    coefficients over the centred points κ(x_k, ·) − μ. With True, which is ours, A are coefficients
+    over the points, and the row is centred in the place of the functions.
     """
     points = X[:0]
     A = np.zeros((0, r))
@@ -113,28 +121,93 @@ def honeine(
             beta = np.append(np.zeros(len(points) - 1), 1.0)  # (14)
         total = total + beta
         mean = total / t if center else 0.0 * total
+        eta = eta0 / (1.0 + t / tau)  # (20)
+        if center == "paper":
+            kappa, one = kernel(points, x)[:, 0], np.ones(len(points))
+            kappa_c = kappa - one * (mean @ kappa) - K @ mean + one * (mean @ K @ mean)
+            y = A.T @ kappa_c
+            A = A + eta * (np.outer(beta, y) - A @ np.triu(np.outer(y, y)))
+            continue
         b = beta - mean
         y = A.T @ (K @ b)
-        eta = eta0 / (1.0 + t / tau)  # (20)
         A = A + eta * (np.outer(b, y) - A @ np.triu(np.outer(y, y)))  # (19), transposed
     return {"points": points, "A": A, "mean": total / len(X) if center else 0.0 * total}
 
 
-def chin_suter(
-    kernel: Kernel, X: np.ndarray, r: int | None, block: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Chin and Suter, section 4, without compression: α over all rows, Σ² and v.
+def kim(K: np.ndarray, A: np.ndarray, order: np.ndarray, eta: float, center: bool) -> np.ndarray:
+    """Kim, Franz and Schölkopf, component by component as in (11), with (12) or (13).
 
-    ``r`` components are kept at every update; None keeps all.
+    Mended: the second bracket of (13) has a minus.
+    """
+    A, l = A.copy(), len(K)
+    k_mean = K.mean(axis=0)
+    for j in order:
+        y = np.zeros(len(A))
+        for i in range(len(A)):
+            if center:
+                y[i] = A[i] @ (K[j] - k_mean) - A[i].mean() * np.sum(K[j] - k_mean)
+            else:
+                y[i] = A[i] @ K[j]
+        old = A.copy()
+        for i in range(len(A)):
+            for k in range(l):
+                A[i, k] = old[i, k] - eta * y[i] * sum(old[m, k] * y[m] for m in range(i + 1))
+            A[i, j] += eta * y[i]
+    return A
+
+
+def kim_online(
+    kernel: Kernel, X: np.ndarray, r: int, eta: Callable[[int], float], center: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Kim, Franz and Schölkopf, appendix A.2 and A.3: coefficients (n, r) and those of the mean.
+
+    w_i are kept as functions of the raw φ: (16) says that they stay when the mean moves, and (17)
+    (whose sums should run to i, and whose y_r is y_i) finds the coefficients that keep them. Each
+    pattern is φ(x(t)) less the mean of the rows *before* it (14). The first has none before it and
+    is taken as it is. Where (14) and (15) disagree on x(0), it has no part in the mean: with it, a
+    start at φ(x(0)) would be zero once centred, and stay so.
+
+    The paper starts at random points; here component i starts at the i-th row, less its projection
+    on the earlier ones, before that row is learned.
+    """
+    n = len(X)
+    K = kernel(X, X)
+    A, mean = np.zeros((n, r)), np.zeros(n)
+    starts = orthonormalised(np.eye(n)[:, :r], K)
+    for t in range(n):
+        if t < r:
+            A[:, t] = starts[:, t]
+        pattern = np.eye(n)[t] - (mean if center else 0.0)  # (14)
+        y = A.T @ K @ pattern  # (15)
+        A = A + eta(t + 1) * (np.outer(pattern, y) - A @ np.triu(np.outer(y, y)))
+        mean = (t * mean + np.eye(n)[t]) / (t + 1)
+    return A, mean
+
+
+def chin_suter(
+    kernel: Kernel,
+    X: np.ndarray,
+    r: int | None,
+    block: int,
+    n_preimages: int | None = None,
+    sharing: str = "second pass",
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Chin and Suter: α over the library, Σ², v, and the library, all rows or pre-images.
+
+    ``r`` components are kept at every update; None keeps all. With ``n_preimages`` the library is
+    compressed after every update (section 5).
     """
     a = X[:block]
-    n = len(a)
+    n = m = len(a)  # rows seen, and inputs in the library
     v = np.full(n, 1.0 / n)
     centred = np.eye(n) - np.outer(v, np.ones(n))  # (2)
     M = centred.T @ kernel(a, a) @ centred
     values, Q = spectrum(M, r)
     alpha = centred @ Q / np.sqrt(values)  # (4)
     sigma = np.sqrt(values)
+    if n_preimages is not None:
+        a, alpha, sigma, v = compressed(kernel, a, alpha, sigma, v, n_preimages, sharing)
+        m = len(a)
     for start in range(block, len(X), block):
         b = X[start : start + block]
         c = len(b)
@@ -144,12 +217,12 @@ def chin_suter(
         shift = np.sqrt(n * c / (n + c))
         gamma = np.block(  # (10)
             [
-                [np.zeros((n, c)), shift * v[:, None]],
+                [np.zeros((m, c)), shift * v[:, None]],
                 [np.eye(c) - np.outer(omega, np.ones(c)), -shift * omega[:, None]],
             ]
         )
         v = np.concatenate([n * v, c * omega]) / (n + c)  # (8)
-        L = alpha.T @ G[:n] @ gamma  # (14)
+        L = alpha.T @ G[:m] @ gamma  # (14)
         H = gamma - np.vstack([alpha @ L, np.zeros((c, c + 1))])  # (15)
         delta, Q = spectrum(H.T @ G @ H, None)  # (16)
         basis = H @ Q / np.sqrt(delta)  # (17)
@@ -161,8 +234,85 @@ def chin_suter(
         keep = sigma > 1e-7 * sigma[0]
         keep[len(sigma) if r is None else r :] = False
         alpha, sigma = alpha[:, keep], sigma[keep]
-        a, n = both, n + c
-    return alpha, sigma**2, v
+        a, n, m = both, n + c, m + c
+        if n_preimages is not None:
+            a, alpha, sigma, v = compressed(kernel, a, alpha, sigma, v, n_preimages, sharing)
+            m = len(a)
+    return alpha, sigma**2, v, a
+
+
+def compressed(
+    kernel: Kernel,
+    a: np.ndarray,
+    alpha: np.ndarray,
+    sigma: np.ndarray,
+    v: np.ndarray,
+    n: int,
+    sharing: str,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Section 5: the library, α, Σ and v after a compression to (r + 1) n pre-images.
+
+    (24) is mended: as it is printed, π = α'QD^{-1/2}P = α'. The orthonormal vectors nearest to the
+    approximated ones are A'α'QD^{-1/2}Qᵀ.
+    """
+    vectors = np.hstack([alpha, v[:, None]])
+    if len(a) <= n * vectors.shape[1]:
+        return a, alpha, sigma, v
+    library = a[:0]
+    blocks = []  # which inputs of the library a vector may use, as a slice
+    for u in vectors.T:
+        first = len(library) if sharing == "separate" else 0
+        for _ in range(n):
+            used = library[first:]
+            beta = least_squares(kernel, used, a, u)
+            y = mika(kernel, np.vstack([a, used]), np.concatenate([u, -beta]))
+            if len(used) and not leaves_span(kernel, used, y):
+                break
+            library = np.vstack([library, y])
+        blocks.append(slice(first, len(library)))
+    new = np.zeros((len(library), vectors.shape[1]))
+    for j, u in enumerate(vectors.T):
+        which = slice(0, len(library)) if sharing == "second pass" else blocks[j]
+        new[which, j] = least_squares(kernel, library[which], a, u)
+    approximated, v = new[:, :-1], new[:, -1]
+    D, Q = np.linalg.eigh(approximated.T @ kernel(library, library) @ approximated)  # (22)
+    pi = approximated @ Q @ np.diag(D**-0.5) @ Q.T
+    carried = pi.T @ kernel(library, a) @ alpha  # (25), S = πᵀA'ᵀAαΣ
+    if sharing != "second pass":
+        # the vectors of figure 1 (a), (b) are no projections; ours are carried as approximated
+        carried = pi.T @ kernel(library, library) @ approximated
+    return library, pi, np.diag(carried) * sigma, v
+
+
+def least_squares(kernel: Kernel, used: np.ndarray, a: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Coefficients over some inputs for Σ_i u_i φ(a_i)."""
+    if len(used) == 0:
+        return np.zeros(0)
+    return np.linalg.solve(kernel(used, used), kernel(used, a) @ u)
+
+
+def leaves_span(kernel: Kernel, used: np.ndarray, y: np.ndarray) -> bool:
+    k = kernel(used, y)
+    own = kernel(y, y)[0, 0]
+    return bool(own - (k.T @ np.linalg.solve(kernel(used, used), k))[0, 0] > 1e-6 * own)
+
+
+def mika(kernel: Kernel, support: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """The pre-image of Σ_i γ_i φ(s_i): from the best input of the support while it gets better."""
+
+    def value(y: np.ndarray) -> float:
+        return float((gamma @ kernel(support, y))[0] ** 2 / kernel(y, y)[0, 0])
+
+    y = max((support[i : i + 1] for i in range(len(support))), key=value)
+    for _ in range(200):
+        w = gamma * kernel(support, y)[:, 0]
+        following = (w @ support)[None, :] / w.sum()
+        if value(following) < value(y) * (1 - 1e-12):
+            break
+        y, way = following, np.abs(following - y).max()
+        if way <= 1e-13 * np.abs(y).max():
+            break
+    return y
 
 
 def spectrum(M: np.ndarray, r: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -41,7 +41,7 @@ def test_runs_tiny_without_data(name: str, tmp_path: Path) -> None:
     claims = json.loads(json.dumps(paper.claims(results)))
     assert claims
     assert list(tmp_path.glob("*.png"))
-    table = frame.table(claims, "how")
+    table = frame.table(claims, "how", frame.deciders(folder))  # each verdict has its measure
     assert len(table.splitlines()) == len(claims) + 4
     assert table in frame.fill((folder / "README.md").read_text(encoding="utf-8"), table)
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
@@ -136,12 +136,15 @@ def test_verdicts() -> None:
         frame.claim("c", "1", "2", False, "why"),
         frame.claim("d", "–", "3", None, "ours"),
     ]
-    lines = frame.table(rows, "how").splitlines()
+    known = {"a | b": "a limit of ours", "c": "the paper's number"}
+    lines = frame.table(rows, "how", known).splitlines()
     assert lines[2:5] == [
-        r"| a \| b | 1 | 1 | same |",
-        "| c | 1 | 2 | **different**: why |",
-        "| d | – | 3 | ours |",
+        r"| a \| b | 1 | 1 | same | a limit of ours |",
+        "| c | 1 | 2 | **different**: why | the paper's number |",
+        "| d | – | 3 | ours |  |",
     ]
+    with pytest.raises(ValueError, match=r"0 entries for the claim 'c'"):
+        frame.table(rows[1:], "how", {})
     with pytest.raises(ValueError, match="no place for the table"):
         frame.fill("no markers", "table")
 

@@ -19,6 +19,8 @@ from kernelstream import StreamingKernelPCA, load
 from kernelstream.certificate.certificate import Certificate, certify
 from kernelstream.cli.app import app
 from kernelstream.report import html
+from kernelstream.report.drawings import curve, histograms
+from kernelstream.report.figures import are_numbers, kinds_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -73,14 +75,14 @@ def test_pages_without_rows_and_without_points(X: np.ndarray, model: StreamingKe
     assert "The points of the basis; no rows were given." in page
     assert "Reconstruction error over time" not in page
     features = StreamingKernelPCA(2, kernel="rbf", gamma=0.1, basis="fourier", random_state=0)
-    assert "Rows on the first components" not in html(features.fit(X))
+    assert "Rows on the components" not in html(features.fit(X))
 
 
 def test_images_become_thumbnails(model: StreamingKernelPCA, X: np.ndarray) -> None:
     page = html(model, X[:500], labels=["a"] * 250 + ["b"] * 250, image_shape=(4, 4))
     assert page.count('<img alt="point') == 40
-    assert sum("image" in columns for columns in embedded(page)) == 2  # one for each kind
-    assert "<span><i" in page
+    assert sum("image" in columns for columns in embedded(page)) == 1  # for all kinds
+    assert page.count("<button type=button data-kind=") == 2
     with pytest.raises(ValueError, match="has 6 pixels, and a row has 16"):
         html(model, image_shape=(2, 3))
 
@@ -89,8 +91,50 @@ def test_labels_that_are_numbers_and_labels_that_are_too_many(
     model: StreamingKernelPCA, X: np.ndarray
 ) -> None:
     assert any("value" in columns for columns in embedded(html(model, X, labels=list(X[:, 0]))))
-    with pytest.raises(ValueError, match="more than 20 kinds"):
-        html(model, X, labels=[f"k{i}" for i in range(3000)])
+    page = html(model, X, labels=[f"k{i % 30}" if i % 7 else None for i in range(3000)])
+    assert page.count("<button type=button data-kind=") == 21  # 19, other, missing
+    assert "</i>other</button>" in page and "</i>missing</button>" in page
+
+
+def test_kinds_and_their_colours() -> None:
+    labels = ["b"] * 3 + ["a"] * 2 + [None, float("nan"), ""]
+    assert list(kinds_of(labels)) == ["a", "b", "missing"]
+    many = [f"k{i}" for i in range(25) for _ in range(i + 1)]
+    shown = kinds_of(many)
+    assert len(shown) == 20 and list(shown)[-1] == "other" and "k0" not in shown
+    assert len(set(shown.values())) == 20
+    assert not are_numbers(many) and not are_numbers([1, 2, 3]) and are_numbers(list(range(30)))
+
+
+def test_the_verdict_is_about_these_rows(model: StreamingKernelPCA, X: np.ndarray) -> None:
+    names = [f"p{i}" for i in range(16)]
+    good = html(model, X, feature_names=names)
+    assert '<div class="verdict good"><b>The model fits these rows' in good
+    foreign = X.copy()
+    foreign[:, 3] += 12.0
+    bad = html(model, foreign, feature_names=names)
+    assert '<div class="verdict bad"><b>The model does not fit these rows' in bad
+    assert "Columns that differ most from the rows learned: p3 (mean" in bad
+    assert "Strangest rows" in bad and "p3 is " in bad and ", expected " in bad
+    assert "Nothing to compare: no rows were given." in html(model)
+
+
+def test_a_column_that_dominates_is_named(X: np.ndarray) -> None:
+    rows = X[:600].copy()
+    rows[:, 0] = np.arange(600) * 100.0
+    model = StreamingKernelPCA(2, gamma=1e-8, basis=30, random_state=0).fit(rows)
+    page = html(model, rows, feature_names=["id", *(f"p{i}" for i in range(1, 16))])
+    assert "The column id has 100.0% of the squared distances" in page
+    told = html(StreamingKernelPCA(2, scale="standard", basis=30, random_state=0).fit(rows), rows)
+    assert "squared distances" not in told
+
+
+def test_small_drawings() -> None:
+    line = curve(np.array([0.0, 1.0, 2.0]), np.array([-1.0, 0.0, 1.0]))
+    assert line.count(",") == 3 and "class=zero" in line
+    assert "class=zero" not in curve(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
+    both = histograms(np.zeros(5), np.full(3, 0.0))  # constant columns
+    assert both.count("<rect") == 1 and "class=learned" in both
 
 
 def test_the_command(tmp_path: Path, X: np.ndarray) -> None:
@@ -126,7 +170,20 @@ function canvases(node) {
   return found;
 }
 window.addEventListener('load', () => setTimeout(() => {
+  const of = name => Bokeh.documents[0].get_model_by_name(name);
+  const up = document.querySelector('select[data-axis=y]');
+  up.value = 'pc3';
+  up.dispatchEvent(new Event('change'));
+  const size = document.querySelector('select[data-axis=size]');
+  size.value = 'pc1';
+  size.dispatchEvent(new Event('change'));
+  const button = document.querySelector('button[data-kind=kind-1]');
+  button.click();
+  const rows = of('embedding-rows').data;
   parent.postMessage(JSON.stringify({
+    chosen: [...rows.y].every((v, i) => v === rows.pc3[i]) && of('embedding').left[0].axis_label,
+    sizes: [Math.min(...rows.size), Math.max(...rows.size)],
+    hidden: [of('kind-0').visible, of('kind-1').visible, button.getAttribute('aria-pressed')],
     problems, plots: Bokeh.documents[0].roots().length, canvases: canvases(document).length,
     wide: document.documentElement.scrollWidth, window: window.innerWidth,
     text: Math.min(...[...document.querySelectorAll('p, td, th')].map(
@@ -167,6 +224,8 @@ def test_in_a_browser(width: int, tmp_path: Path, model: StreamingKernelPCA, X: 
     seen = json.loads(unescape(found[1]))
     assert seen["problems"] == []
     assert seen["plots"] == 3 and seen["canvases"] >= 3
+    assert seen["chosen"] == "pc3" and seen["sizes"] == [3, 14]
+    assert seen["hidden"] == [True, False, "false"]
     assert seen["window"] == width and seen["wide"] <= width  # no scrolling sideways
     assert seen["text"] >= 13
 

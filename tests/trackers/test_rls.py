@@ -76,7 +76,7 @@ def test_a_pass_ends_where_a_pivot_is_below_a_millionth(pivot: float, rows: int)
     T, S = np.eye(2), np.zeros((2, 3))
     nothing = np.zeros((2, 3)), np.zeros((3, 3))
     found = least_squares_pass(
-        *nothing, gram, np.ones(2), 1.0, np.eye(2), 1.0, T, S, np.zeros(2), 0, np.ones(3)
+        *nothing, gram, np.ones(2), 1.0, np.eye(2), 1.0, T, S, np.zeros(2), 0, np.ones(3), True
     )
     assert found == rows
     if rows > 0:

@@ -11,6 +11,7 @@ from kernelstream.bases.coherence import Coherence
 from kernelstream.bases.distance import Distance
 from kernelstream.bases.everything import Everything
 from kernelstream.bases.fourier import Fourier
+from kernelstream.bases.iterated_preimages import IteratedPreimages
 from kernelstream.bases.landmarks import Landmarks
 from kernelstream.bases.reduced_set import ReducedSet
 
@@ -22,6 +23,7 @@ __all__ = [
     "Distance",
     "Everything",
     "Fourier",
+    "IteratedPreimages",
     "Landmarks",
     "Projection",
     "ReducedSet",
@@ -35,6 +37,7 @@ NAMES: dict[str, type[Basis]] = {
     "distance": Distance,
     "everything": Everything,
     "fourier": Fourier,
+    "iterated_preimages": IteratedPreimages,
     "landmarks": Landmarks,
     "reduced_set": ReducedSet,
 }

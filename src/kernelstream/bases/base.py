@@ -287,6 +287,8 @@ class Basis(Part, Generic[S]):
     settles_late = True
     #: Whether ``fit`` may show the rows in random order when it looks for points.
     order_free = False
+    #: Whether the vectors that a tracker holds are compressed at the end of a block (``compress``).
+    compresses_vectors = False
     #: Rows a block has unless the user says otherwise.
     preferred_batch = 1024
     #: The same on a GPU, which has little to do in a small block; None: as many as fit.
@@ -369,6 +371,13 @@ class Basis(Part, Generic[S]):
         """At the end of a block: the new state and ``T = F'ᵀ K(D',D) F``, or None for no change.
 
         T is None where the coordinates stay as they are.
+        """
+        return None
+
+    def compress(self, kernel: Kernel, state: S, vectors: Array) -> tuple[S, Array] | None:
+        """At the end of a block, given what the model holds: as ``revise``.
+
+        ``vectors`` are the components, as the tracker has them, and the mean, in coordinates.
         """
         return None
 

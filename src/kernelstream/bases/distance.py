@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelstream.bases.growing import Growing
+from kernelstream.bases.growing import Growing, check_exchange
 from kernelstream.files import stored
 from kernelstream.part import check_count, check_number
 
@@ -25,6 +25,11 @@ class Distance(Growing):
         kernel.
     max_points : int or None
         No point is admitted once there are this many.
+    exchange : int or None
+        With a number of rows, a full dictionary moves with the stream: at the end of a block, a row
+        that the criterion would admit takes the place of the point that the last so many rows
+        needed least, if they needed it less than the row itself needs one (after Washizawa's adding
+        and exchanging). None keeps points for ever.
 
     Examples
     --------
@@ -36,14 +41,16 @@ class Distance(Growing):
     True
     """
 
-    def __init__(self, nu: float = 0.1, max_points: int | None = 2000):
+    def __init__(self, nu: float = 0.1, max_points: int | None = 2000, exchange: int | None = None):
         self.nu = nu
         self.max_points = max_points
+        self.exchange = exchange
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_number("Distance", "nu", self.nu)
         check_count("Distance", "max_points", self.max_points)
+        check_exchange("Distance", self.exchange, self.max_points)
 
     def admissible(
         self, residual: np.ndarray, energy: np.ndarray, coherence: np.ndarray | None

@@ -9,8 +9,8 @@ exactly what happens when rows come one at a time.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from kernelstream.bases.base import (
 )
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
+from kernelstream.part import check_count
 
 # A point is never admitted when its residual is below this share of its energy: the factor's
 # entries grow like 1/√residual, and with them the rounding error of every coordinate. Smooth
@@ -72,6 +73,10 @@ class GrowingState:
 
     span: Span
     energies: Annotated[np.ndarray, "float64 (points), not negative"]
+    # where points may be exchanged: the recent squared coefficients of the rows over each point
+    usage: Annotated[np.ndarray | None, "float64 (points), not negative"] = None
+    # rows of the block that found no room, until its end
+    waiting: Annotated[Array | None, "float (?, features)"] = None
 
 
 class Growing(Basis[GrowingState]):
@@ -87,6 +92,8 @@ class Growing(Basis[GrowingState]):
     #: The first so many rows become points whatever the criterion says, if they are independent.
     first: int = 0
     max_points: int | None = None
+    #: Rows after which a point that no row needs any more may be exchanged; None: never.
+    exchange: int | None = None
 
     @abstractmethod
     def admissible(
@@ -101,20 +108,57 @@ class Growing(Basis[GrowingState]):
         xp = namespace_of(X)
         nothing = like(np.zeros((0, X.shape[1])), X, X.dtype)
         factor = like(np.zeros((0, 0)), X, xp.float64)
-        return GrowingState(Span(nothing, factor, factor), np.zeros(0))
+        usage = None if self.exchange is None else np.zeros(0)
+        return GrowingState(Span(nothing, factor, factor), np.zeros(0), usage)
 
     def revise(
         self, kernel: Kernel, state: GrowingState, clock: Clock
     ) -> tuple[GrowingState, Array] | None:
-        """Take the points in a better order when the factor is strained.
+        """Exchange points where that is wanted; take them in a better order when need be.
 
         Points that depend on the others in that order are given up: what is lost of each is below
         `DEPENDENT` of its energy, as if it had never been admitted.
         """
+        if state.waiting is not None:
+            return self._exchange(kernel, state, clock)
         if not _strained(to_host(state.span.factor), state.energies):
             return None
-        span, kept = independent(kernel, state.span.points, state.energies, DEPENDENT)
-        return GrowingState(span, state.energies[kept]), transition(kernel, state.span, span)
+        kept_state = _keep(kernel, state, np.arange(len(state.energies)))
+        return kept_state, transition(kernel, state.span, kept_state.span)
+
+    def _exchange(
+        self, kernel: Kernel, state: GrowingState, clock: Clock
+    ) -> tuple[GrowingState, Array | None]:
+        """Rows that found no room take the places of points that recent rows needed less.
+
+        Without the point k the squared distance of a row to the span grows by ``β_k²/(K⁻¹)_kk``, β
+        its coefficients over the points. A point is given up where all recent rows together would
+        lose less than the waiting row, alone, would gain: its own squared distance.
+        """
+        assert state.waiting is not None and state.usage is not None
+        settled = replace(state, waiting=None)
+        F = to_host(state.span.factor)
+        losses = state.usage / np.maximum(row_norms_squared(F), np.finfo(float).tiny)
+        waiting = to_float64(state.waiting)
+        Z = state.span.coordinates(kernel, waiting)
+        gains = to_host(kernel.diag(waiting) - row_norms_squared(Z))
+        victims = np.argsort(losses, kind="stable")[: len(gains)]
+        best = np.argsort(-gains, kind="stable")[: len(victims)]
+        n_out = int(np.sum(np.cumprod(losses[victims] < gains[best])))
+        if n_out == 0:
+            return settled, None
+        newcomers = take_rows(state.waiting, np.sort(best[:n_out]))
+        while n_out:
+            left = np.setdiff1d(np.arange(len(losses)), victims[:n_out])
+            fewer = _keep(kernel, settled, left)
+            # by the criterion, as ever: rows that wait may resemble each other
+            joined, _ = self.offer(kernel, fewer, newcomers, clock.seed)
+            n_in = len(joined.energies) - len(fewer.energies)
+            if n_in >= n_out:
+                joined = replace(joined, waiting=None)
+                return joined, transition(kernel, state.span, joined.span)
+            n_out = n_in  # as many points go as rows come
+        return settled, None
 
     def coordinates(self, kernel: Kernel, state: GrowingState, X: Array) -> Array:
         """Coordinates of rows, in float64."""
@@ -155,9 +199,26 @@ class Growing(Basis[GrowingState]):
             # No row has energy. Then they are all zero in feature space, or the kernel (a distance
             # taken for one, say) is not semidefinite, which no residual would ever show.
             factorise(kernel, as_dense(rows))
+        if len(candidates) and room == 0 and state.usage is not None:
+            found = as_dense(take_rows(X, candidates))
+            state = replace(state, waiting=cast(found, state.span.points.dtype))
         if len(candidates) == 0 or room == 0:
-            return state, Projection(Z, energy, _clip(residual))
-        return self._admit(kernel, state, X, rows, Z, energy, residual, coherence, candidates, room)
+            return self._used(state, Z), Projection(Z, energy, _clip(residual))
+        grown, block = self._admit(
+            kernel, state, X, rows, Z, energy, residual, coherence, candidates, room
+        )
+        return self._used(grown, block.Z), block
+
+    def _used(self, state: GrowingState, Z: Array) -> GrowingState:
+        """Add how much a block needed each point to what is remembered of earlier ones."""
+        if state.usage is None or self.exchange is None:
+            return state
+        beta = to_host(Z) @ to_host(state.span.factor).T
+        faded = (1.0 - 1.0 / self.exchange) ** np.arange(len(beta) - 1.0, -1.0, -1.0)
+        old = np.zeros(beta.shape[1])
+        old[: len(state.usage)] = state.usage
+        left = (1.0 - 1.0 / self.exchange) ** len(beta)
+        return replace(state, usage=left * old + faded @ beta**2)
 
     def merge(
         self, kernel: Kernel, a: GrowingState, b: GrowingState, seed: int
@@ -230,8 +291,8 @@ class Growing(Basis[GrowingState]):
             F[m + surplus, m] = 1.0 / pivot
             residual = residual - Zg[:, m] ** 2
             if coherence is not None:
-                cosines = _cosines(to_host(columns[:, column]), host_energy, host_energy[i])
-                coherence = np.maximum(coherence, cosines)
+                new = self.resemblance(to_host(columns[:, column]), host_energy, host_energy[i])
+                coherence = np.maximum(coherence, new)
             admitted.append(int(i))
             m += 1
             energies = np.concatenate([state.energies, host_energy[admitted]])
@@ -243,7 +304,9 @@ class Growing(Basis[GrowingState]):
         )
         factor = xp.asarray(F[: m + surplus, :m], copy=True)
         grown = GrowingState(
-            Span(points, factor, factor), np.concatenate([state.energies, host_energy[admitted]])
+            Span(points, factor, factor),
+            np.concatenate([state.energies, host_energy[admitted]]),
+            None if state.usage is None else np.append(state.usage, np.zeros(len(admitted))),
         )
         last = admitted[-1] if admitted else 0
         return grown, Projection(
@@ -275,20 +338,43 @@ class Growing(Basis[GrowingState]):
         if not self.uses_coherence:
             return None
         if len(energies) == 0:
-            return np.zeros(len(energy))
-        return _cosines(to_host(K), energy[:, None], energies[None, :]).max(axis=1)
+            return np.full(len(energy), -np.inf)
+        return self.resemblance(to_host(K), energy[:, None], energies[None, :]).max(axis=1)
+
+    def resemblance(
+        self, K: np.ndarray, energy: np.ndarray, energies: np.ndarray | float
+    ) -> np.ndarray:
+        """How much rows resemble points: |k(x,d)| / √(k(x,x) k(d,d)).
+
+        Rows without energy resemble everything.
+        """
+        # the root of each factor: the product of two energies may leave the range of float64
+        norms = np.sqrt(energy) * np.sqrt(energies)
+        return np.divide(np.abs(K), norms, out=np.ones_like(K), where=norms > 0)
+
+
+def _keep(kernel: Kernel, state: GrowingState, left: np.ndarray) -> GrowingState:
+    """Some of the points, in the order of a pivoted Cholesky factor."""
+    points = take_rows(state.span.points, left)
+    span, order = independent(kernel, points, state.energies[left], DEPENDENT)
+    kept = left[order]
+    usage = None if state.usage is None else state.usage[kept]
+    return replace(state, span=span, energies=state.energies[kept], usage=usage)
+
+
+def check_exchange(name: str, exchange: Any, max_points: Any) -> None:
+    """Raise unless exchange is None or a memory in rows, and there is a bound that it serves."""
+    check_count(name, "exchange", exchange)
+    if exchange is not None and max_points is None:
+        raise ValueError(
+            f"{name}: points are exchanged once there are max_points of them; give max_points, or "
+            "exchange=None."
+        )
 
 
 def _strained(factor: np.ndarray, energies: np.ndarray) -> bool:
     """Whether rounding, which the factor amplifies, would be seen in a residual."""
     return bool(np.abs(factor * np.sqrt(energies)[:, None]).max(initial=0.0) > STRAINED)
-
-
-def _cosines(K: np.ndarray, energy: np.ndarray, energies: np.ndarray | float) -> np.ndarray:
-    """|k(x,d)| / √(k(x,x) k(d,d)); rows without energy cohere with everything."""
-    # the root of each factor: the product of two energies may leave the range of float64
-    norms = np.sqrt(energy) * np.sqrt(energies)
-    return np.divide(np.abs(K), norms, out=np.ones_like(K), where=norms > 0)
 
 
 def _clip(residual: Array) -> Array:

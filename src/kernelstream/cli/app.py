@@ -8,6 +8,7 @@ import typer
 
 from kernelstream import __version__
 from kernelstream.cli.demo import demo
+from kernelstream.cli.explain import explain
 from kernelstream.cli.failures import EXIT_CODES
 from kernelstream.cli.fit import fit
 from kernelstream.cli.info import info
@@ -50,6 +51,7 @@ for command in (
     transform,
     denoise,
     score,
+    explain,
     monitor,
     info,
     merge,

@@ -17,6 +17,7 @@ from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.cli import options as opt
 from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
+from kernelstream.cli.methods import NO_RULE, Method, Rule, fit_in_memory
 from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_sense
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
@@ -80,6 +81,14 @@ class Parts:
             rich_help_panel=MODEL,
         ),
     ] = False
+    center: Annotated[
+        bool,
+        typer.Option(
+            "--center/--no-center",
+            help="Whether mapped rows are centred. Default: as the method has it.",
+            rich_help_panel=MODEL,
+        ),
+    ] = True
     preimage: Annotated[
         str, typer.Option(help="How denoise goes back to inputs.", rich_help_panel=MODEL)
     ] = "auto"
@@ -105,10 +114,46 @@ class Parts:
             kernel=kernel,
             basis=parse_part(self.basis, bases.NAMES, "basis"),
             tracker=tracker,
+            center=self.center,
             scale="standard" if self.standardize else None,
             preimage=self.preimage,
             certify=False if self.certify is Certify.none else self.certify.value,
             random_state=self.seed,
+        )
+        require_sense(estimator)
+        return estimator
+
+    def of_method(self, rule: Rule) -> StreamingKernelPCA:
+        """The estimator of a paper's method, which brings basis and tracker."""
+        brought = {
+            "basis": self.basis != USUAL.basis,
+            "tracker": self.tracker != USUAL.tracker,
+            "forgetting": self.forgetting is not None,
+            "standardize": self.standardize,
+            "certify": self.certify is not USUAL.certify,
+        }
+        wrong = [f"--{name}" for name, is_given in brought.items() if is_given]
+        if wrong:
+            raise CommandError(
+                USAGE,
+                f"--method {rule.method} is a paper's method and brings its own parts: leave out "
+                f"{', '.join(wrong)}.",
+            )
+        linear = rule.method is Method.oja and self.kernel == USUAL.kernel and self.gamma is None
+        kernel = parse_part("linear" if linear else self.kernel, kernels.NAMES, "kernel")
+        if self.gamma is not None:
+            if "gamma" not in kernel.get_params(deep=False):
+                raise CommandError(USAGE, f"The kernel {self.kernel} has no gamma.")
+            kernel.set_params(gamma=self.gamma)
+        # Tanaka, Washizawa and Kuh do not centre.
+        uncentred = rule.method in (Method.rls, Method.lms, Method.subkha)
+        first = rule.method is Method.oja and self.components == USUAL.components
+        estimator = rule.estimator(
+            1 if first else parse_components(self.components),
+            kernel,
+            self.center and not uncentred,
+            self.preimage,
+            self.seed,
         )
         require_sense(estimator)
         return estimator
@@ -124,6 +169,7 @@ def fit(
     exclude: opt.Exclude = None,
     weight_column: opt.WeightColumn = None,
     parts: Parts = USUAL,
+    rule: Rule = NO_RULE,
     passes: Annotated[
         int | None,
         typer.Option(
@@ -171,14 +217,19 @@ def fit(
       kernelstream fit big/ -o m.safetensors --components 20 --checkpoint-every 60s --resume
 
       zcat log.csv.gz | kernelstream fit - -o m.safetensors --columns 'a,b,sensor_*'
+
+      kernelstream fit data.csv -o m.safetensors --method online --nu 0.1 --eta0 0.5 --tau 1000
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
-        estimator = parts.estimator()
+        rule.check()
+        estimator = parts.estimator() if rule.method is None else parts.of_method(rule)
         read_options = reading.of_source(columns, exclude, weight_column)
         every = opt.seconds(checkpoint_every)
         if monitor:
             require_plain(
+                method=rule.method is not None,
+                center=not parts.center,
                 kernel=parts.kernel != USUAL.kernel,
                 gamma=parts.gamma is not None,
                 components=parts.components != USUAL.components,
@@ -198,6 +249,17 @@ def fit(
             source = Source(sources, **read_options, dtype=dtype.value)
             if monitor:
                 fit_monitor(source, output, alpha, lags, parts, rejects, screen)
+                return
+            if rule.in_memory:
+                refused = {"passes": passes, "checkpoint-every": every, "resume": resume or None}
+                wrong = [f"--{name}" for name, value in refused.items() if value is not None]
+                if wrong:
+                    raise CommandError(
+                        USAGE,
+                        f"--method {rule.method} learns in memory: leave out {', '.join(wrong)}, "
+                        "or pass once, as a stream, with --epochs 0.",
+                    )
+                fit_in_memory(estimator, source, output, rejects, screen)
                 return
             names = source.names if source.named else None
             identity = {

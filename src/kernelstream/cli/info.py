@@ -126,6 +126,8 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
         "kernel": str(estimator.kernel_),
         "basis": str(stream.chain.basis),
         "tracker": str(stream.chain.tracker),
+        "paper": getattr(estimator, "paper", None),
+        "equations": getattr(estimator, "equations", None),
         "points": len(getattr(estimator, "basis_points_", ())),
         "dtype": stream.dtype,
         "standardized": stream.scaling is not None,
@@ -190,6 +192,8 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("basis", f"{facts['points']} points, {facts['basis']}"),
         ("tracker", facts["tracker"]),
     ]
+    if facts["paper"] is not None:
+        rows[2:2] = [("paper", facts["paper"]), ("equations", facts["equations"])]
     if facts["standardized"]:
         rows.append(("standardized", "with mean and deviation of the first rows"))
     for entry in facts["history"]:

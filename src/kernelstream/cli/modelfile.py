@@ -98,7 +98,8 @@ class Stored:
 def require_sense(estimator: StreamingKernelPCA) -> None:
     """Fail where parameters make no sense, before any row is read."""
     try:
-        points = np.asarray(getattr(estimator.basis, "points", 0))  # landmarks may be given
+        # landmarks may be given; the papers' methods bring their basis
+        points = np.asarray(getattr(getattr(estimator, "basis", None), "points", 0))
         new_stream(estimator, np.empty((0, points.shape[1] if points.ndim == 2 else 1)))
     except (ValueError, TypeError, OverflowError) as problem:  # numbers of any kind and size
         raise CommandError(USAGE, str(problem)) from problem

@@ -69,6 +69,7 @@ def report(
             image_shape=shape,
             title=title or f"Kernel PCA: {model.name}",
             history=[row for row in summary(facts) if row[0] in ("learned", "features")],
+            feature_names=stored.names,
         )
         write_atomically(output, page.encode())
         size = output.stat().st_size

@@ -3,12 +3,14 @@
 from kernelstream.estimators.adaptive import AdaptiveKernelPCA
 from kernelstream.estimators.base import load
 from kernelstream.estimators.incremental import IncrementalKernelPCA
+from kernelstream.estimators.kernel_pca import KernelPCA
 from kernelstream.estimators.online import OnlineKernelPCA, ReducedOrderBounds
 from kernelstream.estimators.pca import StreamingKernelPCA
 
 __all__ = [
     "AdaptiveKernelPCA",
     "IncrementalKernelPCA",
+    "KernelPCA",
     "OnlineKernelPCA",
     "ReducedOrderBounds",
     "StreamingKernelPCA",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kernelstream import bases, trackers
+from kernelstream.estimators.online import ReducedOrderBounds, dictionary_bounds
 from kernelstream.estimators.paper import PaperMethod
-from kernelstream.part import check_count
+from kernelstream.part import check_choice, check_count
 
 
 class AdaptiveKernelPCA(PaperMethod):
@@ -26,7 +27,15 @@ class AdaptiveKernelPCA(PaperMethod):
     gamma : float, str or None
         Width of a kernel given by name.
     delta : float
-        Largest coherence allowed between two points (eq. 7; a cosine, for kernels of any norm).
+        Largest coherence allowed between two points (eq. 7).
+    coherence : "cosine" or "paper"
+        ``"cosine"`` compares cosines, which suits kernels of any norm; ``"paper"`` the bare values
+        k(x, d) of eq. (7). For positive kernels of unit norm both are the same.
+    max_points : int or None
+        Most points of the dictionary. When they are reached, a warning says so.
+    exchange : int or None
+        With a number of rows, a full dictionary moves with the stream: rows take the places of
+        points that the last so many rows needed least (:class:`bases.Coherence`).
     method : "rls", "lms" or "subkha"
         The rule. RLS is the fastest and needs no step size.
     eta : float or Schedule
@@ -36,10 +45,21 @@ class AdaptiveKernelPCA(PaperMethod):
     weights : sequence of float or None
         The diagonal of D, positive and not increasing, one for each component; None is from 1 to
         0.5 (the paper does not give its own).
+    guard : bool
+        Whether steps that are too long are shortened (``n_shortened_steps_`` counts them). False
+        runs the paper's rule and nothing else; where it diverges, an error says so.
     center : bool
         The paper does not centre.
+    preimage : str or Preimage
+        How ``inverse_transform`` goes back to inputs, as in :class:`StreamingKernelPCA`.
     random_state : int, RandomState or None
         Nothing is drawn; for uniformity with the other estimators.
+
+    Notes
+    -----
+    To the letter: ``guard=False, coherence="paper"``, and ``raw_dual_coef_`` for A[k], by the
+    paper's index and at its own length. A row in the span of the points is no point in any case:
+    F4 would divide by zero there.
 
     References
     ----------
@@ -55,6 +75,9 @@ class AdaptiveKernelPCA(PaperMethod):
     (1000, 2)
     """
 
+    paper = "Tanaka, Washizawa and Kuh 2012, Adaptive kernel principal components tracking"
+    equations = "cost (4), coherence (7), algorithm 1 (lms), 2 (rls) or 3 (subkha)"
+
     def __init__(
         self,
         n_components: int = 2,
@@ -62,32 +85,72 @@ class AdaptiveKernelPCA(PaperMethod):
         kernel: Any = "rbf",
         gamma: float | str | None = None,
         delta: float = 0.95,
+        coherence: str = "cosine",
+        max_points: int | None = 2000,
+        exchange: int | None = None,
         method: str = "rls",
         eta: Any = 0.02,
         beta: float = 0.98,
         weights: Any = None,
+        guard: bool = True,
         center: bool = False,
+        preimage: Any = "auto",
         random_state: Any = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
         self.gamma = gamma
         self.delta = delta
+        self.coherence = coherence
+        self.max_points = max_points
+        self.exchange = exchange
         self.method = method
         self.eta = eta
         self.beta = beta
         self.weights = weights
+        self.guard = guard
         self.center = center
+        self.preimage = preimage
         self.random_state = random_state
 
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
         rules: dict[str, trackers.Tracker] = {
-            "rls": trackers.RLS(self.beta, self.weights),
-            "lms": trackers.LMS(self.eta, self.weights),
-            "subkha": trackers.SubsetHebbian(self.eta, self.weights),
+            "rls": trackers.RLS(self.beta, self.weights, self.guard),
+            "lms": trackers.LMS(self.eta, self.weights, guard=self.guard),
+            "subkha": trackers.SubsetHebbian(self.eta, self.weights, guard=self.guard),
         }
         if not isinstance(self.method, str) or self.method not in rules:
             raise ValueError(f"method must be one of {', '.join(rules)}; got {self.method!r}.")
         check_count(type(self).__name__, "n_components", self.n_components, none_allowed=False)
-        dictionary = bases.Coherence(self.delta, first=self.n_components)  # type: ignore[arg-type]
+        check_choice("coherence", self.coherence, ("cosine", "paper"))
+        dictionary = bases.Coherence(
+            self.delta,
+            self.max_points,
+            self.n_components,  # type: ignore[arg-type]
+            self.exchange,
+            self.coherence == "cosine",
+        )
         return bases.resolve(dictionary), trackers.resolve(rules[self.method])
+
+    def bounds(self, eigenvalues: Any = None) -> ReducedOrderBounds:
+        """What the coherence criterion proves about the model as it is (Honeine 2015).
+
+        A row that is no point resembles one by more than δ, so it misses at most k(x, x)(1 − δ²) of
+        itself; with that in the place of ν, Theorem 5 holds as for the distance criterion.
+
+        Parameters
+        ----------
+        eigenvalues : array of shape (r,), optional
+            λ_r of the second moments of all rows (of the covariance, with ``center=True``). Left
+            out, the running estimates of the model stand in: then its bounds are estimates as well.
+
+        Returns
+        -------
+        ReducedOrderBounds
+        """
+        if self.coherence != "cosine":
+            raise ValueError(
+                f"bounds are those of cosines, and coherence={self.coherence!r} compares kernel "
+                "values; use coherence='cosine' (for kernels of unit norm both are the same)."
+            )
+        return dictionary_bounds(self, lambda _: 1.0 - self.delta**2, eigenvalues, self.delta)

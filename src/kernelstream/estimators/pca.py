@@ -11,6 +11,7 @@ from __future__ import annotations
 import numbers
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +24,10 @@ from kernelstream.backends.arrays import (
     dtype_name,
     is_foreign,
     is_sparse,
+    like,
     namespace_of,
     to_float64,
+    to_host,
 )
 from kernelstream.backends.devices import checked_device, preferred_rows
 from kernelstream.certificate.certificate import Certificate
@@ -37,8 +40,15 @@ from kernelstream.estimators.base import (
     require_fitted,
     set_stream,
 )
+from kernelstream.estimators.explain import (
+    ComponentExplanation,
+    RowExplanation,
+    explain_components,
+    explain_rows,
+    known_rows,
+)
 from kernelstream.kernels import Kernel
-from kernelstream.part import as_number, check_choice, checked_seed
+from kernelstream.part import as_number, check_choice, check_count, checked_seed
 from kernelstream.stream import queries
 from kernelstream.stream.buffer import SingleRows
 from kernelstream.stream.chain import Chain
@@ -348,8 +358,117 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         shown, stream = self._components(), self.stream_
         rows = as_dense(inputs.query_rows(self, stream, X))
         scores = queries.in_pieces(stream, shown.scores, queries.in_units(stream, rows))
-        difference = to_float64(self.inverse_transform(scores)) - to_float64(rows)
+        method = preimages.resolve(self.preimage, shown.kernel)
+        back = queries.inputs_of(stream, scores, method).X
+        difference = to_float64(back) - to_float64(rows)
         return -float(namespace_of(difference).mean(difference**2))
+
+    @at_one_moment
+    def explain_components(
+        self, X: Any = None, n_columns: int = 3, feature_names: Sequence[str] | None = None
+    ) -> list[ComponentExplanation]:
+        """Which columns are behind each component, and with which shape.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), or None
+            Rows over which effects are averaged; None: those that the model has kept (a sample of
+            all rows, or its points).
+        n_columns : int
+            How many columns to name for each component.
+        feature_names : sequence of str, or None
+            Names of the columns; None: those of the frame that was learned, or x0, x1 and so on.
+
+        Returns
+        -------
+        list of ComponentExplanation
+            One for each component, with the share, the average slope and the curve of its columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(800, 3)) * [0.1, 3.0, 0.1]
+        >>> model = StreamingKernelPCA(1, gamma=0.02, basis=50, random_state=0).fit(X)
+        >>> model.explain_components()[0].columns[0].name
+        'x1'
+        """
+        check_count(type(self).__name__, "n_columns", n_columns, none_allowed=False)
+        reference = self._reference(X)
+        ratio = np.asarray(to_host(self.explained_variance_ratio_), dtype=float)
+        score = self._of_host_rows(self._components().scores)
+        names = self._names(feature_names)
+        return explain_components(score, reference, names, ratio, n_columns)
+
+    @at_one_moment
+    def explain(
+        self,
+        X: Any,
+        n_columns: int = 3,
+        reference: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> list[RowExplanation]:
+        """Why rows have large errors: the columns behind them, actual against expected values.
+
+        A column is behind an error that falls when the column is changed to what the others let
+        expect; further columns are looked for in what is left.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; each takes some 20 d errors of changed rows.
+        n_columns : int
+            At most so many columns a row.
+        reference : array of shape (k, d), or None
+            Rows that show the usual values and errors; None: those that the model has kept.
+        feature_names : sequence of str, or None
+            Names of the columns; None: those of the frame that was learned, or x0, x1 and so on.
+
+        Returns
+        -------
+        list of RowExplanation
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> t = np.random.default_rng(0).uniform(-2, 2, size=500)
+        >>> X = np.column_stack([t, t**2, np.sin(t)])
+        >>> model = StreamingKernelPCA(6, gamma=0.3, basis=60, random_state=0).fit(X)
+        >>> row = X[:1].copy()
+        >>> row[0, 1] += 2.0
+        >>> model.explain(row)[0].causes[0].name
+        'x1'
+        """
+        check_count(type(self).__name__, "n_columns", n_columns, none_allowed=False)
+        rows = to_host(as_dense(inputs.query_rows(self, self.stream_, X))).astype(float)
+        error = self._of_host_rows(self._components().reconstruction_error)
+        names = self._names(feature_names)
+        return explain_rows(error, rows, self._reference(reference), names, n_columns)
+
+    def _reference(self, X: Any) -> np.ndarray:
+        """Rows to compare with, as float64 on the host."""
+        rows = known_rows(self.stream_) if X is None else inputs.query_rows(self, self.stream_, X)
+        if rows is None:
+            raise ValueError(
+                f"{type(self).__name__} has kept no rows in the units of the data to compare with; "
+                "give some: explain_components(X), explain(rows, reference=X)."
+            )
+        rows = to_host(as_dense(rows)).astype(float)
+        if len(rows) < 2:
+            raise ValueError(f"At least two rows are needed to compare with; got {len(rows)}.")
+        return rows
+
+    def _names(self, given: Sequence[str] | None) -> list[str]:
+        """Names of the columns: given, those of the frame that was learned, or x0 and so on."""
+        names = getattr(self, "feature_names_in_", None) if given is None else given
+        if names is None:
+            return [f"x{i}" for i in range(self.n_features_in_)]
+        if len(names) != self.n_features_in_:
+            raise ValueError(
+                f"{len(names)} feature_names were given for {self.n_features_in_} columns."
+            )
+        return [str(name) for name in names]
 
     # -- what was learned; rows that wait are in it
 
@@ -502,6 +621,17 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         rows = queries.in_units(stream, inputs.query_rows(self, stream, X))
         return queries.in_pieces(stream, function, rows)
 
+    def _of_host_rows(self, function: Any) -> Callable[[np.ndarray], np.ndarray]:
+        """A function of rows, as the kernel sees them, for rows of numbers on the host."""
+        stream = self.stream_
+        like_learned = stream.caught_up.begun.moments.total
+
+        def asked(rows: np.ndarray) -> np.ndarray:
+            X = queries.in_units(stream, like(rows, like_learned))
+            return to_host(queries.in_pieces(stream, function, X)).astype(float)
+
+        return asked
+
     def _rows_to_learn(self, X: Any, sample_weight: Any) -> tuple[Rows, Stream | None]:
         """The next rows, checked, and the stream that they go on; None where they begin one."""
         if self._stream is None:
@@ -513,15 +643,26 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         """The two parts that make a method; the papers' estimators choose their own."""
         return bases.resolve(self.basis), trackers.resolve(self.tracker)
 
+    def _centred(self) -> bool:
+        """Whether the mapped rows are centred; the papers' estimators may have their own way."""
+        if not isinstance(self.center, bool | np.bool_):
+            raise ValueError(f"center must be True or False; got {self.center!r}.")
+        return bool(self.center)
+
+    def _resolved_kernel(self, n_features: int) -> Kernel:
+        """The kernel that the parameters mean, for rows of so many features."""
+        return kernels.resolve(self.kernel, self.gamma)
+
     def _new_stream(self, X: Array) -> Stream:
-        kernel = kernels.resolve(self.kernel, self.gamma)
+        kernel = self._resolved_kernel(int(X.shape[1]))
         basis, tracker = self._basis_and_tracker()
         method = preimages.resolve(self.preimage, kernel)
         n_components = checked_n_components(self.n_components, tracker)
         tracker.suits(basis, n_components)
         basis.suits(kernel, int(X.shape[1]))
-        if not isinstance(self.center, bool | np.bool_):
-            raise ValueError(f"center must be True or False; got {self.center!r}.")
+        center = self._centred()
+        if tracker.follows_mean and not center:
+            raise ValueError(f"The tracker {tracker} centres with the running mean: center=True.")
         check_choice("scale", self.scale, (None, "standard"))
         check_choice("certify", self.certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(self.device)
@@ -532,7 +673,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             kernel=kernel.copy(),
             basis=basis.copy(),
             tracker=tracker.copy(),
-            center=bool(self.center),
+            center=center,
             n_components=n_components,
             seed=checked_seed(self.random_state),
             certify=self.certify,

@@ -4,5 +4,14 @@ from kernelstream.images import files, noise, patches
 from kernelstream.images.denoise import Denoiser
 from kernelstream.images.reconstruct import PatchReconstructor
 from kernelstream.images.superresolution import SuperResolver
+from kernelstream.images.whole import ImageReconstructor
 
-__all__ = ["Denoiser", "PatchReconstructor", "SuperResolver", "files", "noise", "patches"]
+__all__ = [
+    "Denoiser",
+    "ImageReconstructor",
+    "PatchReconstructor",
+    "SuperResolver",
+    "files",
+    "noise",
+    "patches",
+]

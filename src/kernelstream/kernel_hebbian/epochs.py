@@ -24,8 +24,9 @@ The rows and their kernel matrix are in ``gram.py``, epochs on a GPU in ``gpu.py
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,9 +47,15 @@ from kernelstream.bases.base import Span, finite, require_semidefinite
 from kernelstream.kernel_hebbian.gpu import DeviceEpochs, runs_on_device
 from kernelstream.kernel_hebbian.gram import KernelMatrix, Means
 from kernelstream.schedules import Schedule
-from kernelstream.trackers.hebbian import recursion
+from kernelstream.trackers.hebbian import recursion, require_bounded
 
 _LOOK_EVERY = 5  # epochs between two looks at how far the components moved
+# A residual |Cv − λv| leaves an angle of sin θ ≤ |Cv − λv| / gap to the eigenvector (Davis and
+# Kahan). Components are said to have converged when none can be a degree off whose eigenvalue
+# differs from the others by more than this share of itself.
+APART = 0.05
+TOLERATED = math.sin(math.radians(1.0)) * APART
+NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is rounding only
 # Directions whose squared length is below this share of the longest are rounding.
 _RANK_FLOOR = {"float64": 1e-10, "float32": 1e-6}
 
@@ -65,6 +72,14 @@ class Expansion:
     variances: np.ndarray
     time: int = 0
     n_shortened: int = 0
+
+
+def given(data: KernelMatrix, A: np.ndarray) -> tuple[Expansion, Means]:
+    """Components that start at given coefficients A(0) (r, l), as they are, and the means."""
+    start = like(A, data.points)
+    product, means = data.measured(start)
+    finite(product, data.kernel)
+    return Expansion(start, np.zeros(len(A))), means
 
 
 def begin(data: KernelMatrix, n_components: int, seed: int) -> tuple[Expansion, Means]:
@@ -107,13 +122,14 @@ def sample_epoch(
     schedule: Schedule,
     order: np.ndarray,
     watched: Array | None = None,
+    guard: bool = True,
 ) -> tuple[Expansion, np.ndarray | None]:
     """One pass over the rows in the given order, every row an update (eqs. 10–13).
 
     The squared lengths ``Δ K̃ Δᵀ`` of other functions may be measured on the way: ``watched`` are
     their coefficients, and the kernel blocks are there anyway.
     """
-    if runs_on_device(state.A):
+    if guard and runs_on_device(state.A):
         if data.epochs is None:
             data.epochs = DeviceEpochs(data, means, int(state.A.shape[0]), schedule)
         A, variances, shortened, found = data.epochs.run(state, order, watched)
@@ -144,7 +160,7 @@ def sample_epoch(
         if early and following:
             K = data.block(following[0])
         steps = schedule.steps(time + 1, len(J)) * data.weights[J]
-        T, S, shortened = recursion(G, inner, steps, time, variances, schedule)
+        T, S, shortened = recursion(G, inner, steps, time, variances, schedule, guard)
         A = like(T, A) @ A
         add_to_columns(A, J, like(S, A))
         s, q = T @ s + S.sum(axis=1), T @ q + S @ k[J]
@@ -172,6 +188,7 @@ def batch_update(
     state: Expansion,
     schedule: Schedule,
     watched: Array | None = None,
+    guard: bool = True,
 ) -> tuple[Expansion, np.ndarray | None]:
     """The expected update over all rows at once: batch KHA.
 
@@ -189,7 +206,9 @@ def batch_update(
     eta = np.full(r, float(schedule.steps(state.time + 1, 1)[0]))
     # |C| bounds every direction in which the update moves: no longer step can be sure to shorten
     # what is too long.
-    longest = 1.0 / max(float(np.linalg.eigvalsh(C)[-1]), np.finfo(float).tiny)
+    longest = np.inf
+    if guard:
+        longest = 1.0 / max(float(np.linalg.eigvalsh(C)[-1]), np.finfo(float).tiny)
     if schedule.per_component:
         unit = 1.0 if schedule.relative else float(np.linalg.norm(variances))
         eta *= np.divide(unit, variances, out=np.full(r, np.inf), where=variances > 0)
@@ -209,37 +228,53 @@ def learn(
     tol: float,
     seed: int,
     batch: bool = False,
-) -> tuple[Expansion, int, bool]:
-    """Epochs until the components come to rest: the expansion, their number, whether they did.
+    guard: bool = True,
+    ritz: bool = True,
+) -> tuple[Expansion, int, Solution]:
+    """Epochs until the components come to rest and are right: expansion, number, solution.
 
     At rest means that the squared change of every component over an epoch, in feature space, is
     smaller than ``tol``; components have unit length, so that is the same for every kernel. The
     coefficients would say less: most of their change may be in directions that the kernel hardly
     sees. The change is measured in the epoch after it, and every fifth time only, for it costs a
-    product. (Section 5 of the paper stops when the change is *larger* than the threshold.)
+    product. (Section 5 of the paper stops when the change is *larger* than the threshold.) Steps
+    that fall make every rule come to rest somewhere, so then the residuals are looked at, and where
+    they are too large, epochs go on. With ``ritz=False``, for those who want the paper's rule to
+    the letter, the change alone decides.
 
     Each epoch has its own random order, a function of the seed.
     """
     schedule = schedule.repeated(1 if batch else data.n_rows)
     change, epoch, before = np.inf, 0, state.A
-    while epoch < n_epochs and not change < tol:
+    found: Solution | None = None
+    while epoch < n_epochs:
+        if change < tol:
+            found = solution(data, means, state, ritz)
+            if not ritz or found.converged:
+                break
+            found, change = None, np.inf
         watched = state.A - before if epoch > 0 and epoch % _LOOK_EVERY == 0 else None
         before = state.A
         if batch:
-            state, moved = batch_update(data, means, state, schedule, watched)
+            state, moved = batch_update(data, means, state, schedule, watched, guard)
         else:
             order = generator(seed, "epoch", epoch).permutation(data.n_rows)
-            state, moved = sample_epoch(data, means, state, schedule, order, watched)
+            state, moved = sample_epoch(data, means, state, schedule, order, watched, guard)
+        require_bounded("KernelHebbianPCA", state.A, guard)
         change = change if moved is None else float(moved.max())
         epoch += 1
     if state.n_shortened:
         warnings.warn(
             f"The step was too long for the energy of the rows in {state.n_shortened} updates "
-            "(the rule would diverge) and was shortened. Use a smaller step, or schedule='auto'.",
+            "(the rule might diverge) and was shortened. Use a smaller step, or schedule='auto'.",
             RuntimeWarning,
             stacklevel=2,
         )
-    return state, epoch, change < tol
+    if found is None:
+        found = solution(data, means, state, ritz)
+    if not ritz:
+        found = replace(found, converged=bool(change < tol) and found.converged)
+    return state, epoch, found
 
 
 @dataclass(frozen=True)
@@ -256,10 +291,17 @@ class Solution:
     variances: np.ndarray  # (r,) exact variances of the outputs
     energy: float  # Σ w k(x, x)
     missed: float  # what the span misses of it
+    residuals: np.ndarray  # (r,) |C v − λ v| / λ
+    converged: bool  # whether no residual leaves room for an angle of a degree
 
 
-def solution(data: KernelMatrix, means: Means, state: Expansion) -> Solution:
-    """Exact variances and unit components with fixed signs: one pass over the kernel matrix."""
+def solution(data: KernelMatrix, means: Means, state: Expansion, ritz: bool = True) -> Solution:
+    """Exact variances and residuals of the components: four passes over the kernel matrix.
+
+    With ``ritz`` they are the best components in the span that was found, with fixed signs.
+    Without, in two passes, they are those of the rule, at its length and with its sign.
+    """
+    state = finished(data, means, state) if ritz else state
     xp = namespace_of(state.A)
     # components (and mean) as functions of the raw φ: Σ a (φ − φ̄) = Σ (a − s w/l) φ
     share = like(data.weights / data.n_rows, state.A)[None, :]
@@ -279,21 +321,68 @@ def solution(data: KernelMatrix, means: Means, state: Expansion) -> Solution:
     w = like(data.weights, Z)
     total = xp.matrix_transpose(Z) @ w
     r = int(state.A.shape[0])
-    V = transform @ inner[:, :r]
-    norms = np.linalg.norm(V, axis=0)
-    V = V / np.where(norms > 0, norms, 1.0)[None, :]
-    V *= to_host(canonical_signs(factor @ like(V, factor)))[None, :]
-    outputs = Z @ like(V, Z)
-    if data.center:
-        outputs = outputs - (total / data.n_rows @ like(V, Z))[None, :]
+    raw = transform @ inner[:, :r]
+    centred = Z - (total / data.n_rows)[None, :] if data.center else Z
+    if ritz:
+        raw *= to_host(canonical_signs(factor @ like(raw, factor)))[None, :]
+    norms = np.linalg.norm(raw, axis=0)
+    V = raw / np.where(norms > 0, norms, 1.0)[None, :]
+    outputs = centred @ like(V, Z)
     variances = to_host(w @ outputs**2) / data.n_rows
+    residuals = residuals_of(data, means, outputs, variances)
     energy = float(data.weights @ to_host(to_float64(data.kernel.diag(data.X))))
     held = float(xp.sum(w[:, None] * Z**2))
     return Solution(
         span=Span(data.points, factor, cast(factor, data.points.dtype)),
-        V=like(V, factor),
+        V=like(raw, factor),
         total=total,
         variances=variances,
         energy=energy,
         missed=max(energy - held, 0.0),
+        residuals=residuals,
+        converged=bool(np.all(residuals <= TOLERATED)),
     )
+
+
+def finished(data: KernelMatrix, means: Means, state: Expansion) -> Expansion:
+    """A finish by Rayleigh and Ritz: the best r components in the span of w_i and C w_i.
+
+    Sanger's rule finds the span long before it has turned two components of nearly the same
+    variance apart. With the outputs Y of the components, ``C w_i = Σ_j (w_j/l) y_ij φ̃_j``; these
+    and the w_i span a space whose principal directions need no more than their outputs.
+    """
+    xp = namespace_of(state.A)
+    share = like(data.weights / data.n_rows, state.A)[None, :]
+    Y = means.centred(state.A, data.products(state.A))
+    # at unit length: a kernel times 100 has images 100 times as long
+    images = Y * share
+    outputs = means.centred(images, data.products(images))
+    both, seen = xp.concat([state.A, images], axis=0), xp.concat([Y, outputs], axis=0)
+    inner = to_host(seen @ xp.matrix_transpose(both))
+    lengths = np.sqrt(np.maximum(np.diag(inner), 0.0))
+    unit = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    transform, rank = orthonormal(data, inner * unit[:, None] * unit[None, :])
+    transform = transform[:rank] * unit[None, :]
+    scatter = transform @ to_host((seen * share) @ xp.matrix_transpose(seen)) @ transform.T
+    _, vectors = np.linalg.eigh((scatter + scatter.T) / 2)
+    r = int(state.A.shape[0])
+    best = np.zeros((r, 2 * r))
+    best[: min(r, rank)] = vectors[:, ::-1][:, :r].T @ transform
+    return replace(state, A=like(best, both) @ both)
+
+
+def residuals_of(
+    data: KernelMatrix, means: Means, outputs: Array, variances: np.ndarray
+) -> np.ndarray:
+    """``|C v − λ v| / λ`` of unit components, C the covariance: how far from an eigenvector.
+
+    ``C v = Σ_j (w_j/l) y_j φ̃_j`` has the coefficients ``w y/l``, and its squared length less λ² is
+    that of the residual: λ = ⟨v, C v⟩.
+    """
+    xp = namespace_of(outputs)
+    B = xp.matrix_transpose(outputs * like(data.weights / data.n_rows, outputs)[:, None])
+    image = means.centred(B, data.products(B))
+    squared = to_host(xp.sum(image * B, axis=1))
+    rest = np.sqrt(np.maximum(squared - variances**2, 0.0))
+    some = variances > NO_VARIANCE * variances.max(initial=0.0)
+    return np.divide(rest, variances, out=np.zeros(len(rest)), where=some)

@@ -16,6 +16,7 @@ from kernelstream.backends.arrays import (
     Array,
     as_dense,
     cast,
+    concatenate_rows,
     dtype_name,
     is_sparse,
     like,
@@ -36,8 +37,8 @@ _DEVICE_BLOCK_BYTES = 2**28  # on a GPU
 class KernelMatrix:
     """Rows of data and their kernel matrix, of which blocks of rows are computed when asked for.
 
-    If the whole matrix fits ``cache_bytes``, it is computed once and kept: Kim et al. (section 5)
-    note that an epoch then costs O(r l²) instead of O((N + r) l²).
+    As many of its rows as ``cache_bytes`` holds are computed once and kept, all of them where they
+    fit: Kim et al. (section 5) note that an epoch then costs O(r l²) instead of O((N + r) l²).
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class KernelMatrix:
     batch_size : int, optional
         Rows in a block.
     cache_bytes : int
-        Memory that the kernel matrix may take.
+        Memory that the rows of the kernel matrix that are kept may take.
 
     Examples
     --------
@@ -91,24 +92,29 @@ class KernelMatrix:
             batch_size = max(16, min(most // row_bytes, wanted))
         self.batch_size = batch_size
         self.epochs: DeviceEpochs | None = None  # what the first epoch on a GPU sets up
-        self.matrix: Array | None = None
-        if self.n_rows * row_bytes <= cache_bytes:
+        self.matrix: Array | None = None  # the first rows, as many as are kept
+        self.n_kept = min(self.n_rows, cache_bytes // row_bytes)
+        if self.n_kept:
             self.matrix = namespace_of(self.points).empty(
-                (self.n_rows, self.n_rows),
+                (self.n_kept, self.n_rows),
                 dtype=self.points.dtype,
                 device=array_api_compat.device(self.points),
             )
             self._fill(self.matrix)
+        if self.n_kept == self.n_rows:
             self._met = self.points  # the prepared form has done its work
 
     def _fill(self, matrix: Array) -> None:
         """Compute the kernel matrix: half of it, where the kernel is sure to be symmetric."""
         # a device looks at every new cut of the points anew, and waits for the answer
-        half = self.kernel.psd and not on_accelerator(self.points)
+        whole = self.n_kept == self.n_rows
+        half = whole and self.kernel.psd and not on_accelerator(self.points)
         transposed = namespace_of(matrix).matrix_transpose
         for here in self._in_order():
             if not half:
-                matrix[here, :] = self._computed(here)
+                kept = slice(here.start, min(here.stop, self.n_kept))
+                if kept.stop > kept.start:
+                    matrix[kept, :] = self._computed(kept)
                 continue
             before, so_far = slice(0, here.start), slice(0, here.stop)
             K = self.kernel.block(self.X[here, :], self._met[so_far, :])
@@ -124,9 +130,17 @@ class KernelMatrix:
 
     def block(self, J: np.ndarray) -> Array:
         """``k(x_j, x_k)`` for the rows j of a block and all k: (B, l), in the type of the rows."""
-        if self.matrix is not None:
+        if self.matrix is not None and self.n_kept == self.n_rows:
             return take_rows(self.matrix, J)
-        return self.kernel.block(take_rows(self.X, J), self._met)
+        known = self.n_kept > J
+        if self.matrix is None or not known.any():
+            return self.kernel.block(take_rows(self.X, J), self._met)
+        # those that are kept first, then the others, and back into the order that was asked for
+        both = [take_rows(self.matrix, J[known])]
+        if not known.all():
+            both.append(self.kernel.block(take_rows(self.X, J[~known]), self._met))
+        place = np.argsort(np.argsort(~known, kind="stable"), kind="stable")
+        return take_rows(concatenate_rows(both), place)
 
     def products(self, A: Array) -> Array:
         """``A K`` (r × l), not centred: one pass over the kernel matrix."""
@@ -143,7 +157,8 @@ class KernelMatrix:
         product, sums = xp.zeros_like(A), np.zeros(self.n_rows)
         narrow, w = cast(A, self.points.dtype), like(self.weights, A)
         for here in self._in_order():
-            K = self._computed(here) if self.matrix is None else self.matrix[here, :]
+            kept = self.matrix is not None and here.stop <= self.n_kept
+            K = self.matrix[here, :] if kept else self._computed(here)  # type: ignore[index]
             product[:, here] = to_float64(narrow @ xp.matrix_transpose(K))
             if with_sums:
                 sums[here] = to_host(to_float64(K) @ w)

@@ -11,7 +11,7 @@ Sum(left=Product(left=Constant(value=0.5), right=RBF(gamma=0.1)),
 from __future__ import annotations
 
 from kernelstream.kernels.base import Kernel
-from kernelstream.kernels.composite import Constant, FromCallable, Product, Sum
+from kernelstream.kernels.composite import Constant, FromCallable, Normalised, Product, Sum
 from kernelstream.kernels.distances import squared_distances
 from kernelstream.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
 from kernelstream.kernels.stationary import RBF, Euclidean, Exponential, Laplacian, Matern
@@ -27,6 +27,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "Normalised",
     "Polynomial",
     "Product",
     "Sigmoid",

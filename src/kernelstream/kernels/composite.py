@@ -14,6 +14,7 @@ from kernelstream.backends.arrays import (
     Array,
     all_finite,
     as_dense,
+    cast,
     is_foreign,
     like,
     namespace_of,
@@ -161,6 +162,78 @@ class Product(Pair):
         """``left * right``."""
         left *= right
         return left
+
+
+@stored
+class Normalised(Kernel):
+    """``k(x, y) / √(k(x, x) k(y, y))``: the cosine of two images, for a kernel of any norm.
+
+    Honeine (2012, footnote 3) asks for it where a criterion is stated for kernels of unit norm. The
+    cosine of two rows is ``Normalised(Linear())``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel; ``kernel__degree`` reaches a parameter.
+
+    Notes
+    -----
+    Rows with ``k(x, x) = 0`` have the value 0 with every other.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Normalised, Polynomial
+    >>> Normalised(Polynomial(degree=2, gamma=1.0))([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
+    array([[1.  , 0.25]])
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def check(self) -> None:
+        """Refuse anything but a kernel that passes its own check."""
+        expected = "a kernel object such as Polynomial() (FromCallable(f) for a function)"
+        require(self, "kernel", isinstance(self.kernel, Kernel), expected)
+        self.kernel.check()
+
+    @property
+    def psd(self) -> bool:
+        """If the kernel is."""
+        return self.kernel.psd
+
+    @property
+    def unit_norm(self) -> bool:
+        """If the kernel has unit norm; else rows without energy may be about."""
+        return self.kernel.unit_norm
+
+    def extent(self, points: Array, shifted: bool = True) -> float:
+        """That of the kernel."""
+        return self.kernel.extent(points, shifted)
+
+    def rounding(self, extent: float, d: int) -> float:
+        """A value, and two energies, of which the roots are taken."""
+        return 2.0 * self.kernel.rounding(extent, d) + 6.0
+
+    def energy_limit(self, norm: float) -> float:
+        """1."""
+        return 1.0
+
+    def block(self, X: Array, Y: Array) -> Array:
+        """The block of the kernel, divided by both norms."""
+        K = self.kernel.block(X, Y)
+        K = K / _norms(self.kernel.diag(X))[:, None]
+        return K / _norms(self.kernel.diag(cast(as_dense(Y), K.dtype)))[None, :]
+
+    def diag(self, X: Array) -> Array:
+        """1, or 0 for rows without energy."""
+        own = self.kernel.diag(X)
+        return cast(own > 0, own.dtype)
+
+
+def _norms(energy: Array) -> Array:
+    """Roots, with 1 in the place of 0."""
+    xp = namespace_of(energy)
+    return xp.sqrt(xp.where(energy > 0, energy, xp.ones_like(energy)))
 
 
 @stored

@@ -11,6 +11,7 @@ from kernelstream.preimages.fixed_point import FixedPoint
 from kernelstream.preimages.gradient import Gradient
 from kernelstream.preimages.linear import Linear
 from kernelstream.preimages.neighbours import Neighbours
+from kernelstream.preimages.neighbours_then_gradient import NeighboursThenGradient
 from kernelstream.preimages.ridge import Ridge
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Gradient",
     "Linear",
     "Neighbours",
+    "NeighboursThenGradient",
     "Preimage",
     "Report",
     "Ridge",
@@ -32,6 +34,7 @@ _BY_NAME: dict[str, type[Preimage]] = {
     "ridge": Ridge,
     "gradient": Gradient,
     "neighbours": Neighbours,
+    "neighbours_then_gradient": NeighboursThenGradient,
     "conformal": Conformal,
 }
 
@@ -44,7 +47,7 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     spec : str or Preimage
         ``"auto"`` (exact for the linear kernel, fixed point for RBF, ridge from the basis points
         for every other), a name (``"fixed_point"``, ``"gradient"``, ``"neighbours"``,
-        ``"conformal"``, ``"linear"``, ``"ridge"``) or an object.
+        ``"neighbours_then_gradient"``, ``"conformal"``, ``"linear"``, ``"ridge"``) or an object.
     kernel : Kernel
         The kernel it has to work with.
 

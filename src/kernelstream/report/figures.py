@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from bokeh.models import (
+    CDSView,
     ColumnDataSource,
     HoverTool,
+    IndexFilter,
     LinearColorMapper,
     NumeralTickFormatter,
 )
-from bokeh.models.annotations import ColorBar
+from bokeh.models.annotations import ColorBar, Span
 from bokeh.palettes import Category10, Category20, Viridis256
 from bokeh.plotting import figure
 
 from kernelstream.backends.arrays import to_host
 from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.plot.drawing import ACCENT, INK, QUIET, certified_variances, in_data_units
+from kernelstream.plot.drawing import ACCENT, QUIET, certified_variances, in_data_units
 from kernelstream.report.observe import Observed
 from kernelstream.report.thumbnails import data_uri, grey_levels
 
 MOST_COMPONENTS = 40
+MOST_CHOSEN = 10  # components that can be chosen for the axes
 MOST_KINDS = 20
+MARK = 6.0  # size of the marks where no component makes it
+OTHER, MISSING = "other", "missing"
 THUMBNAIL = 32  # pixels across in the hover of the embedding: the page stays small
 
 
@@ -37,12 +43,14 @@ def blank(**options: Any) -> Any:
     )
     made.toolbar.logo = None
     made.outline_line_color = None
-    made.grid.grid_line_color = "#eceef1"
+    made.background_fill_color = made.border_fill_color = None  # that of the page, light or dark
+    made.grid.grid_line_color = QUIET
+    made.grid.grid_line_alpha = 0.18
     for axis in made.axis:
         axis.axis_line_color = QUIET
         axis.minor_tick_line_color = None
         axis.major_tick_line_color = QUIET
-        axis.major_label_text_color = INK
+        axis.major_label_text_color = axis.axis_label_text_color = QUIET
         axis.axis_label_text_font_style = "normal"
     return made
 
@@ -67,16 +75,20 @@ def scree(model: StreamingKernelPCA) -> Any:
     source = ColumnDataSource(data)
     bars = plot.vbar("number", top="share", width=0.7, color=ACCENT, alpha=0.75, source=source)
     if intervals is not None:
-        plot.segment("number", "low", "number", "high", color=INK, line_width=2, source=source)
+        plot.segment("number", "low", "number", "high", color=QUIET, line_width=3, source=source)
         plot.y_range.end = 1.1 * float(max(shares.max(), data["high"].max()))
-    plot.add_tools(HoverTool(renderers=[bars], tooltips=tips, mode="vline"))
+    plot.add_tools(HoverTool(renderers=[bars], tooltips=tips, mode="vline", limit=1))
     return plot
 
 
 def embedding(
     model: StreamingKernelPCA, observed: Observed | None, image_shape: tuple[int, int] | None
 ) -> Any | None:
-    """Rows (or the points of the basis) on the first two components, to hover over."""
+    """Rows (or the points of the basis) on two components, to hover over.
+
+    The page chooses which two, and a third for the size of the marks: the numbers of all that can
+    be chosen are in the source, under ``pc1``, ``pc2`` and so on.
+    """
     points = getattr(model, "basis_points_", None)
     if points is None and observed is None:
         return None
@@ -85,19 +97,23 @@ def embedding(
     else:
         rows = in_data_units(model, to_host(points))
         numbers = np.arange(1, len(rows) + 1)
-    scores = np.asarray(model.transform(rows), dtype=float)
-    second = scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(scores))
-    data: dict[str, Any] = {
+    scores = np.asarray(model.transform(rows), dtype=float)[:, :MOST_CHOSEN]
+    data: dict[str, Any] = {f"pc{i}": column for i, column in enumerate(scores.T, 1)}
+    data |= {
         "x": scores[:, 0],
-        "y": second,
+        "y": scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(scores)),
+        "size": np.full(len(scores), MARK),
         "number": numbers,
         "error": np.asarray(model.reconstruction_error(rows), dtype=float),
     }
     tips = [("row" if observed is not None else "point", "@number"), ("error", "@error{0.0000}")]
-    for i in range(min(scores.shape[1], 3)):
-        data[f"pc{i + 1}"] = scores[:, i]
-        tips.append((f"pc{i + 1}", f"@pc{i + 1}{{0.000}}"))
-    plot = blank(tools="reset,save,pan,wheel_zoom,box_zoom", x_axis_label="pc1", y_axis_label="pc2")
+    tips += [(f"pc{i}", f"@pc{i}{{0.000}}") for i in range(1, min(scores.shape[1], 3) + 1)]
+    plot = blank(
+        name="embedding",
+        tools="reset,save,pan,wheel_zoom,box_zoom",
+        x_axis_label="pc1",
+        y_axis_label="pc2",
+    )
     labels = None if observed is None else observed.labels
     tooltips: Any = tips
     if labels is not None:
@@ -109,73 +125,86 @@ def embedding(
         data["image"] = [data_uri(image) for image in images]
         lines = "".join(f"<div>{name}: {text}</div>" for name, text in tips)
         tooltips = f'<img src="@image{{safe}}" width="72" style="image-rendering:pixelated">{lines}'
-    marks = [draw(plot, data)] if labels is None else draw_by_label(plot, data, labels)
-    plot.add_tools(HoverTool(renderers=marks, tooltips=tooltips))
+    marks = draw(plot, data, labels)
+    # one row at a time: five tooltips over each other cannot be read
+    plot.add_tools(HoverTool(renderers=marks, tooltips=tooltips, limit=1))
     return plot
 
 
-def draw(plot: Any, data: dict[str, Any]) -> Any:
-    """All marks in one colour."""
+def draw(plot: Any, data: dict[str, Any], labels: list[Any] | None) -> list[Any]:
+    """Marks in one colour, by number, or a group for each kind, which the page can hide."""
+    if labels is not None and are_numbers(labels):
+        return [draw_by_number(plot, data, labels)]
+    source = ColumnDataSource(data, name="embedding-rows")
+    if labels is None:
+        return [scatter(plot, source, ACCENT)]
+    told = [kind_of(label) for label in labels]
+    shown = kinds_of(labels)
+    group = np.array([kind if kind in shown else OTHER for kind in told])
+    return [
+        scatter(
+            plot,
+            source,
+            colour,
+            name=f"kind-{i}",
+            view=CDSView(filter=IndexFilter(indices=np.flatnonzero(group == kind).tolist())),
+        )
+        for i, (kind, colour) in enumerate(shown.items())
+    ]
+
+
+def scatter(plot: Any, source: ColumnDataSource, color: Any, **options: Any) -> Any:
+    """Marks of a source."""
     return plot.scatter(
-        "x", "y", size=5, color=ACCENT, alpha=0.55, line_color=None, source=ColumnDataSource(data)
+        "x", "y", size="size", color=color, alpha=0.65, line_color=None, source=source, **options
     )
 
 
-def draw_by_label(plot: Any, data: dict[str, Any], labels: list[Any]) -> list[Any]:
-    """Marks coloured by number or by kind; the legend is the page's, it must wrap on a phone."""
-    colours = colours_of_kinds(labels)
-    if colours is None:
-        return [draw_by_number(plot, data, labels)]
-    marks = []
-    for kind, colour in colours.items():
-        of_kind = np.array([str(label) == kind for label in labels])
-        part = {name: np.asarray(values)[of_kind] for name, values in data.items()}
-        marks.append(
-            plot.scatter(
-                "x",
-                "y",
-                size=5,
-                color=colour,
-                alpha=0.65,
-                line_color=None,
-                source=ColumnDataSource(part),
-            )
-        )
-    return marks
+def kind_of(label: Any) -> str:
+    """A label as the page shows it; what is missing has a name too."""
+    missing = label is None or label == "" or (isinstance(label, float) and np.isnan(label))
+    return MISSING if missing else str(label)
 
 
-def colours_of_kinds(labels: list[Any]) -> dict[str, str] | None:
-    """A colour for each kind of label; None where there are too many kinds."""
-    kinds = sorted({str(label) for label in labels}, key=by_number)
-    if len(kinds) > MOST_KINDS:
-        return None
-    palette = Category10[10] if len(kinds) <= 10 else Category20[20]
-    return dict(zip(kinds, palette, strict=False))
+def are_numbers(labels: list[Any]) -> bool:
+    """Whether labels are numbers of more kinds than there are colours."""
+    told = {kind_of(label) for label in labels} - {MISSING}
+    if len(told) <= MOST_KINDS:
+        return False
+    try:
+        return bool(np.isfinite([float(kind) for kind in told]).any())
+    except ValueError:
+        return False
+
+
+def kinds_of(labels: list[Any]) -> dict[str, str]:
+    """A colour for each kind: the most frequent ones, one for all others, grey for missing."""
+    count = Counter(kind_of(label) for label in labels)
+    missing = count.pop(MISSING, 0)
+    most = MOST_KINDS if len(count) <= MOST_KINDS else MOST_KINDS - 1
+    frequent = sorted((kind for kind, _ in count.most_common(most)), key=by_number)
+    palette = Category10[10] if len(frequent) <= 10 else Category20[20]
+    colours = dict(zip(frequent, palette, strict=False))
+    if len(count) > len(frequent):
+        colours[OTHER] = "#b08968"
+    if missing:
+        colours[MISSING] = "#9aa0a6"
+    return colours
 
 
 def draw_by_number(plot: Any, data: dict[str, Any], labels: list[Any]) -> Any:
-    """Marks on a scale of colours; labels that are no numbers are refused."""
-    try:
-        values = np.array([float(label) for label in labels])
-    except (TypeError, ValueError) as problem:
-        raise ValueError(
-            f"The labels have more than {MOST_KINDS} kinds and are no numbers: colour by a column "
-            "with fewer kinds, or by numbers."
-        ) from problem
+    """Marks on a scale of colours, grey where the number is missing."""
+    values = np.array([np.nan if kind_of(x) == MISSING else float(x) for x in labels])
     data["value"] = values
     finite = values[np.isfinite(values)]
-    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
-    mapper = LinearColorMapper(palette=Viridis256, low=low, high=high)
-    marks = plot.scatter(
-        "x",
-        "y",
-        size=5,
-        color={"field": "value", "transform": mapper},
-        alpha=0.7,
-        line_color=None,
-        source=ColumnDataSource(data),
+    mapper = LinearColorMapper(
+        palette=Viridis256, low=finite.min(), high=finite.max(), nan_color="#9aa0a6"
     )
-    plot.add_layout(ColorBar(color_mapper=mapper, width=10), "right")
+    source = ColumnDataSource(data, name="embedding-rows")
+    marks = scatter(plot, source, {"field": "value", "transform": mapper})
+    bar = ColorBar(color_mapper=mapper, width=10, background_fill_color=None)
+    bar.major_label_text_color = QUIET
+    plot.add_layout(bar, "right")
     return marks
 
 
@@ -187,8 +216,8 @@ def by_number(text: str) -> tuple[int, float, str]:
         return 1, 0.0, text
 
 
-def errors(observed: Observed) -> Any:
-    """Mean and largest error of each stretch of rows."""
+def errors(observed: Observed, limit: float | None = None) -> Any:
+    """Mean and largest error of each stretch of rows, and the limit for single rows."""
     last = np.minimum(
         np.arange(1, len(observed.mean_error) + 1) * observed.bin_rows, observed.n_rows
     )
@@ -199,9 +228,22 @@ def errors(observed: Observed) -> Any:
     plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
     plot.line("row", "largest", color=QUIET, source=source, legend_label="largest")
     line = plot.line("row", "mean", color=ACCENT, line_width=2, source=source, legend_label="mean")
+    if limit is not None:
+        plot.add_layout(
+            Span(
+                location=limit,
+                dimension="width",
+                line_color=QUIET,
+                line_dash="dashed",
+                name="limit",
+            )
+        )
     plot.legend.location = "top_left"
     plot.legend.orientation = "horizontal"
+    plot.legend.background_fill_alpha = 0.0
+    plot.legend.label_text_color = QUIET
+    plot.legend.click_policy = "hide"
     plot.y_range.start = 0
     tips = [("up to row", "@row{0,0}"), ("mean", "@mean{0.0000}"), ("largest", "@largest{0.0000}")]
-    plot.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline"))
+    plot.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline", limit=1))
     return plot

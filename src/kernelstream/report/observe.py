@@ -12,6 +12,7 @@ from kernelstream.estimators.pca import StreamingKernelPCA
 
 SAMPLE_ROWS = 2000
 BINS = 400
+STRANGEST = 10
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Observed:
         Rows in a bin of the following; the last may be short.
     mean_error, largest_error : array of shape (b,)
         Of each bin.
+    strangest : tuple of (int, array)
+        Numbers and values of the rows of largest error, the largest first.
     """
 
     rows: np.ndarray
@@ -41,6 +44,7 @@ class Observed:
     bin_rows: int
     mean_error: np.ndarray
     largest_error: np.ndarray
+    strangest: tuple[tuple[int, np.ndarray], ...] = ()
 
 
 def observe(
@@ -71,6 +75,7 @@ def observe(
     sample: list[tuple[float, int, np.ndarray, Any]] = []  # the rows of smallest random key
     worst, n, with_labels = 1.0, 0, False
     bins = Bins()
+    strange: list[tuple[float, int, np.ndarray]] = []
     for X, labels in blocks:
         keys = rng.random(len(X))
         with_labels = with_labels or labels is not None
@@ -80,7 +85,13 @@ def observe(
         if len(sample) > 2 * SAMPLE_ROWS:
             sample = sorted(sample, key=lambda entry: entry[0])[:SAMPLE_ROWS]
             worst = sample[-1][0]
-        bins.add(np.asarray(model.reconstruction_error(X), dtype=float))
+        errors = np.asarray(model.reconstruction_error(X), dtype=float)
+        bins.add(errors)
+        least = strange[-1][0] if len(strange) == STRANGEST else -np.inf
+        strange += [
+            (float(errors[i]), n + int(i) + 1, X[i].copy()) for i in np.flatnonzero(errors > least)
+        ]
+        strange = sorted(strange, key=lambda entry: (-entry[0], entry[1]))[:STRANGEST]
         n += len(X)
     if not sample:
         raise ValueError("There are no rows to report on.")
@@ -94,6 +105,7 @@ def observe(
         bin_rows=bins.width,
         mean_error=bins.total / bins.count,
         largest_error=bins.largest,
+        strangest=tuple((number, row) for _, number, row in strange),
     )
 
 

@@ -11,19 +11,71 @@ from bokeh.embed import components
 from bokeh.resources import Resources
 
 from kernelstream.backends.arrays import to_host
+from kernelstream.estimators.explain import known_rows
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.plot.drawing import in_data_units, short_numbers, without_names
-from kernelstream.report.figures import colours_of_kinds, embedding, errors, scree
+from kernelstream.report import drawings
+from kernelstream.report.figures import (
+    MOST_CHOSEN,
+    are_numbers,
+    embedding,
+    errors,
+    kinds_of,
+    scree,
+)
 from kernelstream.report.observe import Observed, observe
 from kernelstream.report.thumbnails import data_uri, grey_levels
+from kernelstream.report.verdict import Verdict, judge
 
 BLOCK = 4096
 MOST_THUMBNAILS = 120
+TOLD = 5  # components whose columns are told
+COMPARED = 20  # columns, those that differ most
+
+# Choosers and legend are plain HTML; they reach the picture by its names.
+SCRIPT = """
+(function () {
+  function model(name) {
+    for (const doc of Bokeh.documents) {
+      const found = doc.get_model_by_name(name);
+      if (found) return found;
+    }
+  }
+  function sizes(values) {
+    const low = Math.min(...values), high = Math.max(...values), span = high - low || 1;
+    return Array.from(values, (v) => 3 + 11 * (v - low) / span);
+  }
+  for (const select of document.querySelectorAll("select[data-axis]")) {
+    select.addEventListener("change", () => {
+      const rows = model("embedding-rows"), plot = model("embedding"), axis = select.dataset.axis;
+      const data = {...rows.data};
+      if (axis === "size") {
+        data.size = select.value ? sizes(data[select.value]) : Array.from(data.x, () => 6);
+      } else {
+        data[axis] = data[select.value];
+        (axis === "x" ? plot.below : plot.left)[0].axis_label = select.value;
+      }
+      rows.data = data;
+    });
+  }
+  for (const button of document.querySelectorAll("button[data-kind]")) {
+    button.addEventListener("click", () => {
+      const marks = model(button.dataset.kind);
+      marks.visible = !marks.visible;
+      button.setAttribute("aria-pressed", marks.visible);
+    });
+  }
+})();
+"""
 
 STYLE = """
-:root { --ink: #222; --quiet: #6b7280; --accent: #b3364a; --line: #e5e7eb; }
+:root { --ink: #222; --quiet: #6b7280; --accent: #b3364a; --line: #e5e7eb; --paper: #fff;
+  --good: #2f7d4f; --fair: #a06a00; --bad: #b3261e; color-scheme: light dark; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --quiet: #9aa0a6; --accent: #e4677c;
+  --line: #33373d; --paper: #16181c; --good: #63c58b; --fair: #e0b04f; --bad: #ff8a80; } }
 * { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); margin: 0; background: #fff; }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); margin: 0;
+  background: var(--paper); }
 main { max-width: 1160px; margin: 0 auto; padding: 24px 20px 60px; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .4rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .3rem; }
@@ -38,9 +90,30 @@ p { margin: .2rem 0 .8rem; max-width: 46rem; }
 .pair > section { min-width: 0; }
 .thumbs { display: grid; grid-template-columns: repeat(auto-fill, minmax(38px, 1fr)); gap: 4px; }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 14px; font-size: .92rem; padding-left: 8px; }
+.legend button { font: inherit; color: inherit; background: none; border: 0; cursor: pointer;
+  padding: 2px 0; }
+.legend button[aria-pressed=false] { opacity: .35; text-decoration: line-through; }
 .legend i { display: inline-block; width: 10px; height: 10px; border-radius: 50%;
   margin-right: 5px; }
 .thumbs img { width: 100%; image-rendering: pixelated; border: 1px solid var(--line); }
+.verdict { border-left: 5px solid var(--quiet); padding: 4px 0 4px 16px; margin: 1.2rem 0; }
+.verdict b { font-size: 1.15rem; font-weight: 650; }
+.good { border-color: var(--good); } .fair { border-color: var(--fair); }
+.bad { border-color: var(--bad); }
+.verdict ul { margin: .4rem 0 0; padding-left: 1.2rem; max-width: 46rem; }
+.choose { display: flex; flex-wrap: wrap; gap: 4px 14px; font-size: .92rem; margin-bottom: 4px; }
+.choose select { font: inherit; color: var(--ink); background: var(--paper);
+  border: 1px solid var(--line); border-radius: 4px; }
+.wide { overflow-x: auto; }
+.wide table { width: auto; min-width: 100%; }
+.wide th { width: auto; border-bottom: 1px solid var(--line); }
+.wide td, .wide th { padding: 4px 16px 4px 0; white-space: nowrap; }
+.wide td.words { white-space: normal; min-width: 14rem; }
+svg.small { width: 140px; height: 32px; display: block; }
+svg .curve { fill: none; stroke: var(--accent); stroke-width: 1.6; }
+svg .learned { fill: none; stroke: var(--ink); stroke-width: 1.2; }
+svg .bar { fill: var(--accent); opacity: .55; }
+svg .zero { stroke: var(--quiet); stroke-width: .6; stroke-dasharray: 2 2; }
 table { border-collapse: collapse; font-size: .92rem; width: 100%; }
 th { text-align: left; font-weight: 500; color: var(--quiet); padding: 4px 16px 4px 0;
   vertical-align: top; width: 34%; }
@@ -59,6 +132,7 @@ def html(
     image_shape: tuple[int, int] | None = None,
     title: str = "Kernel PCA",
     history: Sequence[tuple[str, str]] = (),
+    feature_names: Sequence[str] | None = None,
 ) -> str:
     """A page about a fitted model, as text.
 
@@ -69,7 +143,7 @@ def html(
     X : array of shape (n, d), optional
         Rows to show; without any, the page shows the points of the basis.
     labels : sequence of length n, optional
-        What to colour the rows by: numbers, or up to twenty kinds.
+        What to colour the rows by: numbers, or kinds, of which the most frequent have a colour.
     observed : Observed, optional
         Instead of X: what :func:`observe` saw of rows that do not fit into memory.
     image_shape : (int, int), optional
@@ -77,6 +151,8 @@ def html(
     title : str
     history : sequence of (name, text)
         Where the rows came from.
+    feature_names : sequence of str, optional
+        Names of the columns; None: those of the frame that was learned.
 
     Returns
     -------
@@ -92,8 +168,9 @@ def html(
     >>> "Two hundred rows" in report.html(model, X, title="Two hundred rows")
     True
     """
-    names = getattr(model, "feature_names_in_", None)
+    names = feature_names or getattr(model, "feature_names_in_", None)
     model = without_names(model)
+    called = [f"x{i}" for i in range(model.n_features_in_)] if names is None else list(names)
     if X is not None:
         X = np.asarray(X)
         rows: np.ndarray = X
@@ -107,12 +184,13 @@ def html(
             f"image_shape {image_shape} has {np.prod(image_shape)} pixels, and a row has "
             f"{model.n_features_in_} values."
         )
+    verdict = judge(model, observed, called)
     figures = {"scree": scree(model)}
     rows_shown = embedding(model, observed, image_shape)
     if rows_shown is not None:
         figures["embedding"] = rows_shown
     if observed is not None:
-        figures["errors"] = errors(observed)
+        figures["errors"] = errors(observed, verdict.limit)
     script, places = components(figures)
     thumbs = "" if image_shape is None else thumbnails(model, image_shape)
     resources = Resources(mode="inline", components=["bokeh"])
@@ -120,13 +198,15 @@ def html(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLE}</style>{resources.render()}{script}</head>"
-        f"<body><main>{head(model, title)}{body(model, places, thumbs, observed)}"
-        f"{tables(model, names, history)}</main></body></html>\n"
+        f"<body><main>{head(model, title, verdict)}{body(model, places, thumbs, observed)}"
+        f"{behind_components(model, called)}{behind_rows(model, observed, called)}"
+        f"{comparison(verdict)}{tables(model, names, history)}</main>"
+        f"<script>{SCRIPT}</script></body></html>\n"
     )
 
 
-def head(model: StreamingKernelPCA, title: str) -> str:
-    """Title, one sentence, and the numbers a person wants first."""
+def head(model: StreamingKernelPCA, title: str, verdict: Verdict) -> str:
+    """Title, the verdict, one sentence, and the numbers a person wants first."""
     share = float(model.explained_variance_ratio_.sum())
     points = len(getattr(model, "basis_points_", ()))
     (low, high), kind = model.certificate_.narrowest_ratio
@@ -140,8 +220,11 @@ def head(model: StreamingKernelPCA, title: str) -> str:
         (f"best possible, {kind}", certain),
     ]
     cells = "".join(f"<div><b>{value}</b><span class=quiet>{n}</span></div>" for n, value in facts)
+    remarks = "".join(f"<li>{escape(remark)}</li>" for remark in verdict.remarks)
+    listed = f"<ul>{remarks}</ul>" if remarks else ""
     return (
         f"<h1>{escape(title)}</h1>"
+        f'<div class="verdict {verdict.level}"><b>{escape(verdict.headline)}</b>{listed}</div>'
         f"<p>{model.n_components_} components, learned from {model.n_samples_seen_:,} rows of "
         f"{model.n_features_in_:,} features and kept in {points:,} points, explain {share:.1%} of "
         f"the variance in the feature space of {escape(short_numbers(str(model.kernel_)))}.</p>"
@@ -172,8 +255,8 @@ def body(
             else "The points of the basis; no rows were given."
         )
         parts.append(
-            f"<section><h2>Rows on the first components</h2><p class=quiet>{what}</p>"
-            f"{places['embedding']}{legend(observed)}</section>"
+            f"<section><h2>Rows on the components</h2><p class=quiet>{what}</p>"
+            f"{choosers(model.n_components_)}{places['embedding']}{legend(observed)}</section>"
         )
     page = f"<div class=pair>{''.join(parts)}</div>"
     if thumbs:
@@ -182,20 +265,109 @@ def body(
         page += (
             "<h2>Reconstruction error over time</h2><p class=quiet>Squared distance in feature "
             "space between a row and its projection on the model: mean and largest of "
-            f"{observed.bin_rows if observed else 1:,} rows at a time.</p>{places['errors']}"
+            f"{observed.bin_rows if observed else 1:,} rows at a time. One in a hundred of the "
+            f"rows learned is above the dashed line.</p>{places['errors']}"
         )
     return page
 
 
+def choosers(n_components: int) -> str:
+    """Which components are shown."""
+    n = min(n_components, MOST_CHOSEN)
+    if n < 2:
+        return ""
+
+    def select(name: str, label: str, chosen: int, *more: str) -> str:
+        options = "".join(
+            f'<option value="pc{i}"{" selected" if i == chosen else ""}>pc{i}</option>'
+            for i in range(1, n + 1)
+        )
+        return (
+            f'<label>{label} <select data-axis="{name}">{"".join(more)}{options}</select></label>'
+        )
+
+    even = '<option value="" selected>–</option>'
+    shown = select("x", "across", 1) + select("y", "up", 2) + select("size", "size", 0, even)
+    return f"<div class=choose>{shown}</div>"
+
+
 def legend(observed: Observed | None) -> str:
-    """What the colours mean, where they stand for kinds."""
+    """What the colours mean, where they stand for kinds: a button each, which hides its rows."""
     labels = None if observed is None else observed.labels
-    colours = None if labels is None else colours_of_kinds(labels)
+    if labels is None or are_numbers(labels):
+        return ""
     entries = "".join(
-        f'<span><i style="background:{colour}"></i>{escape(kind)}</span>'
-        for kind, colour in (colours or {}).items()
+        f'<button type=button data-kind="kind-{i}" aria-pressed=true>'
+        f'<i style="background:{colour}"></i>{escape(kind)}</button>'
+        for i, (kind, colour) in enumerate(kinds_of(labels).items())
     )
-    return f"<div class=legend>{entries}</div>" if entries else ""
+    return f"<div class=legend>{entries}</div>"
+
+
+def behind_components(model: StreamingKernelPCA, names: Sequence[str]) -> str:
+    """Which columns make the first components."""
+    if known_rows(model.stream_) is None:
+        return ""
+    lines = ""
+    for component in model.explain_components(feature_names=names)[:TOLD]:
+        for i, c in enumerate(component.columns):
+            first = f"pc{component.number}, {component.variance_ratio:.1%}" if i == 0 else ""
+            lines += (
+                f"<tr><td>{first}</td><td>{escape(c.name)}</td><td>{c.share:.0%}</td>"
+                f"<td>{c.shape}</td><td>{c.slope:+.3g}</td>"
+                f"<td>{drawings.curve(c.values, c.scores)}</td></tr>"
+            )
+    return (
+        "<h2>Columns behind the components</h2><p class=quiet>How much of a component's spread "
+        "goes with a column, and the mean score of rows along that column.</p>"
+        "<div class=wide><table><tr><th>component</th><th>column</th><th>weight</th><th>shape</th>"
+        f"<th>a unit</th><th>curve</th></tr>{lines}</table></div>"
+    )
+
+
+def behind_rows(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[str]) -> str:
+    """The strangest rows, and which columns make them so."""
+    if observed is None or not observed.strangest or known_rows(model.stream_) is None:
+        return ""
+    X = np.stack([row for _, row in observed.strangest]).astype(float)
+    lines = ""
+    told = model.explain(X, feature_names=names)
+    for (number, _), e in zip(observed.strangest, told, strict=True):
+        causes = "; ".join(
+            f"{escape(c.name)} is {c.actual:.4g}, expected {c.expected:.4g} ({c.share:.0%})"
+            for c in e.causes
+        )
+        lines += (
+            f"<tr><td>{number:,}</td><td>{e.error:.4g}</td><td>{e.p_value:.3g}</td>"
+            f"<td class=words>{causes or 'no single column'}</td></tr>"
+        )
+    return (
+        "<h2>Strangest rows</h2><p class=quiet>The rows of largest error, the share of rows "
+        "learned with an error as large, and what the other columns let expect.</p>"
+        "<div class=wide><table><tr><th>row</th><th>error</th><th>p</th>"
+        f"<th>columns behind it</th></tr>{lines}</table></div>"
+    )
+
+
+def comparison(verdict: Verdict) -> str:
+    """Columns of the rows learned against those of these rows."""
+    if not verdict.columns:
+        return ""
+    lines = "".join(
+        f"<tr><td>{escape(c.name)}</td><td>{c.distance:.2f}</td>"
+        f"<td>{c.learned.mean():.4g} ± {c.learned.std():.3g}</td>"
+        f"<td>{c.these.mean():.4g} ± {c.these.std():.3g}</td>"
+        f"<td>{drawings.histograms(c.learned, c.these)}</td></tr>"
+        for c in verdict.columns[:COMPARED]
+    )
+    more = len(verdict.columns) - COMPARED
+    rest = f"<p class=quiet>… and {more:,} more that differ less.</p>" if more > 0 else ""
+    return (
+        "<h2>Rows learned and these rows, column by column</h2><p class=quiet>Line: rows learned; "
+        "bars: these rows. The distance is the largest difference of the two distribution "
+        "functions, 0 to 1.</p><div class=wide><table><tr><th>column</th><th>distance</th>"
+        f"<th>learned</th><th>these rows</th><th></th></tr>{lines}</table></div>{rest}"
+    )
 
 
 def thumbnails(model: StreamingKernelPCA, shape: tuple[int, int]) -> str:

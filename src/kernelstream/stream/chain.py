@@ -260,11 +260,9 @@ class Chain:
         rank = int(block.Z.shape[1])
         if tracker.sequential:
             w = None if weights is None else like(weights, block.Z)
-            rows = (
-                less_running_mean(block.Z, w, before, tracker.forgetting)
-                if self.center
-                else block.Z
-            )
+            rows = block.Z
+            if self.center and not tracker.follows_mean:
+                rows = self.centred(block.Z, w, before)
             learned = tracker.update(state.tracker, rows, w, block.admitted)
         else:
             w = None if faded is None else like(faded, block.Z)
@@ -293,7 +291,21 @@ class Chain:
         change = None if frozen else self.basis.revise(self.kernel, state.basis, clock)
         if change is not None:
             state = self.rebase(state, *change)
+        if self.basis.compresses_vectors and not frozen:
+            state = self.compress(state)
         return state, int(X.shape[0])
+
+    def compress(self, state: State) -> State:
+        """Let the basis write the components and the mean, all that the model holds, anew."""
+        mean = state.moments.mean
+        raw = self.tracker.raw(state.tracker, mean)
+        vectors = namespace_of(raw).concat([raw, mean[:, None]], axis=1)
+        change = self.basis.compress(self.kernel, state.basis, vectors)
+        return state if change is None else self.rebase(state, *change)
+
+    def centred(self, Z: Array, weights: Array | None, before: Moments) -> Array:
+        """The rows of a block, each less the mean of all rows up to it, for sequential rules."""
+        return less_running_mean(Z, weights, before, self.tracker.forgetting)
 
     def decay(self, state: State, factor: float) -> State:
         """Old rows lose weight (the basis does it where it adds the new ones)."""

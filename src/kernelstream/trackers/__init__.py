@@ -12,6 +12,7 @@ from kernelstream.trackers.hebbian import Hebbian
 from kernelstream.trackers.incremental_svd import IncrementalSVD
 from kernelstream.trackers.lms import LMS
 from kernelstream.trackers.moments import Moments
+from kernelstream.trackers.recentred import RecentredHebbian
 from kernelstream.trackers.rls import RLS
 from kernelstream.trackers.subset_hebbian import SubsetHebbian
 
@@ -23,6 +24,7 @@ __all__ = [
     "Hebbian",
     "IncrementalSVD",
     "Moments",
+    "RecentredHebbian",
     "SubsetHebbian",
     "Tracker",
     "resolve",
@@ -33,6 +35,7 @@ NAMES: dict[str, type[Tracker]] = {
     "hebbian": Hebbian,
     "incremental_svd": IncrementalSVD,
     "lms": LMS,
+    "recentred_hebbian": RecentredHebbian,
     "rls": RLS,
     "subset_hebbian": SubsetHebbian,
 }

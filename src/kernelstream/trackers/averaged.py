@@ -81,6 +81,11 @@ class Averaged(Tracker[AveragedState]):
                 "Averaged: rule must be a tracker that learns row by row, such as "
                 f"trackers.Hebbian(); got {self.rule!r}."
             )
+        if self.rule.follows_mean:
+            raise ValueError(
+                f"Averaged: the functions of {self.rule} move with the mean, and their averages "
+                "would not; use trackers.Hebbian()."
+            )
         self.rule.check()
 
     def suits(self, basis: Any, n_components: Any) -> None:
@@ -136,9 +141,16 @@ class Averaged(Tracker[AveragedState]):
         """Leave forgetting to the rule."""
         return replace(state, rule=self.rule.decay(state.rule, factor))
 
+    def _shown(self, state: AveragedState) -> Any:
+        """The rule with the averages in the place of its components; its own before row 64."""
+        return state.rule if state.time < STRIDE else replace(state.rule, V=state.mean)
+
+    def raw(self, state: AveragedState, mean: Array) -> Array:
+        """The averages, of the lengths that they have."""
+        return self.rule.raw(self._shown(state), mean)
+
     def components(
         self, state: AveragedState, moments: Moments, center: bool, correction: Shift = None
     ) -> tuple[Array, Array, Array]:
         """The averages in the place of the components; the rule's own before row 64."""
-        rule = state.rule if state.time < STRIDE else replace(state.rule, V=state.mean)
-        return self.rule.components(rule, moments, center, correction)
+        return self.rule.components(self._shown(state), moments, center, correction)

@@ -35,6 +35,10 @@ class Tracker(Part, Generic[S]):
     adds_up = False
     #: Whether the tracker wants to be told the coordinates of the basis points before ``update``.
     needs_points = False
+    #: Whether what it has learned is a fixed number of vectors, which ``raw`` returns.
+    holds_vectors = False
+    #: Whether a rule that learns row by row is given the rows as they are, and centres them itself.
+    follows_mean = False
 
     def suits(self, basis: Any, n_components: int | float | None) -> None:
         """Raise ``ValueError`` in one sentence when basis or number of components do not fit."""
@@ -42,6 +46,13 @@ class Tracker(Part, Generic[S]):
             raise ValueError(
                 f"The tracker {self} needs the coordinates of the basis points, and {basis} has no "
                 "points; use a basis of points such as bases.Centroids, or another tracker."
+            )
+        held = self.holds_vectors and isinstance(n_components, int)
+        if basis.compresses_vectors and not held:
+            raise ValueError(
+                f"{basis} compresses a fixed number of components and the mean, and the tracker "
+                f"{self} with n_components={n_components!r} holds none such: give n_components as "
+                "an integer with trackers.IncrementalSVD(), or use bases.ReducedSet."
             )
 
     def _check_forgetting(self) -> None:
@@ -86,10 +97,23 @@ class Tracker(Part, Generic[S]):
     ) -> tuple[Array, Array, Array]:
         """Variances in descending order, unit vectors as columns, and the mean they refer to."""
 
+    def raw(self, state: Any, mean: Array) -> Array:
+        """The components by the rule's own index and at their own length, as columns.
+
+        ``mean`` is the one that ``components`` would refer to.
+        """
+        return state.V
+
     def follow(self, state: S, moments: Moments, center: bool, start: Array) -> tuple[Array, Array]:
         """Components near those of ``start``, and their mean: good enough to read signs off."""
         _, vectors, mean = self.components(state, moments, center)
         return vectors[:, : min(int(start.shape[1]), int(vectors.shape[1]))], mean
+
+
+def check_guard(name: str, guard: Any) -> None:
+    """Raise unless the guard is there or not."""
+    if not isinstance(guard, bool | np.bool_):
+        raise ValueError(f"{name}: guard must be True or False, got {guard!r}.")
 
 
 def column_norms(V: Array) -> np.ndarray:

@@ -20,6 +20,7 @@ import numpy as np
 from kernelstream import schedules
 from kernelstream.backends.arrays import (
     Array,
+    all_finite,
     like,
     namespace_of,
     padded,
@@ -29,7 +30,7 @@ from kernelstream.backends.arrays import (
 from kernelstream.backends.jit import compiled
 from kernelstream.files import stored
 from kernelstream.schedules import Schedule
-from kernelstream.trackers.base import Shift, Tracker, column_norms, unit_columns
+from kernelstream.trackers.base import Shift, Tracker, check_guard, column_norms, unit_columns
 from kernelstream.trackers.moments import Moments
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
@@ -58,9 +59,9 @@ class Hebbian(Tracker[HebbianState]):
     ``V ← V + η (z yᵀ − V UT[y yᵀ])`` with ``y = Vᵀz`` and UT the upper triangle with its diagonal
     (Sanger 1989; Honeine 2012, eq. 19). Cost per row is O(m r); nothing of size m² is kept.
 
-    A step that would make the rule diverge (``η max(|z|², |y|²) > 1``) is shortened to the
+    A step that might make the rule diverge (``η max(|z|², |y|²) > 1``) is shortened to the
     stable length; how often is in ``n_shortened_steps_`` of the estimator, and a warning is given
-    once.
+    once. ``guard=False`` runs the bare rule.
 
     Parameters
     ----------
@@ -73,6 +74,9 @@ class Hebbian(Tracker[HebbianState]):
         Component i starts at the i-th coordinate; with ``spread`` it starts as a combination of all
         coordinates that the basis has at the start, none of them left out. Kim et al. (appendix
         A.1) ask for that with very local kernels, where a row has no part in most coordinates.
+    guard : bool
+        Whether steps that are too long are shortened. False takes the steps of the schedule as they
+        are; where the rule diverges, an error says so.
 
     Examples
     --------
@@ -85,21 +89,25 @@ class Hebbian(Tracker[HebbianState]):
     """
 
     sequential = True
+    holds_vectors = True
 
     def __init__(
         self,
         schedule: Schedule | str | float = "auto",
         forgetting: float = 1.0,
         spread: bool = False,
+        guard: bool = True,
     ):
         self.schedule = schedule
         self.forgetting = forgetting
         self.spread = spread
+        self.guard = guard
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         self._check_forgetting()
-        schedules.resolve(self.schedule)
+        check_guard(type(self).__name__, self.guard)
+        require_own_steps(schedules.resolve(self.schedule), self.guard)
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> HebbianState:
         """Component i is the i-th coordinate, as far as there are coordinates, or all of them."""
@@ -146,17 +154,23 @@ class Hebbian(Tracker[HebbianState]):
             rows = Z[start : min(start + _PASS_ROWS, Z.shape[0]), :]
             n = int(rows.shape[0])
             steps = schedule.steps(time + 1, n) * weights[start : start + n]
-            V, shortened = learn_rows(V, rows, steps, time, variances, schedule)
+            V, shortened = learn_rows(V, rows, steps, time, variances, schedule, self.guard)
             n_shortened += shortened
             time += n
-        if n_shortened and not state.n_shortened:
+        require_bounded(type(self).__name__, V, self.guard)
+        if not state.n_shortened:
+            self.warn_of(n_shortened)
+        return replace(state, V=V, time=time, variances=variances, n_shortened=n_shortened)
+
+    def warn_of(self, n_shortened: int) -> None:
+        """Say once that steps are shortened."""
+        if n_shortened:
             warnings.warn(
-                "Hebbian: the step was too long for rows of this energy (it would diverge) and was "
+                "Hebbian: the step was too long for rows of this energy (it might diverge) and was "
                 "shortened. Use a smaller step, or scale the data.",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return replace(state, V=V, time=time, variances=variances, n_shortened=n_shortened)
 
     def pad(self, state: HebbianState, rank: int) -> HebbianState:
         """Components have no part in the new coordinates yet."""
@@ -187,7 +201,7 @@ class Hebbian(Tracker[HebbianState]):
         """Columns of V at unit length, ordered by the running variance of their outputs."""
         mean = moments.mean if center else 0.0 * moments.total
         order = np.argsort(-state.variances, kind="stable")
-        unit, _ = unit_columns(state.V)
+        unit, _ = unit_columns(self.raw(state, mean))
         vectors = namespace_of(unit).take(unit, like(order, unit), axis=1)
         return like(state.variances[order], state.V), vectors, mean
 
@@ -199,6 +213,7 @@ def learn_rows(
     time: int,
     variances: np.ndarray,
     schedule: Schedule,
+    guard: bool = True,
 ) -> tuple[Array, int]:
     """Sanger's rule over a few rows: the new V and how many steps were shortened.
 
@@ -207,7 +222,7 @@ def learn_rows(
     xp = namespace_of(V)
     G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z)))
     K = np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
-    T, S, shortened = recursion(G, K, steps, time, variances, schedule)
+    T, S, shortened = recursion(G, K, steps, time, variances, schedule, guard)
     Tt, St = like(np.ascontiguousarray(T.T), V), like(np.ascontiguousarray(S.T), V)
     return V @ Tt + xp.matrix_transpose(Z) @ St, shortened
 
@@ -219,11 +234,13 @@ def recursion(
     time: int,
     variances: np.ndarray,
     schedule: Schedule,
+    guard: bool = True,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """T and S of a block, from the outputs G = A_0 Zᵀ of its start and its inner products K.
 
     ``A_0 → T A_0 + S Z``; ``variances`` is updated. Only inner products appear, so the rows may
-    as well be points of a feature space (``epochs.py``).
+    as well be points of a feature space (``epochs.py``). K need not be symmetric: its rows are
+    read by the outputs, its columns written into A.
     """
     T = np.eye(G.shape[0])
     S = np.zeros(G.shape)
@@ -237,8 +254,28 @@ def recursion(
         time,
         schedule.per_component,
         schedule.relative,
+        guard,
     )
     return T, S, int(shortened)
+
+
+def require_own_steps(schedule: Schedule, guard: bool) -> None:
+    """Raise where the guard is off and the schedule has no steps without it."""
+    if schedule.relative and not guard:
+        raise ValueError(
+            f"guard=False runs the bare rule, and the steps of {schedule} end at the limit that "
+            "the guard sets. Give the steps of the paper: a number, or a schedule such as "
+            "schedules.SearchThenConverge(0.5, 1000)."
+        )
+
+
+def require_bounded(name: str, V: Array, guard: bool) -> None:
+    """Raise where a rule without a guard has diverged."""
+    if not guard and not all_finite(V):
+        raise ValueError(
+            f"{name}: without a guard the components have diverged on these rows. Use a smaller "
+            "step, scale the data, or leave guard=True."
+        )
 
 
 @compiled
@@ -252,6 +289,7 @@ def sanger_pass(
     time: int,
     per_component: bool,
     relative: bool,
+    guard: bool,
 ) -> int:
     """Sequential part: A_t = T_t A_0 + S_t Z for the components A (r × m), rows t of a block.
 
@@ -281,6 +319,8 @@ def sanger_pass(
         norm = np.sqrt(norm)
         # a row without energy, such as one at the mean, moves nothing
         longest = 1.0 / limit if limit > 0.0 else 0.0
+        if not guard:
+            longest = np.inf
         cut = False
         for i in range(r):
             from_T[i] = 0.0

@@ -19,6 +19,7 @@ from kernelstream.backends.arrays import (
     weighted_sum,
 )
 from kernelstream.files import stored
+from kernelstream.part import check_choice
 from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
 
@@ -71,6 +72,11 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
     ----------
     forgetting : float
         Share of the weight of old rows left after each new row, in (0, 1].
+    reorthogonalise : "exact" or "paper"
+        What happens when a change of basis leaves the vectors neither orthogonal nor of unit
+        length: ``"exact"`` factors ``T U Σ`` again; ``"paper"`` takes the orthonormal vectors
+        nearest to ``T U`` (eqs. 22–24 with their mistake mended) and of the matrix that carries the
+        singular values over only the diagonal (eq. 25).
 
     Notes
     -----
@@ -78,6 +84,9 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
     case, the SVD of all columns costs the same. What is cut off at early blocks is lost: on data
     whose variance is spread over many directions the components depend on the order of the rows.
     With ``center=False`` the mean joins the factors when components are asked for.
+
+    Eq. (24) as it is printed changes nothing: ``P = D^{1/2}Qᵀ``, so that ``Q D^{-1/2} P`` is the
+    identity. The vectors nearest to ``T U`` are ``T U Q D^{-1/2} Qᵀ``.
 
     Examples
     --------
@@ -89,12 +98,16 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
     True
     """
 
-    def __init__(self, forgetting: float = 1.0):
+    holds_vectors = True
+
+    def __init__(self, forgetting: float = 1.0, reorthogonalise: str = "exact"):
         self.forgetting = forgetting
+        self.reorthogonalise = reorthogonalise
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         self._check_forgetting()
+        check_choice("IncrementalSVD: reorthogonalise", self.reorthogonalise, ("exact", "paper"))
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> IncrementalSVDState:
         """Start without rows."""
@@ -137,6 +150,8 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
         Chin and Suter's re-orthogonalisation (22)–(25), without its approximation: they keep the
         diagonal of the matrix that carries the singular values over, the factorisation keeps all.
         """
+        if self.reorthogonalise == "paper":
+            return _nearest(replace(state, U=T @ state.U, mean=T @ state.mean)), None
         moved = _factor(replace(state, U=T @ state.U, mean=T @ state.mean), [])
         loss = _energy(state) - _energy(moved)
         return moved, None if state.truncated else max(loss, 0.0)
@@ -154,6 +169,10 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
         """Σ² ← factor · Σ²; the mean of the old rows stays."""
         return replace(state, sigma=state.sigma * factor**0.5, weight=state.weight * factor)
 
+    def raw(self, state: IncrementalSVDState, mean: Array) -> Array:
+        """The left singular vectors."""
+        return state.U
+
     def components(
         self, state: IncrementalSVDState, moments: Moments, center: bool, correction: Shift = None
     ) -> tuple[Array, Array, Array]:
@@ -161,6 +180,11 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
         W = state.weight if state.weight > 0 else 1.0
         if correction is not None and not state.truncated:
             return self._correct(state, center, correction)
+        if self.reorthogonalise == "paper":  # which leaves the vectors where they are
+            order = np.argsort(-to_host(state.sigma), kind="stable")
+            take = like(order, state.U)
+            U = namespace_of(state.U).take(state.U, take, axis=1)
+            state = replace(state, U=U, sigma=state.sigma[take])
         if center or state.weight == 0:
             return state.sigma**2 / W, state.U, state.mean if center else 0.0 * state.mean
         joined = _factor(replace(state, n_components=0), [state.weight**0.5 * state.mean[:, None]])
@@ -194,6 +218,18 @@ def _factor(state: IncrementalSVDState, more: list[Array]) -> IncrementalSVDStat
         sigma=sigma[:kept],
         truncated=state.truncated or kept < real,
     )
+
+
+def _nearest(state: IncrementalSVDState) -> IncrementalSVDState:
+    """Orthonormal vectors nearest to U, and the diagonal of what carries Σ over (eqs. 22–25)."""
+    xp = namespace_of(state.U)
+    overlap = to_host(xp.matrix_transpose(state.U) @ state.U)  # M_o = Q D Qᵀ
+    D, Q = np.linalg.eigh(overlap)
+    inverse = np.where(D > _ROUNDING, 1.0 / np.sqrt(np.maximum(D, _ROUNDING)), 0.0)
+    nearest = state.U @ like((Q * inverse) @ Q.T, state.U)
+    S = to_host(xp.matrix_transpose(nearest) @ state.U) * to_host(state.sigma)[None, :]
+    sigma = np.maximum(np.diag(S), 0.0)
+    return replace(state, U=nearest, sigma=like(sigma, state.U), truncated=True)
 
 
 def _energy(state: IncrementalSVDState) -> float:

@@ -41,8 +41,9 @@ class LMS(Stepped[LMSState]):
 
     Here as the paper has it, for comparison: the metric N makes it fast along directions that many
     points share and slow along all others, and the best step depends on the number of points.
-    SubKHA is the same rule without the distortion. A step that would diverge is shortened; how
+    SubKHA is the same rule without the distortion. A step that might diverge is shortened; how
     often is in ``n_shortened_steps_`` of the estimator, and a warning is given once.
+    ``guard=False`` runs the bare rule.
 
     Parameters
     ----------
@@ -52,6 +53,9 @@ class LMS(Stepped[LMSState]):
         The diagonal of Ω, positive and not increasing; None is from 1 to 0.5 in equal steps.
     forgetting : float
         Forgetting of the running mean (1: the mean of all rows).
+    guard : bool
+        Whether steps that are too long are shortened. False takes η as it is; where the rule
+        diverges, an error says so.
 
     Notes
     -----
@@ -100,11 +104,11 @@ class LMS(Stepped[LMSState]):
         N = np.ascontiguousarray(metric)
         omega = self._omega(V.shape[1])
         shortened = gradient_pass(
-            V, rows, rows @ N, N, steps, omega, variances, state.time, self.forgetting
+            V, rows, rows @ N, N, steps, omega, variances, state.time, self.forgetting, self.guard
         )
         if shortened and not state.n_shortened:
             warnings.warn(
-                "LMS: the step was too long for so many points (it would diverge) and was "
+                "LMS: the step was too long for so many points (it might diverge) and was "
                 "shortened. Use a smaller eta, fewer points, or trackers.SubsetHebbian.",
                 RuntimeWarning,
                 stacklevel=2,
@@ -129,6 +133,7 @@ def gradient_pass(
     variances: Any,
     time: int,
     forgetting: float,
+    guard: bool,
 ) -> int:
     """V ← V + η N (z cᵀ Ω − V c cᵀ), row after row, in place. ZN = Z N."""
     m, r = V.shape
@@ -166,7 +171,7 @@ def gradient_pass(
         if length > 0.0:
             limit = max(limit, output * np.sqrt(pull / length))
         eta = steps[t]
-        if eta * limit > 1.0:
+        if guard and eta * limit > 1.0:
             eta = 1.0 / limit
             shortened += 1
         for i in range(m):

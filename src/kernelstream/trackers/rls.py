@@ -25,7 +25,7 @@ import numpy as np
 from kernelstream.backends.arrays import Array, like, namespace_of, to_host
 from kernelstream.backends.jit import compiled
 from kernelstream.files import stored
-from kernelstream.trackers.base import column_norms
+from kernelstream.trackers.base import check_guard, column_norms
 from kernelstream.trackers.weighted import Weighted, WeightedState, combined, products
 
 # Rows in one compiled pass: its cost per row is r²(r + 1) + r B, that of the products r·m.
@@ -67,6 +67,9 @@ class RLS(Weighted[RLSState]):
         β, the share of the weight of old rows left after each new row, in (0, 1].
     weights : sequence of float or None
         The diagonal of Ω, positive and not increasing; None is from 1 to 0.5 in equal steps.
+    guard : bool
+        Whether Q is kept from growing beyond what float64 can hold apart. False lets it grow as the
+        paper has it; where the rule diverges, an error says so.
 
     Notes
     -----
@@ -89,14 +92,16 @@ class RLS(Weighted[RLSState]):
 
     state_type = RLSState
 
-    def __init__(self, forgetting: float = 0.98, weights: Any = None):
+    def __init__(self, forgetting: float = 0.98, weights: Any = None, guard: bool = True):
         self.forgetting = forgetting
         self.weights = weights
+        self.guard = guard
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         self._check_forgetting()
         self._check_weights()
+        check_guard("RLS", self.guard)
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> RLSState:
         """No component has started, and Q has nothing to say about them."""
@@ -132,7 +137,19 @@ class RLS(Weighted[RLSState]):
             beta = float(self.forgetting)
             at = roots[position : position + len(K)]
             learned = least_squares_pass(
-                G, K, gram, omega, beta, Q, state.ceiling, T, S, variances, state.time, at
+                G,
+                K,
+                gram,
+                omega,
+                beta,
+                Q,
+                state.ceiling if self.guard else np.inf,
+                T,
+                S,
+                variances,
+                state.time,
+                at,
+                self.guard,
             )
             accurate, learned = learned > 0, abs(learned)
             V = combined(V, rows, T, S)
@@ -170,6 +187,7 @@ def least_squares_pass(
     variances: Any,
     time: int,
     roots: Any,
+    guard: bool,
 ) -> int:
     """Sequential part: A_t = T_t A_0 + S_t Z for the components A (r × m), rows t of a block.
 
@@ -202,7 +220,7 @@ def least_squares_pass(
             # A Q far too large for this row (a component that slept, or began with next to nothing)
             # would be all rounding after its update.
             excess = Q[j, j] * value * value / _EXCITED
-            if excess > 1.0:
+            if guard and excess > 1.0:
                 for i in range(r):
                     Q[j, i] /= np.sqrt(excess)
                     Q[i, j] /= np.sqrt(excess)

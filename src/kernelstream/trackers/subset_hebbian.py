@@ -33,8 +33,9 @@ class SubsetHebbian(Stepped[WeightedState]):
 
     All components learn from the same error ``z − V c``; the weights alone tell them apart, and
     the columns of V tend to the eigenvectors at the lengths √ωᵢ. Components are shown at unit
-    length. A step that would diverge (``η max(ω₁|z|², |c|²) > 1``) is shortened; how often is in
-    ``n_shortened_steps_`` of the estimator, and a warning is given once.
+    length. A step that might diverge (``η max(ω₁|z|², |c|²) > 1``) is shortened; how often is in
+    ``n_shortened_steps_`` of the estimator, and a warning is given once. ``guard=False`` runs the
+    bare rule.
 
     Parameters
     ----------
@@ -44,6 +45,9 @@ class SubsetHebbian(Stepped[WeightedState]):
         The diagonal of Ω, positive and not increasing; None is from 1 to 0.5 in equal steps.
     forgetting : float
         Forgetting of the running mean (1: the mean of all rows).
+    guard : bool
+        Whether steps that are too long are shortened. False takes η as it is; where the rule
+        diverges, an error says so.
 
     Examples
     --------
@@ -70,12 +74,14 @@ class SubsetHebbian(Stepped[WeightedState]):
             G, K = products(V, rows)
             steps = schedule.steps(time + 1, n) * w[start : start + n]
             T, S = np.eye(len(G)), np.zeros_like(G)
-            n_shortened += subspace_pass(G, K, steps, omega, T, S, variances, time, self.forgetting)
+            n_shortened += subspace_pass(
+                G, K, steps, omega, T, S, variances, time, self.forgetting, self.guard
+            )
             V = combined(V, rows, T, S)
             time += n
         if n_shortened and not state.n_shortened:
             warnings.warn(
-                "SubsetHebbian: the step was too long for rows of this energy (it would diverge) "
+                "SubsetHebbian: the step was too long for rows of this energy (it might diverge) "
                 "and was shortened. Use a smaller eta, or scale the data.",
                 RuntimeWarning,
                 stacklevel=2,
@@ -94,6 +100,7 @@ def subspace_pass(
     variances: Any,
     time: int,
     forgetting: float,
+    guard: bool,
 ) -> int:
     """Sequential part: A_t = T_t A_0 + S_t Z for the components A (r × m), rows t of a block.
 
@@ -119,7 +126,7 @@ def subspace_pass(
             variances[j] += (value * value - variances[j]) * rate
         eta = steps[t]
         limit = max(K[t, t] * omega[0], output)
-        if eta * limit > 1.0:
+        if guard and eta * limit > 1.0:
             eta = 1.0 / limit
             shortened += 1
         # A ← A + η (Ω c zᵀ − c cᵀ A)

@@ -27,7 +27,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.files import stored
 from kernelstream.schedules import Schedule, resolve
-from kernelstream.trackers.base import Shift, Tracker, column_norms, unit_columns
+from kernelstream.trackers.base import Shift, Tracker, check_guard, column_norms, unit_columns
 from kernelstream.trackers.moments import Moments
 
 # A row starts a component when this share of its energy is outside the span of the others.
@@ -68,6 +68,7 @@ class Weighted(Tracker[W]):
     """
 
     sequential = True
+    holds_vectors = True
     weights: Any = None
     state_type: type[W]
 
@@ -226,15 +227,25 @@ class Stepped(Weighted[W]):
         The diagonal of Ω.
     forgetting : float
         Forgetting of the running mean.
+    guard : bool
+        Whether steps that are too long are shortened.
     """
 
-    def __init__(self, eta: float | Schedule = 0.02, weights: Any = None, forgetting: float = 1.0):
+    def __init__(
+        self,
+        eta: float | Schedule = 0.02,
+        weights: Any = None,
+        forgetting: float = 1.0,
+        guard: bool = True,
+    ):
         self.eta = eta
         self.weights = weights
         self.forgetting = forgetting
+        self.guard = guard
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
+        check_guard(type(self).__name__, self.guard)
         self._schedule()
         self._check_weights()
         self._check_forgetting()
