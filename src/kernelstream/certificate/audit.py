@@ -21,8 +21,8 @@ from kernelstream.bases.sample import Sample
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 
-# So many draws tell every share within .05 (docs/certificate.md has the widths), and to keep them
-# takes 3 % of the time of a fold. The sample that places the default points is about as large.
+# So many draws tell the share of a model within .05 on the sets of docs/certificate.md, and to keep
+# them takes a few percent of the time of a fold. That which places the default points is as large.
 ROWS = 5120
 NAMING_ROWS = 8  # rows that tell one stream from another
 
