@@ -4,5 +4,6 @@ Statements about numbers: nothing here knows a stream.
 """
 
 from kernelstream.certificate.certificate import Certificate
+from kernelstream.certificate.statement import Statement
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "Statement"]

@@ -10,7 +10,8 @@ their proofs in docs/proofs.md; every one of them is deterministic.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from kernelstream.bases.base import Span, transition
 from kernelstream.certificate import bounds, rounding
 from kernelstream.certificate.bounds import Evidence, Shown
 from kernelstream.certificate.entries import Accumulated
+from kernelstream.certificate.statement import Judged, Statement, no_statement
 
 UNDERFLOW = 1e6 * float(np.finfo(np.float32).tiny), 1e6 * float(np.finfo(np.float64).tiny)
 
@@ -55,6 +57,8 @@ class Certificate:
         Why there is no certificate, or why it is of no use; None when all is well.
     filled : bool
         Whether missing values may have been filled: all statements are then of the filled rows.
+    statistical : Statement
+        What a sample of the rows says with a stated confidence, whether or not there is a proof.
 
     Examples
     --------
@@ -79,16 +83,48 @@ class Certificate:
     probability: float
     reason: str | None
     filled: bool = False
+    judged: Judged | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def statistical(self) -> Statement:
+        """What a sample of the rows says with a stated confidence; computed when asked for."""
+        return no_statement("no model") if self.judged is None else self.judged.statement()
 
     @property
     def useful(self) -> bool:
         """Whether the statements say something."""
         return self.reason is None
 
+    @property
+    def narrowest_ratio(self) -> tuple[tuple[float, float], str]:
+        """The narrower interval for the share that the best r components explain, and its kind.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(900, 3))
+        >>> model = StreamingKernelPCA(2, gamma=0.1, random_state=0).partial_fit(X)
+        >>> model.certificate_.narrowest_ratio[1]
+        'computed from all 900 rows'
+        """
+        proved, said = self.explained_variance_ratio_interval, self.statistical
+        known = said.explained_variance_ratio_interval
+        if said.reason is not None or proved[1] - proved[0] <= known[1] - known[0]:
+            return proved, self.kind
+        return known, said.kind
+
+    @property
+    def kind(self) -> str:
+        """How the proof's numbers are known, in words."""
+        return "deterministic" if self.proved else "deterministic, but rounding was measured"
+
     def rows(self) -> list[tuple[str, str]]:
-        """The statements in words, as pairs."""
+        """The statements in words, as pairs: of a proof and of a sample the one that says more."""
+        said = self.statistical
         if not np.all(np.isfinite(self.eigenvalue_intervals)):
-            return [("certificate", f"no certificate: {self.reason}")]
+            nothing = [("certificate", f"no certificate: {self.reason}")]
+            return nothing if said.reason is not None else [*nothing, *said.rows()]
         found = [
             (f"eigenvalue {i}", f"between {low:.6g} and {high:.6g}")
             for i, (low, high) in enumerate(self.eigenvalue_intervals[:10], 1)
@@ -96,20 +132,32 @@ class Certificate:
         hidden = len(self.eigenvalue_intervals) - len(found)
         if hidden > 0:
             found.append(("", f"… and {hidden} more in eigenvalue_intervals"))
-        low, high = self.explained_variance_ratio_interval
+        (low, high), of_ratio = self.narrowest_ratio
+        ratio = f"between {low:.4f} and {high:.4f}"
         angle = "no certificate (eigenvalues not certainly apart)"
         if self.angle_bound is not None:
             angle = f"at most {math.degrees(self.angle_bound):.3g} degrees"
+        error = f"at most {self.reconstruction_error:.6g}"
+        excess = f"at most {self.excess_bound:.6g}"
+        kind = self.kind
+        if said.reason is None:
+            least, most = said.reconstruction_error_interval
+            own = "between {:.4f} and {:.4f}".format(*said.own_ratio_interval)
+            found.append(("explained by this model", f"{own} ({said.kind})"))
+            if of_ratio == said.kind:
+                ratio += f" ({said.kind})"
+            if most < self.reconstruction_error:
+                error = f"between {least:.6g} and {most:.6g} ({said.kind})"
+            if said.excess_bound < self.excess_bound:
+                excess = f"at most {said.excess_bound:.6g} ({said.kind})"
+            kind += ", where nothing else is said"
         found += [
-            ("explained variance ratio", f"between {low:.4f} and {high:.4f}"),
-            ("reconstruction error", f"at most {self.reconstruction_error:.6g}"),
+            ("explained variance ratio", ratio),
+            ("reconstruction error", error),
             ("best possible error", f"at least {self.reconstruction_error_lower_bound:.6g}"),
-            ("above the best possible", f"at most {self.excess_bound:.6g}"),
+            ("above the best possible", excess),
             ("angle to the exact components", angle),
-            (
-                "kind",
-                "deterministic" if self.proved else "deterministic, but rounding was measured",
-            ),
+            ("kind", kind),
         ]
         if self.filled:
             found.append(("rows", "as they were filled: missing values are the model's"))

@@ -119,6 +119,7 @@ class Run:
         estimator = stored.estimator
         share = float(estimator.explained_variance_ratio_.sum())
         points = len(getattr(estimator, "basis_points_", ()))
+        (low, high), kind = estimator.certificate_.narrowest_ratio
         facts = {
             "model": str(output),
             "rows": place.rows,
@@ -129,6 +130,8 @@ class Run:
             "points": points,
             "components": estimator.n_components_,
             "explained_variance_ratio": share,
+            "explained_variance_ratio_interval": [low, high],
+            "kind": kind,
             "seconds": round(took, 3),
         }
         shown = [
@@ -136,6 +139,7 @@ class Run:
             ("features", f"{estimator.n_features_in_}"),
             ("basis points", f"{points}"),
             ("components", f"{estimator.n_components_} with {share:.1%} of the variance"),
+            ("best possible", f"{low:.1%} to {high:.1%} of the variance ({kind})"),
             ("model", f"{output}"),
         ]
         if place.bad:

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from kernelstream import files
+from kernelstream.certificate import Statement
 from kernelstream.cli import options as opt
 from kernelstream.cli.check import column_facts, column_table
 from kernelstream.cli.failures import report_failures
@@ -160,6 +161,7 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
             "excess_bound": certificate.excess_bound if finite else None,
             "angle_bound": certificate.angle_bound,
             "proved": certificate.proved,
+            "statistical": statement_facts(certificate.statistical),
         },
     }
 
@@ -168,6 +170,26 @@ def is_standardised(scaler: Any) -> bool:
     """Whether a scaling changes anything."""
     deviation = getattr(scaler, "deviation", None)
     return scaler is not None and (deviation is None or bool(np.any(deviation != 1.0)))
+
+
+def statement_facts(said: Statement) -> dict[str, Any]:
+    """What a sample of the rows says, for machines."""
+    known = said.reason is None
+    return {
+        "reason": said.reason,
+        "confidence": said.confidence if known else None,
+        "rows_sampled": said.n_sampled,
+        "complete": said.complete,
+        "reconstruction_error_interval": list(said.reconstruction_error_interval)
+        if known
+        else None,
+        "own_ratio_interval": list(said.own_ratio_interval) if known else None,
+        "explained_variance_ratio_interval": list(said.explained_variance_ratio_interval)
+        if known
+        else None,
+        "shortfall_bound": said.shortfall_bound if known else None,
+        "excess_bound": said.excess_bound if known else None,
+    }
 
 
 def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -209,16 +209,15 @@ def head(model: StreamingKernelPCA, title: str, verdict: Verdict) -> str:
     """Title, the verdict, one sentence, and the numbers a person wants first."""
     share = float(model.explained_variance_ratio_.sum())
     points = len(getattr(model, "basis_points_", ()))
-    certificate = model.certificate_
-    low, high = certificate.explained_variance_ratio_interval
-    certain = f"{low:.1%} – {high:.1%}" if certificate.useful else "–"
+    (low, high), kind = model.certificate_.narrowest_ratio
+    certain = f"{low:.1%} – {high:.1%}" if (low, high) != (0.0, 1.0) else "–"
     facts = [
         ("rows learned", f"{model.n_samples_seen_:,}"),
         ("features", f"{model.n_features_in_:,}"),
         ("basis points", f"{points:,}"),
         ("components", f"{model.n_components_:,}"),
         ("variance explained", f"{share:.1%}"),
-        ("best possible, certified", certain),
+        (f"best possible, {kind}", certain),
     ]
     cells = "".join(f"<div><b>{value}</b><span class=quiet>{n}</span></div>" for n, value in facts)
     remarks = "".join(f"<li>{escape(remark)}</li>" for remark in verdict.remarks)

@@ -33,6 +33,7 @@ from kernelstream.backends.jit import compiled
 from kernelstream.backends.threads import in_threads, in_turn
 from kernelstream.bases import Basis, Clock
 from kernelstream.bases.base import Measured, finite
+from kernelstream.certificate.audit import AuditSample
 from kernelstream.certificate.entries import Accumulated, blank_ledger
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
@@ -98,6 +99,7 @@ class Chain:
             ledger=blank_ledger(self.certify, r),
             signs=None,
             next_signs=1,
+            audit=AuditSample.empty() if self.certify else None,
         )
 
     def fold(
@@ -200,7 +202,21 @@ class Chain:
             tracker=replace(state.tracker, scatter=scatter),
             moments=Moments(weight, total),
             ledger=ledger,
+            audit=self.audited(
+                state,
+                [(block.X, block.block.energy, block.weights) for block in blocks],
+                blocks[0].clock,
+            ),
         )
+
+    def audited(
+        self,
+        state: State,
+        blocks: Sequence[tuple[Array, Array, np.ndarray | None]],
+        clock: Clock,
+    ) -> AuditSample | None:
+        """The sample that judges, after blocks of rows with their energies and weights."""
+        return None if state.audit is None else state.audit.see(self.kernel, blocks, clock)
 
     def fold_rows(
         self,
@@ -261,6 +277,7 @@ class Chain:
             ledger=ledger,
             moments=joined(state.moments, block.Z, faded),
             targets=regress(state, block.Z, targets, faded),
+            audit=self.audited(state, [(X, block.energy, weights)], clock),
         )
         # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
         if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):

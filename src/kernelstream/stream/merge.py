@@ -41,6 +41,7 @@ def add_states(chain: Chain, one: State, two: State, basis: object) -> State:
         signs=one.signs,
         next_signs=n_rows,
         targets=of_both(one, two),
+        audit=None if one.audit is None or two.audit is None else one.audit.join(two.audit),
     )
 
 

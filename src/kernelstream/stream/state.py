@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from kernelstream.backends.arrays import Array, take_rows
+from kernelstream.certificate.audit import AuditSample
 from kernelstream.certificate.ledger import Ledger
 from kernelstream.files import stored
 from kernelstream.trackers import Moments
@@ -30,6 +31,7 @@ class State:
     signs: Annotated[Array | None, "float64 (<=rank, ?)"]
     next_signs: Annotated[int, "of any size"]  # rows at which `signs` is taken anew
     targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
+    audit: AuditSample | None = None  # rows that judge; not in files of 0.1
 
 
 @stored

@@ -7,6 +7,7 @@ the rows. A query folds the waiting rows on the side and forgets that it did.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ from kernelstream.backends.threads import cores, cut
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
 from kernelstream.certificate.certificate import Certificate, certify
+from kernelstream.certificate.statement import Judged
 from kernelstream.files import stored
 from kernelstream.kernels import Euclidean
 from kernelstream.part import Value, state_class
@@ -465,8 +467,26 @@ class Stream(Value):
         shown, plain = self.components, self.caught_up
         with cores():
             held = plain.chain.accumulated(plain.begun)
-            found = certify(held, shown.vectors, shown.mean, shown.span)
-            return replace(found, filled=True) if self.fills else found
+            proved = certify(held, shown.vectors, shown.mean, shown.span)
+            return replace(proved, judged=plain.judged(shown), filled=self.fills)
+
+    def judged(self, shown: Components) -> Judged:
+        """What is shown, for the sample of rows to judge when somebody asks."""
+        chain, state = self.chain, self.begun
+        return Judged(
+            kernel=chain.kernel,
+            center=chain.center,
+            certify=chain.certify,
+            sample=state.audit,
+            weight=state.moments.weight,
+            n_rows=state.n_rows,
+            log_forgetting=math.log(chain.tracker.forgetting),
+            seed=chain.seed,
+            has_points=shown.span is not None,
+            coordinates=shown.coordinates,
+            vectors=shown.vectors,
+            mean=shown.mean,
+        )
 
     @cached_property
     def solutions(self) -> dict[Any, Any]:

@@ -1,0 +1,357 @@
+"""What a sample of the rows says about a model, with a stated confidence.
+
+The proof in ``certificate.py`` is true of every stream, and often says little. The statement here
+is about the same numbers, and true with a probability: it is drawn from rows of which nothing was
+learned (``audit.py``). For these the error of the model is the error of a fixed function on
+independent draws, whose mean is known by ``betting.py``; and no subspace can be better on all rows
+without being better on the draws. Statements 15 to 18 of docs/proofs.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse.linalg
+
+from kernelstream.backends.arrays import Array, as_dense, take_rows, to_float64, to_host
+from kernelstream.certificate.audit import AuditSample, with_replacement
+from kernelstream.certificate.betting import (
+    PILOT,
+    deviation,
+    least_ratio,
+    mean_limits,
+    ratio_limits,
+)
+from kernelstream.kernels import Kernel
+
+CONFIDENCE = 0.99
+LIMITS = 9  # that may each be wrong: two ends of three means, the best share, what the mean needs
+ROUNDING = 1e-7  # relative to the largest energy: what float64 may lose on the way
+CONVERGED = 1e-4  # of an eigenvalue, that the iteration may miss: it is added
+STRIP = 512  # rows of a Gram matrix that are computed together
+FEW = 1024  # rows whose eigenvalues are all computed
+MANY = 64  # components from which on fewer rows are compared, for the time that they take
+FEWER_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is known about a model with a stated confidence, from a sample of the rows seen.
+
+    Attributes
+    ----------
+    confidence : float
+        With this probability all that is said is true, at every doubling of the rows together.
+    n_sampled : int
+        Rows that were looked at.
+    complete : bool
+        Whether these are all rows: then the numbers are computed, and certain up to rounding.
+    reconstruction_error_interval : tuple of two floats
+        Mean squared reconstruction error of this model over all rows seen.
+    own_ratio_interval : tuple of two floats
+        Share of the variance that the components of this model explain.
+    explained_variance_ratio_interval : tuple of two floats
+        Share of the variance that the best r components explain.
+    shortfall_bound : float
+        The share that this model explains is at most this much below the best.
+    excess_bound : float
+        The error of this model is at most this much above the best possible.
+    reason : str or None
+        Why nothing is said; None when something is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA
+    >>> X = np.random.default_rng(0).normal(size=(9000, 3))
+    >>> model = StreamingKernelPCA(5, gamma=0.1, basis=40, random_state=0).partial_fit(X)
+    >>> said = model.certificate_.statistical
+    >>> low, high = said.own_ratio_interval
+    >>> bool(high - low < 0.05 and said.shortfall_bound < 0.05)
+    True
+    """
+
+    confidence: float
+    n_sampled: int
+    complete: bool
+    reconstruction_error_interval: tuple[float, float]
+    own_ratio_interval: tuple[float, float]
+    explained_variance_ratio_interval: tuple[float, float]
+    shortfall_bound: float
+    excess_bound: float
+    reason: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """How the numbers are known, in words."""
+        if self.complete:
+            return f"computed from all {self.n_sampled:,} rows"
+        return f"{self.confidence:.0%} confidence, from {self.n_sampled:,} rows"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The statements in words, as pairs."""
+        if self.reason is not None:
+            return [("statement", f"no statement: {self.reason}")]
+        error, own, best = (
+            self.reconstruction_error_interval,
+            self.own_ratio_interval,
+            self.explained_variance_ratio_interval,
+        )
+        return [
+            ("reconstruction error", f"between {error[0]:.6g} and {error[1]:.6g}"),
+            ("explained by this model", f"between {own[0]:.4f} and {own[1]:.4f}"),
+            ("explained variance ratio", f"between {best[0]:.4f} and {best[1]:.4f}"),
+            ("below the best possible share", f"at most {self.shortfall_bound:.4f}"),
+            ("above the best possible error", f"at most {self.excess_bound:.6g}"),
+            ("kind", self.kind),
+        ]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.rows())
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in self.rows())
+
+
+def no_statement(reason: str) -> Statement:
+    """A statement that says nothing but why."""
+    nothing = (0.0, 1.0)
+    return Statement(CONFIDENCE, 0, False, (0.0, math.inf), nothing, nothing, 1.0, math.inf, reason)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A model as the sample sees it: an affine subspace of the feature space, and its rows."""
+
+    kernel: Kernel
+    center: bool
+    certify: str | bool
+    sample: AuditSample | None
+    weight: float  # of all rows
+    n_rows: int
+    log_forgetting: float
+    seed: int
+    has_points: bool  # else the coordinates are the features themselves
+    coordinates: Callable[[Array], Array]  # of rows, less the mean
+    vectors: Array  # the components in coordinates
+    mean: Array
+
+    def statement(self) -> Statement:
+        """What the sample says."""
+        problem = self.obstacle()
+        if problem is not None:
+            return no_statement(problem)
+        with np.errstate(all="ignore"):
+            found = self.judge()
+        numbers = (
+            *found.reconstruction_error_interval,
+            *found.own_ratio_interval,
+            *found.explained_variance_ratio_interval,
+        )
+        if not np.all(np.isfinite(numbers)):
+            return no_statement("the numbers leave the range of float64")
+        return found
+
+    def obstacle(self) -> str | None:
+        """Why nothing can be said, if so."""
+        if not self.certify:
+            return "certify=False was given"
+        if not self.kernel.psd:
+            return f"the kernel {self.kernel} is not known to be positive semidefinite"
+        if self.sample is None:
+            return "the first rows were learned by a release that kept no such sample"
+        if not len(self.sample) or not self.weight > 0:
+            return "no rows were seen"
+        return None
+
+    def judge(self) -> Statement:
+        """Evaluate the model on the sample, and say what follows."""
+        assert self.sample is not None
+        sample = self.sample
+        order, weights = sample.in_order(self.log_forgetting)
+        complete = len(sample) == self.n_rows or (
+            float(weights.sum()) >= self.weight * (1 - ROUNDING)
+        )
+        bound = sample.bound(self.kernel)
+        mean = to_host(self.mean)
+        length = float(np.linalg.norm(mean))
+        seen = Seen.of(self, take_rows(sample.held()[0], order))
+        if complete:
+            return computed(seen, weights / weights.sum(), self.center, bound)
+        purpose = f"audit repeats {sample.key} {self.n_rows}"
+        drawn = with_replacement(weights, self.weight, self.seed, purpose)
+        doublings = 1 + max(0, int(math.log2(self.n_rows / sample.size)))
+        level = math.log(LIMITS * doublings * (doublings + 1) / (1.0 - CONFIDENCE))
+        return estimated(seen, drawn, self.center, bound, (math.sqrt(bound) + length) ** 2, level)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Rows of the sample, and what the model says of each."""
+
+    judged: Judged
+    given: Array
+    rows: Array  # the same in float64
+    Z: np.ndarray  # coordinates less the mean
+    U: np.ndarray  # orthonormal components in coordinates
+    mean: np.ndarray
+    energy: np.ndarray  # k(x,x)
+    error: np.ndarray  # |φ − Pφ|², P the affine projection on the model
+    distance: np.ndarray  # |φ − μ|²
+
+    @classmethod
+    def of(cls, judged: Judged, given: Array) -> Seen:
+        """Evaluate a model on rows, in float64."""
+        rows = to_float64(given)
+        mean, V = to_host(judged.mean), to_host(judged.vectors).astype(float)
+        V = V[:, np.linalg.norm(V, axis=0) > 0.5]  # zero columns fill up missing rank
+        U = np.linalg.svd(V, full_matrices=False)[0] if V.size else V
+        n = int(rows.shape[0])
+        pieces = [
+            to_host(judged.coordinates(rows[i : min(i + STRIP, n), :])) for i in range(0, n, STRIP)
+        ]
+        Z = np.concatenate(pieces).astype(float)
+        held = ((Z + mean) ** 2).sum(axis=1)
+        energy = to_host(judged.kernel.diag(rows)).astype(float) if judged.has_points else held
+        missed = np.maximum(energy - held, 0.0)
+        distance = missed + (Z**2).sum(axis=1)
+        error = missed + ((Z - (Z @ U) @ U.T) ** 2).sum(axis=1)
+        return cls(judged, given, rows, Z, U, mean, energy, error, distance)
+
+    @property
+    def r(self) -> int:
+        """Components of the model, those without variance among them."""
+        return int(self.judged.vectors.shape[1])
+
+    def gram(self, chosen: np.ndarray) -> np.ndarray:
+        """⟨φ(x) − μ, φ(x') − μ⟩ of some rows; in float32 where there are many."""
+        n = len(chosen)
+        Z = self.Z[chosen] + self.mean
+        along = Z @ self.mean - 0.5 * float(self.mean @ self.mean)
+        G = np.empty((n, n), dtype=np.float64 if n <= FEW else np.float32)
+        # many rows in the type in which they came: what that rounds is far below what is said
+        rows = take_rows(self.rows if n <= FEW else self.given, chosen)
+        dense = as_dense(rows)
+        for start in range(0, n, STRIP):
+            part = slice(start, min(start + STRIP, n))
+            if self.judged.has_points:
+                strip = to_host(self.judged.kernel.block(rows[part, :], dense)).astype(float)
+            else:
+                strip = Z[part] @ Z.T
+            G[part] = strip - along[part, None] - along[None, :]
+        G[np.arange(n), np.arange(n)] = self.distance[chosen]
+        return G
+
+
+def computed(seen: Seen, p: np.ndarray, center: bool, bound: float) -> Statement:
+    """All rows are at hand: the numbers themselves."""
+    G = seen.gram(np.arange(len(p))).astype(float)
+    error = float(p @ seen.error)
+    total, offset = float(p @ seen.distance), 0.0
+    if center:
+        towards = G @ p
+        square = float(p @ towards)
+        inside = seen.U.T @ (p @ seen.Z)
+        offset = max(0.0, square - float(inside @ inside))
+        total = max(0.0, total - square)
+        G += square - towards[:, None] - towards[None, :]
+    best = min(total, float(leading_values(G, np.sqrt(p), seen.r).sum()))
+    own = min(max(0.0, total - (error - offset)), best)
+    off = ROUNDING * bound
+    share = off / total if total > 0 else 1.0
+    own_share, best_share = (x / total if total > 0 else 0.0 for x in (own, best))
+    return Statement(
+        confidence=1.0,
+        n_sampled=len(p),
+        complete=True,
+        reconstruction_error_interval=(max(0.0, error - off), error + off),
+        own_ratio_interval=(max(0.0, own_share - share), min(1.0, own_share + share)),
+        explained_variance_ratio_interval=(
+            max(0.0, best_share - share),
+            min(1.0, best_share + share),
+        ),
+        shortfall_bound=min(1.0, best_share - own_share + 2 * share),
+        excess_bound=max(0.0, error - (total - best)) + 2 * off,
+    )
+
+
+def estimated(
+    seen: Seen, drawn: np.ndarray, center: bool, bound: float, farthest: float, level: float
+) -> Statement:
+    """What independent draws say: ``drawn`` are their rows in the sample.
+
+    ``bound`` is that of energies, ``farthest`` that of squared distances to the mean of the model.
+    """
+    off = ROUNDING * bound
+    f, b = seen.error[drawn], seen.distance[drawn]
+    error = mean_limits(f, farthest, level)
+    around = mean_limits(b, farthest, level)  # E|φ − μ|²
+    missed = ratio_limits(f, b, farthest, level)
+    # The best subspace of the right dimension is a fixed one, whatever it is.
+    few = drawn if seen.r <= MANY else drawn[:FEWER_ROWS]
+    rows = np.unique(few)
+    G = seen.gram(rows)
+
+    # one draw of PILOT in front chooses the stake, the others are judged
+    first = len(few) // PILOT
+    judged = counts_of(few[first:], rows)
+    captured = np.cumsum(leading_values(G, np.sqrt(judged), seen.r))
+    total = float(judged @ seen.distance[rows])
+
+    def most_captured(r: int) -> float:
+        left = max(0.0, total - float(captured[min(r, len(captured)) - 1]))
+        known = f[: len(few)], b[: len(few)]
+        return 1.0 - least_ratio(left, *known, first, farthest, level)
+
+    moved = 0.0
+    if center:  # D = |m − μ|²: the mean of the model is not that of the rows
+        p = counts_of(few, rows) / len(few)
+        there = math.sqrt(max(0.0, float(p @ (G @ p.astype(G.dtype)))))
+        along = most_captured(1) * around[1]
+        moved = (there + deviation(along, 2.0 * math.sqrt(bound), len(few), level)) ** 2
+    least = max(0.0, around[0] - moved - off)
+    own, best = (0.0, 1.0), 1.0
+    if least > 0:  # else the variance of the rows is lost in their energy
+        doubt, share = moved / least, off / least
+        own = (
+            max(0.0, 1.0 - missed[1] * (1.0 + doubt) - share),
+            min(1.0, (1.0 - missed[0]) * (1.0 + doubt) + share),
+        )
+        best = max(min(1.0, most_captured(seen.r) * (1.0 + doubt) + share), own[1])
+    shortfall = best - own[0]
+    excess = min(error[1] - least * (1.0 - best), shortfall * around[1] + moved)
+    return Statement(
+        confidence=CONFIDENCE,
+        n_sampled=len(drawn),
+        complete=False,
+        reconstruction_error_interval=(max(0.0, error[0] - off), error[1] + off),
+        own_ratio_interval=own,
+        explained_variance_ratio_interval=(own[0], best),
+        shortfall_bound=shortfall,
+        excess_bound=max(0.0, excess) + off,
+    )
+
+
+def counts_of(drawn: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """How often each of the rows was drawn."""
+    return np.bincount(np.searchsorted(rows, drawn), minlength=len(rows)).astype(float)
+
+
+def leading_values(G: np.ndarray, root: np.ndarray, r: int) -> np.ndarray:
+    """The r largest eigenvalues of root·G·root, largest first: none is too small."""
+    n = len(G)
+    if r >= n or n <= FEW or r > MANY:
+        scaled = G * root[:, None].astype(G.dtype) * root[None, :].astype(G.dtype)
+        top = (max(0, n - r), n - 1)
+        values = scipy.linalg.eigvalsh(scaled, subset_by_index=top, check_finite=False)
+    else:
+        root = root.astype(G.dtype)
+        operator = scipy.sparse.linalg.LinearOperator(
+            (n, n), matvec=lambda v: root * (G @ (root * v.ravel())), dtype=G.dtype
+        )
+        values = (1.0 + CONVERGED) * scipy.sparse.linalg.eigsh(
+            operator, k=r, return_eigenvectors=False, v0=root, tol=CONVERGED
+        )
+    return np.sort(np.maximum(values, 0.0))[::-1].astype(float)

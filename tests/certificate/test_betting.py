@@ -1,0 +1,92 @@
+"""Limits that hold with a stated confidence, and the best subspace among unknown ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelstream.certificate.betting import (
+    bisected,
+    deviation,
+    least_ratio,
+    mean_limits,
+    ratio_limits,
+)
+
+LEVEL = 4.0  # wrong in at most 1.8 % of cases, each
+
+
+@pytest.mark.parametrize("kind", ["uniform", "skewed", "rare", "constant"])
+def test_limits_hold_as_often_as_they_say_and_are_narrow(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    draw, mean, deviation_of = {
+        "uniform": (lambda: rng.random(400), 0.5, 0.29),
+        "skewed": (lambda: rng.random(400) ** 4, 0.2, 0.27),
+        "rare": (lambda: (rng.random(400) < 0.02).astype(float), 0.02, 0.14),
+        "constant": (lambda: np.full(400, 0.3), 0.3, 0.0),
+    }[kind]
+    outside, widths = 0, []
+    for _ in range(200):
+        low, high = mean_limits(draw(), 1.0, LEVEL)
+        outside += not low <= mean <= high
+        widths.append(high - low)
+    assert outside <= 12  # 3.6 % of 200 are 7.3, and the limits are on the safe side
+    # twice what the central limit theorem would say, and what 400 draws cannot have seen
+    assert np.median(widths) < 2 * 2 * deviation_of * np.sqrt(2 * LEVEL / 400) + 4 * LEVEL / 400
+
+
+def test_limits_of_a_ratio_know_what_numerator_and_denominator_share() -> None:
+    rng = np.random.default_rng(1)
+    b = rng.random(1000) + 0.01
+    low, high = ratio_limits(0.3 * b, b, 1.01, LEVEL)
+    assert low <= 0.3 <= high
+    assert high - low < 0.03  # b alone is known to 8 % only
+
+
+def test_limits_of_nothing_are_all_that_is_possible() -> None:
+    assert ratio_limits(np.zeros(0), np.zeros(0), 1.0, LEVEL) == (0.0, 1.0)
+    assert mean_limits(np.zeros(3), 2.0, 100.0) == (0.0, 2.0)
+    assert mean_limits(np.zeros(3), 0.0, LEVEL) == (0.0, 0.0)
+    low, high = mean_limits(np.zeros(1000), 2.0, LEVEL)
+    assert low == 0.0 and 0.0 < high < 0.02
+
+
+def test_limits_hold_where_the_first_draws_mislead() -> None:
+    """The ratio is looked for near that of a few draws in front, and is not there."""
+    x = np.concatenate([np.full(40, 0.01), np.full(600, 0.5)])
+    assert mean_limits(x, 1.0, LEVEL)[1] > 0.4
+    x = np.concatenate([np.full(40, 0.9), np.full(600, 0.05)])
+    low, high = mean_limits(x, 1.0, LEVEL)
+    assert low <= 0.05 <= high
+
+
+def test_the_best_subspace_is_not_better_than_the_limit_says() -> None:
+    """One of several directions is the best over all rows; on the draws others may look better."""
+    rng = np.random.default_rng(2)
+    shares = np.array([0.30, 0.29, 0.28, 0.13])  # of the energy, by direction
+    wrong, distances = 0, []
+    for _ in range(40):
+        energy = rng.random(500)
+        g = energy[:, None] * rng.dirichlet(20 * shares, size=500)
+        best = 0.5 * shares[0] / 0.5
+        first = 500 // 16
+        total = float((energy[first:, None] - g[first:]).sum(axis=0).min())
+        left = least_ratio(total, energy - g[:, 0], energy, first, 1.0, LEVEL)
+        wrong += left > 1.0 - best
+        distances.append(1.0 - best - left)
+    assert wrong <= 3
+    assert np.median(distances) < 0.12
+
+
+def test_bisection_ends_on_the_safe_side() -> None:
+    low, high = bisected(lambda c: c < 0.3, 0.0, 1.0)
+    assert low < 0.3 <= high and high - low < 1e-12
+    assert bisected(lambda c: True, 0.0, 1.0) == (1.0, 1.0)
+    assert bisected(lambda c: False, 0.0, 1.0) == (0.0, 0.0)
+
+
+def test_means_deviate_no_more_than_bernstein_says() -> None:
+    rng = np.random.default_rng(3)
+    means = rng.random((2000, 100)).mean(axis=1)
+    assert np.mean(0.5 - means > deviation(1 / 12, 0.5, 100, LEVEL)) <= np.exp(-LEVEL)
+    assert deviation(1 / 12, 0.5, 100, LEVEL) < 0.1

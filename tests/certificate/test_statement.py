@@ -1,0 +1,140 @@
+"""What a sample says of a model, against what is true of all rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks import statement as check
+from kernelstream import StreamingKernelPCA, bases, kernels, trackers
+from kernelstream.certificate import audit
+from kernelstream.certificate.statement import leading_values
+
+
+@pytest.mark.parametrize("first", [0, 8, 16, 24])
+def test_random_streams_are_told_what_is_true(first: int) -> None:
+    """``python -m benchmarks.statement --streams 2000`` is the long version."""
+    for seed in range(first, first + 4):
+        found = check.outcome(seed)
+        assert found.said.reason is None
+        assert not found.wrong and not found.proof_wrong, (seed, found)
+
+
+@pytest.mark.slow
+def test_many_random_streams_are_told_what_is_true() -> None:
+    wrong = [seed for seed in range(5000, 5200) if check.outcome(seed).wrong]
+    assert len(wrong) <= 3
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_of_all_rows_the_numbers_are_computed(center: bool) -> None:
+    X = np.random.default_rng(0).normal(size=(500, 4))
+    model = StreamingKernelPCA(3, gamma=0.2, basis=20, center=center, random_state=0)
+    said = model.partial_fit(X).certificate_.statistical
+    true = check.truth(model, X, np.ones(500))
+    assert said.complete and said.confidence == 1.0 and said.n_sampled == 500
+    for interval, number in (
+        (said.reconstruction_error_interval, true.error),
+        (said.own_ratio_interval, true.own),
+        (said.explained_variance_ratio_interval, true.best),
+    ):
+        assert interval[0] <= number <= interval[1]
+        assert interval[1] - interval[0] < 1e-5
+    assert said.shortfall_bound == pytest.approx(true.best - true.own, abs=1e-5)
+    assert "computed from all 500 rows" in str(said)
+
+
+def test_a_model_of_other_rows_is_not_praised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points that lie elsewhere: the statement sees it, with any moments that the model holds."""
+    monkeypatch.setattr(audit, "ROWS", 400)
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    far = bases.Landmarks(np.array([[6.0, 6.0], [7.0, 5.0], [5.0, 7.0]]))
+    model = StreamingKernelPCA(2, gamma=0.5, basis=far, random_state=0).partial_fit(X)
+    said = model.certificate_.statistical
+    assert said.own_ratio_interval[1] < 0.1
+    assert said.shortfall_bound > 0.2
+    assert said.reconstruction_error_interval[0] > 0.4
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"tracker": trackers.Hebbian()},
+        {"tracker": "incremental_svd", "basis": "everything"},
+        {"basis": bases.Fourier(60), "kernel": kernels.RBF(gamma=0.3)},
+        {"basis": bases.Distance(nu=0.2)},
+        {"kernel": "poly"},
+        {"tracker": trackers.Covariance(0.99)},
+    ],
+    ids=str,
+)
+def test_every_model_has_a_statement(
+    parts: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "ROWS", 200)
+    X = np.random.default_rng(0).normal(size=(450, 3))
+    given: dict[str, object] = dict(random_state=0) | parts
+    model = StreamingKernelPCA(2, **given).partial_fit(X)  # type: ignore[arg-type]
+    said = model.certificate_.statistical
+    assert said.reason is None
+    beta = getattr(parts.get("tracker"), "forgetting", 1.0)
+    p = beta ** np.arange(449.0, -1.0, -1.0)
+    error = float(p @ np.asarray(model.reconstruction_error(X)) / p.sum())
+    low, high = said.reconstruction_error_interval
+    assert low - 1e-9 <= error <= high + 1e-9
+
+
+def test_no_statement_where_there_is_no_feature_space_or_rows_were_not_read() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = StreamingKernelPCA(2, kernel="sigmoid", basis=bases.Landmarks(5), random_state=0)
+    said = model.partial_fit(X / 10).certificate_.statistical
+    assert said.reason is not None and "not known to be positive semidefinite" in said.reason
+    assert str(said).startswith("statement  no statement:")
+    stream = StreamingKernelPCA(2, basis=5, random_state=0).partial_fit(np.tile(X, (9, 1))).stream_
+    old = stream.with_state(replace(stream.begun, audit=None))  # of a file of version 0.1
+    reason = old.certificate.statistical.reason
+    assert reason is not None and "release that kept no such sample" in reason
+
+
+def test_the_certificate_shows_what_says_more_and_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "ROWS", 500)
+    X = np.random.default_rng(0).normal(size=(900, 3))
+    given = bases.Landmarks(X[:3])  # the proof says little of them
+    model = StreamingKernelPCA(2, gamma=0.3, basis=given, random_state=0).partial_fit(X)
+    certificate = model.certificate_
+    rows = dict(certificate.rows())
+    assert rows["explained variance ratio"].endswith("(99% confidence, from 500 rows)")
+    assert rows["explained by this model"].endswith("(99% confidence, from 500 rows)")
+    assert certificate.narrowest_ratio[0] == (
+        certificate.statistical.explained_variance_ratio_interval
+    )
+    tight = StreamingKernelPCA(2, gamma=0.1, basis="everything", random_state=0).partial_fit(X)
+    assert tight.certificate_.narrowest_ratio[1] == "deterministic"
+
+
+def test_looking_at_every_doubling_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same sample says a little less after more doublings."""
+    monkeypatch.setattr(audit, "ROWS", 200)
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    model = StreamingKernelPCA(1, gamma=0.2, basis=5, random_state=0).partial_fit(X)
+    judged = model.certificate_.judged
+    assert judged is not None
+
+    def width(n: int) -> float:
+        low, high = replace(judged, n_rows=n).statement().reconstruction_error_interval
+        return high - low
+
+    assert width(300) < width(900) < width(100_000) < 2 * width(300)
+
+
+def test_leading_values_are_never_too_small() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(1500, 300)) * np.geomspace(1, 0.01, 300)
+    G, root = A @ A.T, np.sqrt(rng.integers(0, 3, size=1500).astype(float))
+    exact = np.linalg.eigvalsh(A.T @ (A * root[:, None] ** 2))[::-1][:5]
+    found = leading_values(G, root, 5)
+    assert np.all(found >= exact * (1 - 1e-9)) and np.all(found <= exact * 1.001)
+    few = leading_values(G[:40, :40], np.ones(40), 60)
+    assert few.sum() == pytest.approx(np.trace(G[:40, :40]))
