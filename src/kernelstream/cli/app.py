@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kernelstream import __version__
+from kernelstream.cli.compress import compress
 from kernelstream.cli.demo import demo
 from kernelstream.cli.failures import EXIT_CODES
 from kernelstream.cli.fit import fit
@@ -53,6 +54,7 @@ for command in (
     monitor,
     info,
     merge,
+    compress,
     report,
     upgrade,
     demo,

@@ -38,11 +38,12 @@ from kernelstream.estimators.base import (
     set_stream,
 )
 from kernelstream.kernels import Kernel
-from kernelstream.part import as_number, check_choice, checked_seed
+from kernelstream.part import as_number, check_choice, check_count, checked_seed
 from kernelstream.stream import queries
 from kernelstream.stream.buffer import SingleRows
 from kernelstream.stream.chain import Chain
 from kernelstream.stream.components import Components, Learned
+from kernelstream.stream.compress import compress
 from kernelstream.stream.merge import merge
 from kernelstream.stream.passes import learn_all
 from kernelstream.stream.scaling import Standard
@@ -464,8 +465,47 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         require_fitted(self)
         if not isinstance(other, StreamingKernelPCA):
             raise TypeError(f"Only models of this library merge; got {type(other).__name__}.")
+        return self._with_stream(merge(self.stream_, other.stream_))
+
+    @at_one_moment
+    def compress(self, n_points: int) -> Self:
+        """A new model with fewer points: a smaller file, and scores in a fraction of the time.
+
+        The points are those that keep most of the variance of the components, found by the steps
+        that also place centroids, from what the model knows: no row is needed. Half of the points
+        cost .003 of the captured variance or less on four data sets (``docs/compress.md``).
+
+        Parameters
+        ----------
+        n_points : int
+            Number of points, fewer than there are, and at least one for each component.
+
+        Returns
+        -------
+        StreamingKernelPCA
+            With the parameters of this one, which is not changed. Its certificate has the loss in
+            it. It goes on learning in the span of its points, which stay where they are: the rows
+            that were sampled to follow a stream are not in it, nor in its file.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(900, 3))
+        >>> model = StreamingKernelPCA(2, gamma=0.1, basis=60, random_state=0).fit(X)
+        >>> small = model.compress(30)
+        >>> small.basis_points_.shape
+        (30, 3)
+        >>> bool(np.abs(small.transform(X) - model.transform(X)).max() < 0.01)
+        True
+        """
+        check_count("compress", "n_points", n_points, none_allowed=False)
+        return self._with_stream(compress(self.stream_, int(n_points)))
+
+    def _with_stream(self, stream: Stream) -> Self:
+        """Another model with the parameters and names of this one."""
         model = clone(self)
-        set_stream(model, merge(self.stream_, other.stream_))
+        set_stream(model, stream)
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_

@@ -80,6 +80,8 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
             "carried": True,
             "cells": {"state": "Cells", "fields": cells},
         }
+    if name == "FixedState":
+        fields["older"] = None  # no model was compressed
     if name == "Model":
         _tell_components(fields["parts"]["fields"], fields["state"])
         standard = {"part": "stream.Standard", "params": {}}

@@ -204,6 +204,22 @@ class OnePassRidge(StreamingKernelPCA):
             )
         return super().merge(other)
 
+    def compress(self, n_points: int) -> Self:
+        """Not for regressions: raises ``ValueError``.
+
+        The points of :meth:`StreamingKernelPCA.compress` keep what the first components need, and
+        predictions hang on all directions.
+
+        Parameters
+        ----------
+        n_points : int
+            Number of points.
+        """
+        raise ValueError(
+            f"{type(self).__name__} cannot be compressed: fewer points that keep the components "
+            "would not keep its predictions. Fit it with fewer points (basis=…)."
+        )
+
     @property
     @at_one_moment
     def alpha_(self) -> float:

@@ -63,6 +63,9 @@ class Sampled:
     weights: np.ndarray | None  # (n,) with the mean 1; None: all 1
     directions: Array | None = None  # (d, p) orthonormal; None: the rows have their own columns
     centre: Array | None = None  # (d,) what was taken from the rows; None: nothing
+    # (n, n) second moments over the rows, about their mean: those of a model, whose points stand in
+    # the place of rows, and have no weights. None: each row counts by its weight.
+    second: Array | None = None
 
     @classmethod
     def of(
@@ -93,6 +96,23 @@ class Sampled:
         outside = xp.clip(row_norms_squared(rows) - row_norms_squared(inside), min=0.0)
         turned = xp.concat([inside, xp.sqrt(outside)[:, None]], axis=1)
         return cls(turned, weights, directions, centre)
+
+    def covariance(self, k: Array) -> tuple[Array, Array]:
+        """Mean and covariance of the rows of a kernel block."""
+        if self.second is not None:
+            return 0.0 * to_float64(k[0, :]), k.T @ (self.second @ to_float64(k))
+        n, w = int(k.shape[0]), None if self.weights is None else like(self.weights, k)
+        mean = weighted_sum(k, w) / n
+        return mean, weighted_gram(k, w) / n - mean[:, None] * mean[None, :]
+
+    def pulling(self, scores: Array) -> Array:
+        """By how much each row draws the captured variance, given its scores: 2 S/n."""
+        if self.second is not None:
+            return 2.0 * (self.second @ scores)
+        scores = scores * (2.0 / int(scores.shape[0]))
+        if self.weights is None:
+            return scores
+        return scores * like(self.weights, scores, scores.dtype)[:, None]
 
     def take(self, index: np.ndarray) -> Sampled:
         """Some of the rows."""
@@ -176,12 +196,11 @@ class Principal:
 def principal(kernel: Kernel, span: Span, sample: Sampled, wanted: int) -> Principal:
     """Components from KᵀK: rounding of its small directions is no matter where steps go uphill."""
     K = kernel.block(sample.rows, span.points)
-    n, w = int(K.shape[0]), None if sample.weights is None else like(sample.weights, K)
     # squares of kernel values would overflow before the values do: in units of an energy
     unit = 1.0 if kernel.unit_norm else energy_unit(span.gram(kernel))
     k, F = K if unit == 1.0 else K / unit, span.factor * math.sqrt(unit)
-    mean = finite(weighted_sum(k, w) / n, kernel)
-    about = weighted_gram(k, w) / n - mean[:, None] * mean[None, :]
+    mean, about = sample.covariance(k)
+    mean = finite(mean, kernel)
     values, vectors = symmetric_eigen(namespace_of(F).matrix_transpose(F) @ about @ F)
     values = namespace_of(values).clip(values[:wanted], min=0.0)  # rounding
     return Principal(K, mean * unit, values * unit, vectors[:, :wanted])
@@ -203,10 +222,7 @@ def slope(
     A = span.factor @ shown.U
     pull = (A * shown.values[None, :]) @ xp.matrix_transpose(A)
     A32 = cast(A, K.dtype)
-    S = K @ A32 - cast(shown.mean @ A, K.dtype)[None, :]
-    S *= 2.0 / int(K.shape[0])
-    if sample.weights is not None:
-        S *= like(sample.weights, K, K.dtype)[:, None]
+    S = sample.pulling(K @ A32 - cast(shown.mean @ A, K.dtype)[None, :])
     W = xp.matrix_transpose(S @ xp.matrix_transpose(A32))
     gradient = gradient_of_sum(kernel, span.points, sample.rows, W, xp.matrix_transpose(K))
     wide = to_float64(span.points)
