@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.bases.base import factorise
+from kernelstream.bases.base import Correction, factorise
 from kernelstream.certificate.rounding import moved_in_float32
 from kernelstream.stream.components import (
     Components,
@@ -242,7 +242,7 @@ def test_components_are_corrected_by_a_sample_where_the_basis_moved() -> None:
     chain, state = learned.chain, learned.state
     assert state is not None
     sample = chain.basis.correction(chain.kernel, state.basis)
-    assert sample is not None
+    assert isinstance(sample, Correction)
     W, Z, folded = state.moments.weight, sample.present, sample.folded
     share = W / len(Z)
     mean = (state.moments.total + (Z - folded).sum(axis=0) * share) / W

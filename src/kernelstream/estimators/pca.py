@@ -14,6 +14,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
 from kernelstream import bases, kernels, preimages, trackers
@@ -264,19 +265,30 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     # -- queries
 
     @at_one_moment
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, n_components: int | float | None = None) -> Array:
         """Scores of rows on the components.
 
         Parameters
         ----------
         X : array of shape (n, d), dense or CSR
+        n_components : int or float, optional
+            Scores on so many components, fewer or more than the model shows otherwise; a float is
+            a share of the variance. ``set_params(n_components=…)`` does it for good.
 
         Returns
         -------
         array of shape (n, r)
             In the type of X.
         """
-        return self._query(self._components().scores, X)
+        shown = self._components()
+        if n_components is not None:
+            if is_dressed(self):
+                raise ValueError(
+                    "transform(X, n_components=…) gives plain arrays, and set_output asks for "
+                    "named columns: use set_params(n_components=…) before transform(X)."
+                )
+            shown = self._showing(n_components).components
+        return self._query(shown.scores, X)
 
     @at_one_moment
     def transform_one(self, x: Any) -> Array:
@@ -521,6 +533,47 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     # -- inside
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters.
+
+        ``n_components`` also has an effect on what was learned: from then on so many components
+        are shown, without a new fit. Trackers that learn row by row can show fewer than they have
+        learned, the others any number. All other parameters are for the next ``fit``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator, or of its parts as in ``kernel__gamma``.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(300, 4))
+        >>> model = StreamingKernelPCA(10, random_state=0).fit(X)
+        >>> model.set_params(n_components=3).transform(X).shape
+        (300, 3)
+        >>> model.transform(X, n_components=5).shape
+        (300, 5)
+        """
+        own = self.get_params(deep=False)
+        if "n_components" not in params or "n_components" not in own or self._stream is None:
+            return super().set_params(**params)
+        with all_or_nothing(self) as draft:
+            shown = draft._showing(params["n_components"])
+            super(StreamingKernelPCA, draft).set_params(**params)
+            set_stream(draft, shown)
+        return self
+
+    def _showing(self, n_components: Any) -> Stream:
+        """The stream that shows so many components."""
+        stream = self.stream_
+        return stream.showing(checked_n_components(n_components, stream.chain.tracker))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.scale is None  # centring would fill the matrix
@@ -589,6 +642,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             scaling=Standard() if self.scale == "standard" else None,
             device=device,
         )
+
+
+def is_dressed(estimator: StreamingKernelPCA) -> bool:
+    """Whether scikit-learn puts what ``transform`` returns into a data frame."""
+    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    return (own or get_config()["transform_output"]) != "default"
 
 
 def suitable_batch_size(

@@ -66,6 +66,7 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
         return {"state": "Buffer", "fields": {"blocks": {"tuple": rows}}}
     if name == "Parts":
         fields["early_signs"] = False  # signs of models that wait were those of their points
+        fields["shown"] = 0  # all components that were learned
     if name == "CentroidsState":
         kept = ("span", "n", "residual", "variance", "reference", "unit", "growth")
         cells = {"mass": fields["mass"], "sums": fields["sums"]}

@@ -64,6 +64,8 @@ class Chain:
     certify: str | bool = "auto"
     regress_inputs: bool = False  # whether the rows themselves are targets of a regression
     early_signs: bool = False  # whether signs come from the first rows (not in files of 0.1)
+    # components that queries see of those that a sequential rule learns; 0: all of them
+    shown: int = 0
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise where numbers make no sense; the parts have looked at their own."""
@@ -72,6 +74,8 @@ class Chain:
             raise ValueError(f"{r} components")
         if self.tracker.sequential and not isinstance(r, int):
             raise ValueError(f"{r} components for {self.tracker}")
+        if self.shown and not (self.tracker.sequential and self.shown <= self.wanted):
+            raise ValueError(f"{self.shown} components shown of {r}")
         if self.certify not in ("auto", "tight", False) or self.seed >= 2**32:
             raise ValueError(f"certify={self.certify!r}, seed={self.seed}")
 
@@ -79,6 +83,25 @@ class Chain:
         """Start a stream: the basis looks at the first rows, which are folded afterwards."""
         basis = self.basis.begin(self.kernel, X, weights, self.seed, self.wanted)
         return self.blank(basis, like(np.zeros(0), X))
+
+    def showing(self, n_components: int | float | None, state: State | None) -> Chain:
+        """The same chain, of whose components queries see so many; nothing is learned anew.
+
+        Moments of all rows hold any number of components. A sequential rule has learned those that
+        it was given from the first row on, and a truncated factorisation those that it kept.
+        """
+        sequential = self.tracker.sequential
+        most = self.n_components if sequential else None
+        if most is None and state is not None:
+            most = self.tracker.most_components(state.tracker)
+        if isinstance(most, int) and not (isinstance(n_components, int) and n_components <= most):
+            raise ValueError(
+                f"The tracker {self.tracker} has learned {most} components and can show as many or "
+                f"fewer, got n_components={n_components!r}: fit a new model for that."
+            )
+        if sequential and isinstance(n_components, int):
+            return replace(self, shown=0 if n_components == most else n_components)
+        return replace(self, n_components=n_components)
 
     @property
     def wanted(self) -> int:

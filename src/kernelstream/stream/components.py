@@ -171,7 +171,7 @@ class Learned(Value):
         # where there is nothing; the running estimates of sequential rules may come out far above,
         # by rows that they weigh more than the total does, or seen by two components at once.
         total_variance = max(total_variance, float(to_host(values).sum()))
-        r = n_shown(chain.n_components, to_host(values), total_variance)
+        r = chain.shown or n_shown(chain.n_components, to_host(values), total_variance)
         values, vectors = chosen(values, vectors, r)
         return Components(
             kernel=chain.kernel,

@@ -143,6 +143,12 @@ class Stream(Value):
         chain = replace(self.chain, **changes)
         return replace(self, learned=Learned(chain, self.state))
 
+    def showing(self, n_components: int | float | None) -> Stream:
+        """The same stream, of whose components queries see so many."""
+        return replace(
+            self, learned=Learned(self.chain.showing(n_components, self.state), self.state)
+        )
+
     def with_state(self, state: State | None) -> Stream:
         """The stream that has learned something else."""
         return replace(self, learned=Learned(self.chain, state))

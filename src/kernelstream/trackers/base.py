@@ -68,6 +68,10 @@ class Tracker(Part, Generic[S]):
     def rebase(self, state: S, T: Array) -> tuple[S, float | None]:
         """Change the basis, z ← T z. Return the state and the scatter lost (None if unknown)."""
 
+    def most_components(self, state: S) -> int | None:
+        """How many components can be shown; None: any number."""
+        return None
+
     def merge(self, one: S, two: S) -> S:
         """Two states in the same basis into one."""
         raise ValueError(f"The tracker {self} cannot be merged; use trackers.Covariance.")
