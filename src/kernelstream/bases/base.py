@@ -324,6 +324,10 @@ class Basis(Part, Generic[S]):
     settles_late = True
     #: Whether ``fit`` may show the rows in random order when it looks for points.
     order_free = False
+    #: Whether points, once they are there, never change.
+    stays = False
+    #: Whether ``begin`` gives no points, and rows become some as they come.
+    starts_empty = False
     #: Rows a block has unless the user says otherwise.
     preferred_batch = 1024
     #: The same on a GPU, which has little to do in a small block; None: as many as fit.

@@ -61,6 +61,7 @@ class Landmarks(Basis[FixedState]):
     """
 
     settles_late = False
+    stays = True
     preferred_batch = 2048  # nothing is decided at the end of a block: fewer of them
     order_free = True
     preferred_on_device = None

@@ -21,6 +21,7 @@ class PaperMethod(StreamingKernelPCA):
     certify: Any = "auto"
     batch_size: Any = "auto"
     device: Any = None
+    robust: Any = False
     verbose: bool = False
 
     @abstractmethod

@@ -47,6 +47,7 @@ from kernelstream.stream.components import Components, Learned
 from kernelstream.stream.compress import compress
 from kernelstream.stream.merge import merge
 from kernelstream.stream.passes import learn_all
+from kernelstream.stream.remove import remove
 from kernelstream.stream.scaling import Standard
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
@@ -99,6 +100,10 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         Where to compute. None is where the data is: PyTorch and CuPy arrays stay on their device,
         with all that is learned from them. ``"cuda"`` sends NumPy rows to the GPU block by block
         (the copy of a block runs while the last one is worked on) and gives NumPy arrays back.
+    robust : bool
+        Whether rows that do not fit lose weight before they are learned, those at the start of a
+        stream among them: by what ``n_components``, which has to be an integer then, miss of them,
+        compared with what they miss of other rows (``docs/robust.md``).
     random_state : int, RandomState or None
         Seed of everything that is drawn.
     verbose : bool
@@ -162,6 +167,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         certify: Any = "auto",
         batch_size: int | str = "auto",
         device: Any = None,
+        robust: bool = False,
         random_state: Any = None,
         verbose: bool = False,
     ):
@@ -176,6 +182,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         self.certify = certify
         self.batch_size = batch_size
         self.device = device
+        self.robust = robust
         self.random_state = random_state
         self.verbose = verbose
 
@@ -228,6 +235,45 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
                 with inputs.explain_rows(rows.X):
                     set_stream(draft, (stream or draft._new_stream(rows.X)).learn(rows))
         report_progress(self)
+        return self
+
+    def remove(self, X: Any, sample_weight: Any = None) -> Self:
+        """Take rows back that were learned before: their moments are subtracted.
+
+        For points that stay (``Landmarks``, ``Fourier``, ``Centroids(follows=False)``) and the
+        covariance tracker without forgetting. The model is then that of the remaining rows, up to
+        rounding of the sums as they were before, which the certificate allows for. Rows that were
+        never learned cannot be recognised: sums of others would be taken for theirs. Only where
+        more would go than there is, an error is raised and the model stays as it was.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows, in any order.
+        sample_weight : array of shape (n,), optional
+            The weights that they were learned with.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA, bases
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> options = dict(gamma=0.2, basis=bases.Landmarks(X[:30]))
+        >>> model = StreamingKernelPCA(2, **options).partial_fit(X).remove(X[:200])
+        >>> rest = StreamingKernelPCA(2, **options).partial_fit(X[200:])
+        >>> bool(np.allclose(model.explained_variance_, rest.explained_variance_))
+        True
+        """
+        require_fitted(self)
+        with all_or_nothing(self) as draft:
+            rows, stream = draft._rows_to_learn(X, sample_weight)
+            if stream is not None and len(rows):
+                with inputs.explain_rows(rows.X):
+                    set_stream(draft, remove(stream, rows))
         return self
 
     def learn_one(self, x: Any) -> Self:
@@ -633,6 +679,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
                 preimages.learns_from_rows(method) and isinstance(tracker, trackers.Covariance)
             ),
             early_signs=True,
+            robust=checked_robust(self.robust, n_components, basis),
         )
         return Stream(
             learned=Learned(chain),
@@ -682,6 +729,23 @@ def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | 
         "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "
         f"or None for all components; got {n_components!r}."
     )
+
+
+def checked_robust(robust: Any, n_components: int | float | None, basis: bases.Basis) -> bool:
+    """Whether rows that do not fit lose weight, or an error in words."""
+    if not isinstance(robust, bool | np.bool_):
+        raise ValueError(f"robust must be True or False; got {robust!r}.")
+    if robust and not isinstance(n_components, int):
+        raise ValueError(
+            "robust=True judges a row by what the components miss of it: give n_components as an "
+            f"integer, got {n_components!r}."
+        )
+    if robust and basis.starts_empty:
+        raise ValueError(
+            f"robust=True judges the first rows before points are chosen, and {basis} takes them "
+            "one by one as they come: use bases.Centroids, Landmarks or Fourier."
+        )
+    return bool(robust)
 
 
 def checked_batch_size(batch_size: Any) -> int | None:

@@ -67,6 +67,9 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
     if name == "Parts":
         fields["early_signs"] = False  # signs of models that wait were those of their points
         fields["shown"] = 0  # all components that were learned
+        fields["robust"] = False
+    if name == "State":
+        fields["judge"] = None
     if name == "CentroidsState":
         kept = ("span", "n", "residual", "variance", "reference", "unit", "growth")
         cells = {"mass": fields["mass"], "sums": fields["sums"]}

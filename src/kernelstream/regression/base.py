@@ -55,6 +55,7 @@ class OnePassRidge(StreamingKernelPCA):
     preimage: Any = "auto"
     certify: Any = False
     device: Any = None
+    robust: Any = False
 
     def __init__(
         self,
@@ -203,6 +204,21 @@ class OnePassRidge(StreamingKernelPCA):
                 "to a number (alpha_ is the one in use) and merge then."
             )
         return super().merge(other)
+
+    def remove(self, X: Any, sample_weight: Any = None) -> Self:
+        """Not for regressions: raises ``ValueError``.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        sample_weight : array of shape (n,), optional
+            Their weights.
+        """
+        raise ValueError(
+            f"{type(self).__name__} cannot take rows back: their targets would have to go with "
+            "them. Fit it again without these rows."
+        )
 
     def compress(self, n_points: int) -> Self:
         """Not for regressions: raises ``ValueError``.

@@ -37,6 +37,7 @@ from kernelstream.certificate.entries import Accumulated, blank_ledger
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 from kernelstream.stream.components import Learned, n_followed
+from kernelstream.stream.robust import first_judge, first_weights
 from kernelstream.stream.signs import MOST_ROWS, first_components, sign_of_nearest
 from kernelstream.stream.state import State
 from kernelstream.trackers import Moments, Tracker
@@ -66,6 +67,7 @@ class Chain:
     early_signs: bool = False  # whether signs come from the first rows (not in files of 0.1)
     # components that queries see of those that a sequential rule learns; 0: all of them
     shown: int = 0
+    robust: bool = False  # whether rows that the components miss lose weight
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise where numbers make no sense; the parts have looked at their own."""
@@ -76,13 +78,23 @@ class Chain:
             raise ValueError(f"{r} components for {self.tracker}")
         if self.shown and not (self.tracker.sequential and self.shown <= self.wanted):
             raise ValueError(f"{self.shown} components shown of {r}")
+        if self.robust and not isinstance(r, int):
+            raise ValueError(f"a robust stream with {r} components")
         if self.certify not in ("auto", "tight", False) or self.seed >= 2**32:
             raise ValueError(f"certify={self.certify!r}, seed={self.seed}")
 
     def begin(self, X: Array, weights: np.ndarray | None) -> State:
         """Start a stream: the basis looks at the first rows, which are folded afterwards."""
+        if self.robust:
+            left = first_weights(self.kernel, X, self.wanted, self.center, weights)
+            weights = left if weights is None else left * weights
         basis = self.basis.begin(self.kernel, X, weights, self.seed, self.wanted)
-        return self.blank(basis, like(np.zeros(0), X))
+        state = self.blank(basis, like(np.zeros(0), X))
+        if not self.robust or weights is None:
+            return state
+        seen = self.basis.express(self.kernel, basis, X)
+        judge = first_judge(seen, weights, self.wanted, self.center, int(X.shape[0]))
+        return replace(state, judge=judge)
 
     def showing(self, n_components: int | float | None, state: State | None) -> Chain:
         """The same chain, of whose components queries see so many; nothing is learned anew.
@@ -140,7 +152,16 @@ class Chain:
             start += n_read
         if begins and state.signs is None and self.wants_early_signs(state):
             state = replace(state, signs=self.early_reference(state, X, weights))
-        return self.keep_signs(state)
+        return self.renew_judge(self.keep_signs(state))
+
+    def renew_judge(self, state: State) -> State:
+        """Compare rows with the components of all rows so far, now and then."""
+        judge = state.judge
+        if judge is None or not judge.is_due(state.n_rows):
+            return state
+        _, vectors, mean = self.tracker.components(state.tracker, state.moments, self.center)
+        vectors = vectors[:, : min(self.wanted, int(vectors.shape[1]))]
+        return replace(state, judge=judge.renewed(vectors, mean, state.n_rows))
 
     def adds_up(self, state: State, n: int, frozen: bool, targets: bool) -> bool:
         """Whether a block of n rows changes nothing but sums, so that it can be measured ahead.
@@ -151,6 +172,7 @@ class Chain:
         signs = state.n_rows == 0 or n * (1.0 - beta) > 1.0
         return (
             self.tracker.adds_up
+            and state.judge is None
             and not targets
             and self.certify != "tight"
             and not (signs and self.early_signs)
@@ -238,24 +260,32 @@ class Chain:
         targets: Array | None,
     ) -> tuple[State, int]:
         """Learn rows as far as the basis can read them without a revision, and say how many."""
-        tracker, given, before = self.tracker, state, state.moments
+        tracker, given, before = self.tracker, (state, weights), state.moments
+        seen = None
+        if state.judge is not None:  # rows that fit badly lose weight before they are learned
+            seen = self.basis.express(self.kernel, state.basis, X)
+            missed = state.judge.missed(seen)
+            left = state.judge.weights(missed)
+            weights = left if weights is None else left * weights
+            state = replace(state, judge=state.judge.seen(missed, left, tracker.memory))
         clock, faded = forget(tracker.forgetting, X.shape[0], weights, self.seed, state.n_rows)
         state = self.decay(state, clock.decay)
 
         # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
-        if frozen:
-            block = self.basis.express(self.kernel, state.basis, X)
-        elif self.basis.measures(state.basis):
-            measured = self.measure(state.basis, ((X, weights), state.n_rows), scatter=False)
-            basis, _ = self.basis.enter(self.kernel, state.basis, [measured])
-            state, block = replace(state, basis=basis), measured.block
+        if frozen or self.basis.measures(state.basis):
+            block = seen or self.basis.express(self.kernel, state.basis, X)
+            if not frozen:
+                measured = Measured.of(X, weights, faded, clock, block, scatter=False)
+                basis, _ = self.basis.enter(self.kernel, state.basis, [measured])
+                state = replace(state, basis=basis)
         else:
             basis, block = self.basis.project(self.kernel, state.basis, X, faded, clock)
             n_read = int(block.Z.shape[0])
             if n_read < X.shape[0]:  # anew with these rows: weights fade towards the end of a block
+                state, weights = given
                 w = None if weights is None else weights[:n_read]
                 y = None if targets is None else targets[:n_read, :]
-                return self.fold_rows(given, X[:n_read, :], w, frozen, y)
+                return self.fold_rows(state, X[:n_read, :], w, frozen, y)
             state = replace(state, basis=basis)
         if tracker.needs_points:
             span = self.basis.span(state.basis)
@@ -275,10 +305,15 @@ class Chain:
             learned = tracker.update(state.tracker, rows, w, block.admitted)
         else:
             w = None if faded is None else like(faded, block.Z)
-            learned = tracker.update(tracker.pad(state.tracker, rank), block.Z, w, block.admitted)
+            if tracker.window is None:
+                held = tracker.pad(state.tracker, rank)
+                learned = tracker.update(held, block.Z, w, block.admitted)
+            else:
+                energies = block.energy, block.residual
+                learned = tracker.slide(state.tracker, block.Z, *energies, w)
             state = self.signs_within(state, X, block.Z, weights, faded)
         # what was missed is entered last: only now does the host wait for the numbers of a device
-        ledger = self.accumulated(state).enter(
+        ledger = self.accumulated(state, with_scatter=tracker.window is None).enter(
             X, block, faded, lambda x: self.basis.coordinates(self.kernel, state.basis, x)
         )
         if not math.isfinite(ledger.fresh):
@@ -291,6 +326,10 @@ class Chain:
             moments=joined(state.moments, block.Z, faded),
             targets=regress(state, block.Z, targets, faded),
         )
+        if tracker.window is not None:  # all sums are those of the rows in it
+            energy, missed = learned.energies
+            ledger = state.ledger.window(energy, missed, int(learned.Z.shape[0]))
+            state = replace(state, moments=learned.moments, ledger=ledger)
         # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
         if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
             raise ValueError(overflowing(self.kernel))
@@ -336,6 +375,7 @@ class Chain:
             ),
             signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
             targets=None if state.targets is None else state.targets.rebase(T),
+            judge=None if state.judge is None else state.judge.rebase(T),
         )
 
     def keep_signs(self, state: State) -> State:
@@ -346,8 +386,7 @@ class Chain:
         """
         if self.tracker.sequential or state.n_rows < state.next_signs:
             return state
-        beta = self.tracker.forgetting
-        memory = math.inf if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
+        memory = self.tracker.memory
         return replace(
             state,
             signs=Learned(self, state).sign_reference(),
@@ -407,8 +446,8 @@ class Chain:
             now = replace(now, signs=signs)
         return replace(state, signs=now.signs)
 
-    def accumulated(self, state: State) -> Accumulated:
-        """What the certificate reads of a state."""
+    def accumulated(self, state: State, with_scatter: bool = True) -> Accumulated:
+        """What the certificate reads of a state; that of a window takes time to add up."""
         return Accumulated(
             kernel=self.kernel,
             basis=self.basis,
@@ -418,7 +457,7 @@ class Chain:
             span=self.basis.span(state.basis),
             ledger=state.ledger,
             moments=state.moments,
-            scatter=getattr(state.tracker, "scatter", None),
+            scatter=getattr(state.tracker, "scatter", None) if with_scatter else None,
         )
 
 

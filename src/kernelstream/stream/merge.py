@@ -41,6 +41,7 @@ def add_states(chain: Chain, one: State, two: State, basis: object) -> State:
         signs=one.signs,
         next_signs=n_rows,
         targets=of_both(one, two),
+        judge=one.judge,
     )
 
 
@@ -73,7 +74,7 @@ def require_mergeable(a: Stream, b: Stream) -> None:
             "A width taken from the data differs from stream to stream: give the same number to "
             "both."
         )
-    for what in ("tracker", "center", "n_components", "certify", "regress_inputs"):
+    for what in ("tracker", "center", "n_components", "certify", "regress_inputs", "robust"):
         if not same(getattr(a.chain, what), getattr(b.chain, what)):
             raise ValueError(
                 f"Cannot merge models with different {what}: {getattr(a.chain, what)} and "

@@ -10,6 +10,7 @@ import numpy as np
 from kernelstream.backends.arrays import Array, take_rows
 from kernelstream.certificate.ledger import Ledger
 from kernelstream.files import stored
+from kernelstream.stream.robust import Judge
 from kernelstream.trackers import Moments
 from kernelstream.trackers.moments import CrossMoments
 
@@ -30,6 +31,7 @@ class State:
     signs: Annotated[Array | None, "float64 (<=rank, ?)"]
     next_signs: Annotated[int, "of any size"]  # rows at which `signs` is taken anew
     targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
+    judge: Judge | None = None  # of a robust stream: how well rows fit that have come so far
 
 
 @stored

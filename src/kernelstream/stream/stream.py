@@ -40,11 +40,12 @@ from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
 from kernelstream.certificate.certificate import Certificate, certify
 from kernelstream.files import stored
-from kernelstream.kernels import Euclidean
+from kernelstream.kernels import Euclidean, Linear
 from kernelstream.part import Value, state_class
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.chain import Chain, overflowing
 from kernelstream.stream.components import Components, Learned
+from kernelstream.stream.robust import START_ROWS, first_weights
 from kernelstream.stream.scaling import Scaling, require_dense
 from kernelstream.stream.state import Rows, State
 
@@ -333,6 +334,7 @@ class Stream(Value):
             self.chain.basis.start_rows(),
             0 if self.chain.kernel.fixed else MEDIAN_ROWS,
             0 if self.scaling is None else self.scaling.start_rows(self.n_features),
+            START_ROWS if self.chain.robust else 0,
         )
 
     @property
@@ -352,8 +354,10 @@ class Stream(Value):
 
     def decide(self, first: Rows, all_rows: Rows | None = None) -> Stream:
         """Decide scaling and the kernel's numbers."""
-        known = first if all_rows is None else all_rows
+        known = first if all_rows is None or self.chain.robust else all_rows
         stream = self
+        if stream.chain.robust and not (stream.scaling is None and stream.chain.kernel.fixed):
+            known = typical(known, stream.chain)
         if stream.scaling is not None:
             stream = replace(stream, scaler=stream.scaling.measure(known))
         unseen = invisible(stream.scaled(known.X))
@@ -467,6 +471,20 @@ class Stream(Value):
             self.solutions.clear()
             self.solutions[parameters] = found
         return found
+
+
+def typical(rows: Rows, chain: Chain) -> Rows:
+    """Rows with less weight where they do not fit, whatever the units of their columns.
+
+    In those of medians: what scales rows, and how wide a kernel is, must not hang on outliers.
+    """
+    X = to_host(as_dense(rows.X)).astype(float)
+    X = X - np.median(X, axis=0)
+    size = np.median(np.abs(X), axis=0)
+    size[size == 0.0] = np.abs(X).mean(axis=0)[size == 0.0]
+    size[size == 0.0] = 1.0
+    left = first_weights(Linear(), X / size, chain.wanted, chain.center, rows.weights)
+    return replace(rows, weights=left if rows.weights is None else left * rows.weights)
 
 
 def measured_together(X: Array, rank: int, n: int) -> int:

@@ -14,6 +14,7 @@ from kernelstream.trackers.lms import LMS
 from kernelstream.trackers.moments import Moments
 from kernelstream.trackers.rls import RLS
 from kernelstream.trackers.subset_hebbian import SubsetHebbian
+from kernelstream.trackers.window import Window
 
 __all__ = [
     "LMS",
@@ -25,6 +26,7 @@ __all__ = [
     "Moments",
     "SubsetHebbian",
     "Tracker",
+    "Window",
     "resolve",
 ]
 
@@ -35,6 +37,7 @@ NAMES: dict[str, type[Tracker]] = {
     "lms": LMS,
     "rls": RLS,
     "subset_hebbian": SubsetHebbian,
+    "window": Window,
 }
 RENAMED = {"subkha": "subset_hebbian"}  # names of 0.1, for one release
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
@@ -29,12 +30,19 @@ class Tracker(Part, Generic[S]):
     sequential = False
     #: Share of the weight of old rows that is left after each new row.
     forgetting: float = 1.0
+    #: Rows after which one is no longer in the sums; None: never.
+    window: int | None = None
     #: Whether rows may come in blocks of any size: what is learned is the same, to rounding.
     any_blocks = False
     #: Whether the state is the sum ``scatter`` of what blocks say, and nothing else.
     adds_up = False
     #: Whether the tracker wants to be told the coordinates of the basis points before ``update``.
     needs_points = False
+
+    @property
+    def memory(self) -> float:
+        """Rows that are remembered; infinite where nothing is forgotten."""
+        return math.inf if self.forgetting == 1.0 else math.ceil(1.0 / (1.0 - self.forgetting))
 
     def suits(self, basis: Any, n_components: int | float | None) -> None:
         """Raise ``ValueError`` in one sentence when basis or number of components do not fit."""
@@ -71,6 +79,10 @@ class Tracker(Part, Generic[S]):
     def most_components(self, state: S) -> int | None:
         """How many components can be shown; None: any number."""
         return None
+
+    def slide(self, state: S, Z: Array, energy: Array, missed: Array, weights: Array | None) -> Any:
+        """Let rows with these energies into a window, and older ones out of it."""
+        raise NotImplementedError
 
     def merge(self, one: S, two: S) -> S:
         """Two states in the same basis into one."""
