@@ -10,7 +10,9 @@ if TYPE_CHECKING:
         IncrementalKernelPCA,
         OnlineKernelPCA,
         StreamingKernelPCA,
+        Suggestion,
         load,
+        suggest,
     )
     from kernelstream.kernel_hebbian import KernelHebbianPCA
     from kernelstream.monitor import KernelMonitor
@@ -27,6 +29,7 @@ __all__ = [
     "StreamingKernelClassifier",
     "StreamingKernelPCA",
     "StreamingKernelRidge",
+    "Suggestion",
     "bases",
     "images",
     "kernels",
@@ -35,6 +38,7 @@ __all__ = [
     "plot",
     "preimages",
     "schedules",
+    "suggest",
     "trackers",
 ]
 
@@ -61,7 +65,9 @@ _NAMES = {
     "StreamingKernelClassifier": "regression",
     "StreamingKernelPCA": "estimators",
     "StreamingKernelRidge": "regression",
+    "Suggestion": "estimators",
     "load": "estimators",
+    "suggest": "estimators",
 }
 
 

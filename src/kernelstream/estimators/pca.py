@@ -39,6 +39,7 @@ from kernelstream.estimators.base import (
     set_stream,
 )
 from kernelstream.kernels import Kernel
+from kernelstream.kernels.stationary import Stationary
 from kernelstream.part import as_number, check_choice, check_count, checked_seed
 from kernelstream.stream import queries
 from kernelstream.stream.buffer import SingleRows
@@ -63,9 +64,10 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     Parameters
     ----------
-    n_components : int, float or None
+    n_components : int, float, "auto" or None
         Number of components; None for all with variance; a float in (0, 1) for as many as explain
-        that share of the variance in feature space. Where the data has fewer directions than an
+        that share of the variance in feature space; ``"auto"`` for those above chance, by parallel
+        analysis of the first rows. Where the data has fewer directions than an
         integer asks for, the remaining columns are zero.
     kernel : str, Kernel or callable
         ``"rbf"``, ``"laplacian"``, ``"exponential"``, ``"matern"``, ``"poly"``, ``"sigmoid"``,
@@ -73,10 +75,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         ``k(X, Y)``.
     gamma : float, str or None
         Width of a kernel given by name; None is the kernel's own default (for RBF the median
-        distance of the first rows). With a kernel object use ``kernel__gamma``.
+        distance of the first rows), ``"auto"`` the one from whose scores inputs are reconstructed
+        best. With a kernel object use ``kernel__gamma``.
     basis : str, int or Basis
         The points that span the model: ``"centroids"``, ``"distance"``, ``"coherence"``,
         ``"everything"``, ``"landmarks"``, ``"reduced_set"``, ``"fourier"``, a number of centroids,
+        ``"auto"`` for as many as miss less than .01 of the variance of the components,
         or an object of :mod:`kernelstream.bases`.
     tracker : str or Tracker
         How components follow the rows: ``"covariance"`` (exact), ``"incremental_svd"``,
@@ -155,7 +159,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         kernel: Any = "rbf",
         gamma: float | str | None = None,
@@ -650,13 +654,34 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
         """The two parts that make a method; the papers' estimators choose their own."""
-        return bases.resolve(self.basis), trackers.resolve(self.tracker)
+        basis = bases.Centroids() if "points" in self._chosen_later() else self.basis
+        return bases.resolve(basis), trackers.resolve(self.tracker)
+
+    def _chosen_later(self) -> tuple[str, ...]:
+        """What the start of the stream has to choose."""
+        given = {
+            "gamma": self.gamma,
+            "components": self.n_components,
+            "points": getattr(self, "basis", None),
+        }
+        return tuple(
+            name for name, value in given.items() if isinstance(value, str) and value == "auto"
+        )
 
     def _new_stream(self, X: Array) -> Stream:
-        kernel = kernels.resolve(self.kernel, self.gamma)
+        auto = self._chosen_later()
+        kernel = kernels.resolve(self.kernel, None if "gamma" in auto else self.gamma)
+        if "gamma" in auto and not (isinstance(kernel, Stationary) and hasattr(kernel, "gamma")):
+            raise ValueError(
+                "gamma='auto' compares widths of a kernel of the distance, given by its name: "
+                f"'rbf', 'laplacian' or 'exponential'; got kernel={self.kernel!r}."
+            )
         basis, tracker = self._basis_and_tracker()
         method = preimages.resolve(self.preimage, kernel)
-        n_components = checked_n_components(self.n_components, tracker)
+        wanted = self.n_components
+        if "components" in auto and not tracker.sequential:
+            wanted = None
+        n_components = checked_n_components(wanted, tracker)
         tracker.suits(basis, n_components)
         basis.suits(kernel, int(X.shape[1]))
         if not isinstance(self.center, bool | np.bool_):
@@ -680,6 +705,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             ),
             early_signs=True,
             robust=checked_robust(self.robust, n_components, basis),
+            auto=auto,
         )
         return Stream(
             learned=Learned(chain),

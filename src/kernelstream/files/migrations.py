@@ -68,6 +68,7 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
         fields["early_signs"] = False  # signs of models that wait were those of their points
         fields["shown"] = 0  # all components that were learned
         fields["robust"] = False
+        fields["auto"] = {"tuple": []}
     if name == "State":
         fields["judge"] = None
     if name == "CentroidsState":

@@ -126,6 +126,11 @@ class OnePassRidge(StreamingKernelPCA):
         return chosen_here and isinstance(basis, bases.Centroids) and self.forgetting == 1.0
 
     def _new_stream(self, X: Array) -> Stream:
+        if isinstance(self.gamma, str) and self.gamma == "auto":
+            raise ValueError(
+                "gamma='auto' reconstructs rows and knows no targets: for a regression compare "
+                "widths with GridSearchCV, or take that of kernelstream.suggest(X, y)."
+            )
         if checked_alpha(self.alpha) == "loo" and self.forgetting != 1.0:
             raise ValueError(
                 f"alpha='loo' counts all rows alike, and forgetting={self.forgetting} does not: "

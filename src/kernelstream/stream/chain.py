@@ -68,6 +68,7 @@ class Chain:
     # components that queries see of those that a sequential rule learns; 0: all of them
     shown: int = 0
     robust: bool = False  # whether rows that the components miss lose weight
+    auto: tuple[str, ...] = ()  # what the start of the stream has to choose: see choosing.py
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise where numbers make no sense; the parts have looked at their own."""
@@ -78,6 +79,8 @@ class Chain:
             raise ValueError(f"{r} components for {self.tracker}")
         if self.shown and not (self.tracker.sequential and self.shown <= self.wanted):
             raise ValueError(f"{self.shown} components shown of {r}")
+        if not set(self.auto) <= {"gamma", "components", "points"}:
+            raise ValueError(f"a choice of {self.auto}")
         if self.robust and not isinstance(r, int):
             raise ValueError(f"a robust stream with {r} components")
         if self.certify not in ("auto", "tight", False) or self.seed >= 2**32:

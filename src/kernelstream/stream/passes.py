@@ -38,7 +38,12 @@ def learn_all(stream: Stream, rows: Rows) -> Stream:
 
 
 def _learn_all(stream: Stream, rows: Rows) -> Stream:
-    n, chain = len(rows), stream.chain
+    n = len(rows)
+    if stream.chain.auto:  # from rows drawn from all of them; the rest is as if it had been given
+        few = generator(stream.chain.seed, "order").permutation(n)[: stream.start_rows]
+        decided = stream.decide(rows.take(np.sort(few)).canonical(), rows)
+        stream = replace(stream, learned=decided.learned)
+    chain = stream.chain
     # A sample of all rows has bad ones in it: a robust stream judges them in a first pass.
     if wants_second_pass(stream) and not chain.robust:
         clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)

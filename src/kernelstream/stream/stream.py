@@ -35,6 +35,7 @@ from kernelstream.backends.devices import (
     place,
     preferred_rows,
 )
+from kernelstream.backends.draws import generator
 from kernelstream.backends.threads import cores
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
@@ -42,6 +43,7 @@ from kernelstream.certificate.certificate import Certificate, certify
 from kernelstream.files import stored
 from kernelstream.kernels import Euclidean, Linear
 from kernelstream.part import Value, state_class
+from kernelstream.stream import choosing
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.chain import Chain, overflowing
 from kernelstream.stream.components import Components, Learned
@@ -335,6 +337,7 @@ class Stream(Value):
             0 if self.chain.kernel.fixed else MEDIAN_ROWS,
             0 if self.scaling is None else self.scaling.start_rows(self.n_features),
             START_ROWS if self.chain.robust else 0,
+            choosing.START_ROWS if self.chain.auto else 0,
         )
 
     @property
@@ -368,11 +371,33 @@ class Stream(Value):
         kernel = stream.chain.kernel
         if not kernel.fixed:
             stream = stream.with_chain(kernel=kernel.fix(stream.scaled(known.X), known.weights))
+        stream = stream.chosen(stream.scaled(first.X))
         if all_rows is not None:
             hidden = hidden_variance(stream.chain, stream.scaled(known.X))
             if hidden is not None:
                 raise ValueError(hidden)
         return stream
+
+    def chosen(self, X: Array) -> Stream:
+        """The stream that has chosen, from rows in its units, what it was asked to choose."""
+        chain = self.chain
+        if not chain.auto:
+            return self
+        found = choosing.choose(
+            chain.auto,
+            chain.kernel,
+            X,
+            chain.n_components,
+            chain.center,
+            generator(chain.seed, "choice"),
+        )
+        kernel, basis = chain.kernel, chain.basis
+        if "gamma" in found:
+            kernel = kernel.copy().set_params(gamma=found["gamma"])
+        if "points" in found:
+            basis = basis.copy().set_params(n_points=found["points"])
+        r = found.get("components", chain.n_components)
+        return self.with_chain(kernel=kernel, basis=basis, n_components=r, auto=())
 
     def begin(self, first: Rows) -> Stream:
         """The stream whose basis has looked at the first rows, in the units of the kernel.
