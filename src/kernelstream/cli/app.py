@@ -17,6 +17,7 @@ from kernelstream.cli.monitor import monitor
 from kernelstream.cli.options import flat
 from kernelstream.cli.report import report
 from kernelstream.cli.transform import denoise, score, transform
+from kernelstream.cli.tune import tune
 from kernelstream.cli.update import update
 from kernelstream.cli.upgrade import upgrade
 
@@ -46,6 +47,7 @@ def root(
 
 
 for command in (
+    tune,
     fit,
     update,
     transform,

@@ -45,7 +45,8 @@ class Parts:
     components: Annotated[
         str,
         typer.Option(
-            help="How many: a number, a share of the variance such as 0.95, or all.",
+            help="How many: a number, a share of the variance such as 0.95, all, or auto (above "
+            "chance).",
             rich_help_panel=MODEL,
         ),
     ] = "10"
@@ -53,15 +54,17 @@ class Parts:
         str, typer.Option(help="rbf, poly(degree=2), matern(nu=1.5), …", rich_help_panel=MODEL)
     ] = "rbf"
     gamma: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            help="Width of the kernel. Default: from the first rows.", rich_help_panel=MODEL
+            help="Width of the kernel: a number, or auto (several are compared). Default: from the "
+            "first rows.",
+            rich_help_panel=MODEL,
         ),
     ] = None
     basis: Annotated[
         str,
         typer.Option(
-            help="A number of points, or a basis: distance(nu=0.1), everything, …",
+            help="A number of points, auto, or a basis: distance(nu=0.1), everything, …",
             rich_help_panel=MODEL,
         ),
     ] = "256"
@@ -83,6 +86,10 @@ class Parts:
     preimage: Annotated[
         str, typer.Option(help="How denoise goes back to inputs.", rich_help_panel=MODEL)
     ] = "auto"
+    robust: Annotated[
+        bool,
+        typer.Option("--robust", help="Rows that do not fit lose weight.", rich_help_panel=MODEL),
+    ] = False
     certify: Annotated[
         Certify, typer.Option(help="Effort for the error certificate.", rich_help_panel=MODEL)
     ] = Certify.auto
@@ -96,18 +103,25 @@ class Parts:
                 raise CommandError(USAGE, f"The tracker {self.tracker} has no forgetting.")
             tracker.set_params(forgetting=self.forgetting)
         kernel = parse_part(self.kernel, kernels.NAMES, "kernel")
-        if self.gamma is not None:
+        gamma = parse_gamma(self.gamma)
+        if gamma is not None:
             if "gamma" not in kernel.get_params(deep=False):
                 raise CommandError(USAGE, f"The kernel {self.kernel} has no gamma.")
-            kernel.set_params(gamma=self.gamma)
+            if gamma == "auto":  # goes with a kernel's name
+                kernel = self.kernel.strip()
+            else:
+                kernel, gamma = kernel.set_params(gamma=gamma), None
+        plain = self.basis.strip() == "auto"
         estimator = StreamingKernelPCA(
             parse_components(self.components),
             kernel=kernel,
-            basis=parse_part(self.basis, bases.NAMES, "basis"),
+            gamma=gamma,
+            basis="auto" if plain else parse_part(self.basis, bases.NAMES, "basis"),
             tracker=tracker,
             scale="standard" if self.standardize else None,
             preimage=self.preimage,
             certify=False if self.certify is Certify.none else self.certify.value,
+            robust=self.robust,
             random_state=self.seed,
         )
         require_sense(estimator)
@@ -187,6 +201,7 @@ def fit(
                 tracker=parts.tracker != USUAL.tracker,
                 forgetting=parts.forgetting is not None,
                 standardize=parts.standardize,
+                robust=parts.robust,
                 weight_column=weight_column is not None,
                 passes=passes is not None,
                 checkpoint_every=every is not None,
@@ -330,13 +345,25 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
         ) from problem
 
 
-def parse_components(text: str | None) -> int | float | None:
-    """A number of components, a share of the variance below 1, or ``all``."""
+def parse_gamma(text: str | None) -> float | str | None:
+    """A width, or ``auto``."""
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError as problem:
+        raise CommandError(USAGE, f"--gamma {text!r}: write a number, or auto.") from problem
+
+
+def parse_components(text: str | None) -> int | float | str | None:
+    """A number of components, a share of the variance below 1, ``all``, or ``auto``."""
     if text is None or text == "all":
         return None
+    if text == "auto":
+        return text
     try:
         return opt.whole_number(text, "--components") if text.isdecimal() else float(text)
     except ValueError as problem:
         raise CommandError(
-            USAGE, f"--components {text!r}: write a number, a share such as 0.95, or all."
+            USAGE, f"--components {text!r}: write a number, a share such as 0.95, all, or auto."
         ) from problem

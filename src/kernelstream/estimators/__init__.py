@@ -5,7 +5,7 @@ from kernelstream.estimators.base import load
 from kernelstream.estimators.incremental import IncrementalKernelPCA
 from kernelstream.estimators.online import OnlineKernelPCA, ReducedOrderBounds
 from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.estimators.suggest import Suggestion, suggest
+from kernelstream.estimators.suggestion import Suggestion, suggest
 
 __all__ = [
     "AdaptiveKernelPCA",

@@ -190,7 +190,7 @@ def by_target(kernel: Any, rows: np.ndarray, y: Any, probe: str, rng: np.random.
                 success[i, j] += judged(told, targets[back], classes) / SPLITS
     padded = np.pad(success, ((1, 1), (0, 0)), mode="edge")
     smooth = sum(w * padded[k : k + len(gammas)] for k, w in enumerate(SPREAD))
-    i, j = np.unravel_index(int(np.argmax(smooth)), success.shape)
+    i, j = divmod(int(np.argmax(smooth)), len(numbers))
     curve = [
         {"gamma": float(gammas[a]), "n_components": numbers[b], "score": float(success[a, b])}
         for a in range(len(gammas))
