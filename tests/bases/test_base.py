@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import array_api_strict
@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, bases, kernels
-from kernelstream.bases.base import factorise, refactorise, transition
+from kernelstream.bases.base import (
+    VISIBLE,
+    Clock,
+    coordinate_error_in_float32,
+    factorise,
+    onto,
+    refactorise,
+    transition,
+)
 from kernelstream.files import STORED
 from tests.conftest import CHAINS, settled_state
 from tests.naive import chain as naive
@@ -203,3 +211,55 @@ def test_a_state_says_which_of_its_arrays_live_on_the_host(state):
         pytest.skip("a state of another room")
     on_host = {f.name for f in fields(state) if "np.ndarray" in str(f.type)}
     assert getattr(state, "ON_HOST", frozenset()) == on_host
+
+
+def test_rows_are_computed_with_in_the_type_of_the_projector() -> None:
+    kernel, X = kernels.RBF(gamma=0.3), np.random.default_rng(0).normal(size=(6, 3))
+    single = X.astype(np.float32)
+    narrow, wide = factorise(kernel, single), factorise(kernel, X)
+    assert narrow.projector.dtype == np.float32 and narrow.rows(single) is single
+    assert wide.rows(single).dtype == np.float64
+    assert wide.coordinates(kernel, single).dtype == np.float64
+
+
+def test_the_error_of_no_points_is_zero() -> None:
+    kernel = kernels.RBF(gamma=0.3)
+    nothing = np.zeros((0, 3))
+    assert coordinate_error_in_float32(kernel, nothing, np.zeros((0, 0)), np.zeros((0, 0))) == 0.0
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    span = factorise(kernel, X)
+    lengths = np.sqrt(np.abs(span.gram(kernel)).sum(axis=1).max())
+    stretched = np.sqrt((np.asarray(span.factor) ** 2).sum(axis=1).max())
+    off = kernel.rounding_in_float32(kernel.extent(X))
+    assert span.error_in_float32(kernel) == pytest.approx(off * lengths * stretched)
+
+
+@pytest.mark.parametrize(
+    ("error", "dtype"), [(0.9 * VISIBLE, "float32"), (1.1 * VISIBLE, "float64")]
+)
+def test_float32_rows_are_computed_with_in_float64_where_rounding_would_be_seen(
+    error: float, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4e-3 of the length of φ(x) is what may be seen."""
+    assert VISIBLE == 4e-3
+    monkeypatch.setattr("kernelstream.bases.base.coordinate_error_in_float32", lambda *_: error)
+    points = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    assert factorise(kernels.RBF(gamma=0.3), points).projector.dtype == dtype
+
+
+def test_factors_that_differ_by_rounding_are_the_same() -> None:
+    near_one = kernels.RBF(gamma=0.3)
+    long = factorise(near_one, 1e3 * np.random.default_rng(0).normal(size=(6, 3)))
+    far = factorise(kernels.Linear(), 1e-6 * np.random.default_rng(0).normal(size=(3, 3)))
+    for kernel, span in ((near_one, long), (kernels.Linear(), far)):
+        largest = np.abs(span.factor).max()
+        near = replace(span, factor=span.factor + 0.9e-9 * largest)
+        assert onto(kernel, near, span) is None
+        other = replace(span, factor=span.factor + 1.1e-9 * largest)
+        assert onto(kernel, other, span) is not None
+
+
+def test_what_forgetting_leaves_is_never_zero() -> None:
+    left = Clock(0, 0, 0.0, -500.0).fading(4)
+    assert left[-1] == 1.0 and left[-2] == np.exp(-500.0)
+    assert (left[:2] == np.finfo(float).tiny).all()

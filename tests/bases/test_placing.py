@@ -11,7 +11,13 @@ import pytest
 from kernelstream import bases, kernels
 from kernelstream.bases.base import Clock, Measured
 from kernelstream.bases.centroids.cells import Cells
-from kernelstream.bases.centroids.polish import Sampled, main_directions, n_directions, principal
+from kernelstream.bases.centroids.polish import (
+    Sampled,
+    main_directions,
+    n_directions,
+    polish,
+    principal,
+)
 from kernelstream.bases.centroids.sample import Reservoir
 from kernelstream.bases.centroids.state import CentroidsState, Work
 
@@ -256,3 +262,69 @@ def test_samples_that_meet() -> None:
     both = np.concatenate([whole.priority, offered(60, 2, 0.9).priority]) + whole.now
     assert joint.threshold == pytest.approx(np.sort(both)[::-1][60])
     assert joint.now == pytest.approx(2 * whole.now)
+
+
+def test_the_span_of_points_that_joined() -> None:
+    """Where the start had few different rows, others become points: span, sample, coordinates."""
+    basis = bases.Centroids(8)
+    first = begun(basis, np.repeat(X[:3], 200, axis=0))
+    assert len(first.span.points) == 3 and not basis.measures(first)
+    state, block = basis.project(KERNEL, first, X[:20], None, Clock(0, 0))
+    assert len(state.span.points) == 8 and state.carried and basis.measures(state)
+    np.testing.assert_allclose(block.Z, state.span.coordinates(KERNEL, X[:20]), atol=1e-9)
+    np.testing.assert_allclose(block.residual, 1.0 - np.sum(block.Z**2, axis=1), atol=1e-9)
+
+
+@pytest.mark.parametrize(("share", "joins"), [(1.2e-6, True), (0.8e-6, False)])
+def test_rows_that_are_hardly_missed_do_not_become_points(share: float, joins: bool) -> None:
+    basis = bases.Centroids(8)
+    first = begun(basis, np.repeat(X[:3], 200, axis=0))
+    block = basis.express(KERNEL, first, X[:3])
+    block = replace(block, residual=np.array([0.0, 0.0, share]))
+    joined = basis._joined(KERNEL, first, X[[0, 1, 5]], block, Clock(0, 0))
+    assert (joined is not None) is joins
+
+
+def test_merged_points_and_what_is_remembered_of_them() -> None:
+    basis = bases.Centroids(8)
+    states = []
+    for scale, n in ((0.3, 700), (1.0, 900)):
+        state = begun(basis, X[:600] * scale)
+        states.append(basis.enter(KERNEL, state, [measured(basis, state, scale * X[:n], 0)])[0])
+    a, b = (replace(state, spent=5.0) for state in states)
+    joined, to_a, to_b = basis.merge(KERNEL, a, b, 0)
+    assert to_a is not None and to_b is not None and joined.carried
+    assert (joined.n, joined.looked_at, joined.next_look, joined.spent) == (1600, 1600, 6400, 10.0)
+    assert joined.missed == joined.weight == 0.0
+    residual, variance = joined.sample.residual(KERNEL, joined.span, a.unit)
+    assert (joined.residual, joined.reference, joined.variance) == (residual, residual, variance)
+    again, to_a, to_b = basis.merge(KERNEL, a, replace(b, span=a.span), 0)
+    assert to_a is None and to_b is None and again.span is a.span and not again.carried
+
+
+def telling(asked: list[int]) -> kernels.RBF:
+    """A kernel that tells of blocks with the sample."""
+
+    class Told(kernels.RBF):
+        def block(self, X: Any, Y: Any) -> Any:
+            asked.append(len(X))
+            return super().block(X, Y)
+
+    return Told(gamma=0.3)
+
+
+def test_one_evaluation_is_enough_to_begin_with_and_none_changes_nothing() -> None:
+    sample = Sampled(X, None)
+    points = X[:8] * 0.3
+    assert polish(KERNEL, points, sample, 2, 0) is points
+    assert polish(kernels.Laplacian(gamma=0.3), points, sample, 2, 9) is points
+    asked: list[int] = []
+    polish(telling(asked), points, sample, 2, 1)
+    assert asked  # one look at the sample was taken
+
+
+def test_points_of_a_kernel_with_a_cusp_are_looked_for_among_the_columns_themselves() -> None:
+    wide = np.random.default_rng(0).normal(size=(300, 200))
+    rng = np.random.default_rng(0)
+    assert Sampled.of(KERNEL, wide, None, rng).directions is not None
+    assert Sampled.of(kernels.Laplacian(gamma=0.3), wide, None, rng).directions is None

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, kernels, trackers
-from kernelstream.backends.draws import pick
-from kernelstream.bases.base import Clock
+from kernelstream.backends.draws import pick, uniforms
+from kernelstream.bases.base import Clock, Correction, factorise
 from kernelstream.bases.centroids.sample import Reservoir
 from tests.naive import chain as naive
 
@@ -200,3 +200,112 @@ def test_pick_draws_without_replacement_in_proportion():
     assert scipy.stats.chisquare(first[1:4], 3000 * weights[1:4] / 7).pvalue > 0.01
     np.testing.assert_array_equal(pick(rng, weights, 4), [1, 2, 3])  # no more than there are
     assert len(pick(rng, weights, 0)) == 0
+
+
+def twin(n, seed, weights, beta, size):
+    """All priorities by the formula of the page: who is in, their log weights, and τ."""
+    own = -np.arange(n) * np.log(beta)
+    if weights is not None:
+        own = own + np.log(weights)
+    priority = own - np.log(-np.log(uniforms(seed, "reservoir", 0, n)))
+    order = np.argsort(-priority)
+    kept = np.sort(order[:size])
+    return kept, own[kept], float(priority[order[size:]].max(initial=-np.inf))
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.97])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("step", [1, 7, 90, 300])
+def test_the_reservoir_is_that_of_all_priorities(step, weighted, beta):
+    """Rows, weights and threshold, whether one row enters at a time or more than there is room."""
+    weights = np.random.default_rng(1).uniform(0.1, 3.0, size=300) if weighted else None
+    X, held, size = np.arange(300.0)[:, None], Reservoir(15), 15
+    for a in range(0, 300, step):
+        b = min(a + step, 300)
+        w, so_far = (None, None) if weights is None else (weights[a:b], weights[:b])
+        held = held.offer([(X[a:b], -X[a:b], w)], Clock(3, a, beta ** (b - a), np.log(beta)))
+        kept, log_weight, threshold = twin(b, 3, so_far, beta, size)
+        rows, z = held.sample()
+        order = np.argsort(rows[:, 0])
+        np.testing.assert_array_equal(rows[order, 0], kept)
+        np.testing.assert_array_equal(z, -rows)
+        assert held.threshold == pytest.approx(threshold, abs=1e-12)
+        assert held.now == pytest.approx(-b * np.log(beta))
+        assert held.position.dtype == np.intp
+        if weighted or beta != 1.0:
+            assert held.log_weight is not None
+            np.testing.assert_allclose(held.log_weight[order], log_weight, atol=1e-12)
+        else:
+            assert held.log_weight is None
+    stored = held.as_stored()
+    np.testing.assert_array_equal(stored.rows[0], held.sample()[0])
+    np.testing.assert_array_equal(stored.position, np.arange(15))
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.97])
+def test_merged_reservoirs_are_those_of_the_priorities_of_both(beta):
+    X, held, log_beta = np.arange(500.0)[:, None], [], np.log(beta)
+    for seed, (a, b) in enumerate([(0, 200), (200, 500)]):
+        clock = Clock(seed, 0, beta ** (b - a), log_beta)
+        held.append(Reservoir(15).offer([(X[a:b], X[a:b], None)], clock))
+    ours, theirs = held
+    # Both are counted on from the sum of both: 200 and 300 rows.
+    priorities = [ours.priority - 300 * log_beta, theirs.priority - 200 * log_beta]
+    both = np.concatenate(priorities)
+    rows = np.concatenate([ours.sample()[0], theirs.sample()[0]])[:, 0]
+    order = np.argsort(-both)
+    merged = ours.merge(theirs)
+    np.testing.assert_array_equal(np.sort(merged.sample()[0][:, 0]), np.sort(rows[order[:15]]))
+    before = max(ours.threshold - 300 * log_beta, theirs.threshold - 200 * log_beta)
+    assert merged.threshold == pytest.approx(max(before, both[order[15]]))
+    assert merged.now == pytest.approx(-500 * log_beta)
+    assert ours.merge(Reservoir(15)) is ours and Reservoir(15).merge(ours) is ours
+
+
+def test_a_reservoir_in_other_units_and_in_another_basis():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    held = Reservoir(15)
+    for a in (0, 20):
+        held = held.offer([(X[a : a + 20], 2.0 * X[a : a + 20], None)], Clock(0, a))
+    rows, z = held.sample()
+    T = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
+    carried = held.rebase(T)
+    np.testing.assert_array_equal(carried.sample()[0], rows)
+    np.testing.assert_allclose(carried.sample()[1], z @ T.T)
+    scaled = held.with_rows(rows / 3.0)
+    np.testing.assert_array_equal(scaled.sample()[0], rows / 3.0)
+    assert scaled.sample()[1].shape == (15, 0)
+    anew = held.folded_as(-z)
+    np.testing.assert_array_equal(anew.sample()[0], rows)
+    np.testing.assert_array_equal(anew.sample()[1], -z)
+
+
+def test_a_sample_of_nothing_corrects_nothing():
+    span = factorise(kernels.RBF(gamma=0.3), np.eye(3))
+    assert Reservoir(15).correction(kernels.RBF(gamma=0.3), span) is None
+    assert len(Reservoir(15).rebase(np.eye(3))) == 0
+
+
+@pytest.mark.parametrize(("n", "judges"), [(3, [0, 1, 2]), (4, [3]), (9, [3, 7])])
+def test_the_residual_is_that_of_the_rows_held_back(n, judges):
+    kernel, X = kernels.RBF(gamma=0.3), np.random.default_rng(0).normal(size=(n, 3))
+    span = factorise(kernel, X[:1] + 1.0)
+    held = Reservoir(15).offer([(X, X, None)], Clock(0, 0))
+    missed = 1.0 - np.sum(span.coordinates(kernel, X[judges]) ** 2, axis=1)
+    assert held.residual(kernel, span, 2.0) == pytest.approx(
+        (missed.mean() / 2.0, missed.var() / 4.0)
+    )
+
+
+def test_a_correction_is_the_difference_of_moments():
+    rng = np.random.default_rng(0)
+    X, C, Z, w = (rng.normal(size=(8, s)) for s in (3, 2, 2, 1))
+    for stands_for in (None, np.abs(w[:, 0])):
+        scatter, total, n = Correction(X, C, Z, stands_for).moments()
+        W = np.diag(np.ones(8) if stands_for is None else stands_for)
+        np.testing.assert_allclose(scatter, Z.T @ W @ Z - C.T @ W @ C)
+        np.testing.assert_allclose(total, W.diagonal() @ (Z - C))
+        assert n == 8.0
+        origin = np.array([1.0, 2.0, 3.0])
+        cross = Correction(X, C, Z, stands_for).cross(origin)
+        np.testing.assert_allclose(cross, (Z - C).T @ W @ (X - origin) / 8)

@@ -187,6 +187,7 @@ def test_how_many_points_are_wanted():
     assert account.wanted(0.05, 100, 1000) == 100
     assert account.wanted(0.05, 100, 499) == 0
     assert account.lacking(0.05, 100) == 100
+    assert Growth.of(np.zeros(2)).lacking(0.05, 100) == 0  # nothing was seen yet
 
 
 def test_shares_of_the_variance_never_exceed_one():

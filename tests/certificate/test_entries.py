@@ -10,7 +10,15 @@ import pytest
 import scipy.sparse
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.bases.base import Projection, Span, factorise, transition, weighted_total
+from kernelstream.bases.base import (
+    Clock,
+    Measured,
+    Projection,
+    Span,
+    factorise,
+    transition,
+    weighted_total,
+)
 from kernelstream.certificate import entries, rounding
 from kernelstream.certificate.entries import Accumulated
 from kernelstream.trackers import Moments
@@ -319,3 +327,24 @@ def test_what_is_measured_of_float32_rows(spoiled: str) -> None:
         again = held.measured_deviation(X, block, blocks, 1e-7)
         assert again == (found if measured else 0.0)
         assert held.measured_deviation(X, block, blocks, 0.0) == found
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_of_measured_blocks_are_entered_as_the_blocks_are(sparse: bool) -> None:
+    kernel = kernels.RBF(0.1)
+    points = np.array([[50.0, 0.0], [60.0, 0.0]])
+    span = factorise(kernel, points)
+    held = accumulated(span, np.zeros((0, 2)), np.zeros(0), kernel=kernel, certify="auto")
+    blocks, one = [], held.ledger
+    for n in (3, 5, 2):
+        X = points[0] + np.random.default_rng(n).normal(size=(n, 2))
+        rows = scipy.sparse.csr_matrix(X) if sparse else X
+        Z = span.coordinates(kernel, X)
+        block = Projection(Z, np.ones(n), 1.0 - np.sum(Z**2, axis=1))
+        blocks.append(Measured.of(rows, None, None, Clock(0, 0), block, scatter=True))
+        one = replace(held, ledger=one).enter(rows, block, None, None)  # type: ignore[arg-type]
+    together = held.enter_sums(blocks)
+    assert together.extent == kernel.extent(points, not sparse) == one.extent
+    assert (together.blocks, together.longest) == (3, 5) == (one.blocks, one.longest)
+    assert together.energy == one.energy == 10.0
+    assert together.fresh == pytest.approx(one.fresh, rel=1e-12) and together.fresh > 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -171,3 +173,13 @@ def test_what_a_rule_of_ones_own_has_unless_it_says_otherwise():
     assert trackers.Tracker.forgetting == 1.0
     assert not trackers.Tracker.sequential and not trackers.Tracker.any_blocks
     assert not trackers.Tracker.needs_points
+
+
+@pytest.mark.parametrize("name", sorted(trackers.NAMES))
+@pytest.mark.parametrize("forgetting", [0.0, 1.0 + 1e-9, 2.0, -0.5, np.nan])
+def test_forgetting_is_a_share(name: str, forgetting: float) -> None:
+    part = trackers.NAMES[name]
+    if "forgetting" not in inspect.signature(part).parameters:
+        return
+    with pytest.raises(ValueError, match="forgetting must be"):
+        part(forgetting=forgetting).check()

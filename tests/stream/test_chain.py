@@ -1,0 +1,79 @@
+"""The fold as numbers: what a block leaves in sums and signs, whichever way it went in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelstream import StreamingKernelPCA, bases, trackers
+from kernelstream.stream.chain import MOST_COMPONENTS, Chain
+
+X = np.random.default_rng(0).normal(size=(400, 3))
+
+
+def chain_of(**parameters: Any) -> Chain:
+    model = StreamingKernelPCA(
+        2, gamma=0.3, basis=bases.Landmarks(20), random_state=0, **parameters
+    )
+    stream = model.partial_fit(X[:300])._stream
+    assert stream is not None
+    return stream.chain
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.99])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_that_are_added_up_are_those_folded_one_by_one(beta: float, weighted: bool) -> None:
+    chain = chain_of(tracker=trackers.Covariance(forgetting=beta))
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, size=400) if weighted else None
+    one = together = chain.begin(X[:100], None)
+    cuts = [(a, a + 50) for a in range(0, 400, 50)]
+    blocks = [(X[a:b], None if weights is None else weights[a:b]) for a, b in cuts]
+    for rows, w in blocks:
+        one = chain.fold(one, rows, w)
+    assert not chain.adds_up(together, 50, False, False)  # signs are looked at in the first block
+    together = chain.fold(together, *blocks[0])
+    assert chain.adds_up(together, 50, False, False)
+    together = chain.fold_blocks(together, blocks[1:], frozen=False, at_a_time=3)
+    own = np.ones(400) if weights is None else weights
+    left = own * beta ** np.arange(399.0, -1.0, -1.0)
+    Z = chain.basis.express(chain.kernel, one.basis, X).Z
+    for state in (one, together):
+        assert state.n_rows == 400
+        assert state.moments.weight == pytest.approx(left.sum(), rel=1e-12)
+        np.testing.assert_allclose(state.moments.total, left @ Z, atol=1e-10)
+        np.testing.assert_allclose(state.tracker.scatter, (Z.T * left) @ Z, atol=1e-10)
+        assert state.ledger.energy == pytest.approx(left.sum(), rel=1e-12)
+        assert state.ledger.longest == 50 and state.ledger.blocks == 8
+    assert together.next_signs == one.next_signs
+    assert one.signs is not None and together.signs is not None
+    np.testing.assert_allclose(together.signs, one.signs, atol=1e-12)
+
+
+@pytest.mark.parametrize(("beta", "step"), [(1.0, 400), (0.99, 100), (0.9999, 400)])
+def test_the_next_reference_for_signs(beta: float, step: int) -> None:
+    chain = chain_of(tracker=trackers.Covariance(forgetting=beta))
+    state = chain.fold(chain.begin(X[:100], None), X, None)
+    assert state.n_rows == 400 and state.next_signs == 400 + step
+    before = replace(state, next_signs=401)
+    assert chain.keep_signs(before) is before
+    assert chain.keep_signs(replace(state, next_signs=400)).next_signs == 400 + step
+
+
+def test_what_a_file_may_say_of_a_chain() -> None:
+    chain = chain_of()
+    for r in (1, MOST_COMPONENTS, 0.5, 1.0, None):
+        replace(chain, n_components=r).check({})
+    for r in (0, MOST_COMPONENTS + 1, 0.0, 1.5):
+        with pytest.raises(ValueError, match=f"{r} components"):
+            replace(chain, n_components=r).check({})
+    sequential = replace(chain, tracker=trackers.LMS())
+    sequential.check({})
+    with pytest.raises(ValueError, match=r"0\.5 components for LMS"):
+        replace(sequential, n_components=0.5).check({})
+    for changes in ({"certify": "maybe"}, {"seed": 2**32}):
+        with pytest.raises(ValueError, match=r"certify=.*seed="):
+            replace(chain, **changes).check({})
+    replace(chain, seed=2**32 - 1).check({})
