@@ -80,7 +80,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     basis : str, int or Basis
         The points that span the model: ``"centroids"``, ``"distance"``, ``"coherence"``,
         ``"everything"``, ``"landmarks"``, ``"reduced_set"``, ``"fourier"``, a number of centroids,
-        ``"auto"`` for as many as miss less than .01 of the variance of the components,
+        ``"auto"`` for as many as miss less than .01 of the variance of any component,
         or an object of :mod:`kernelstream.bases`.
     tracker : str or Tracker
         How components follow the rows: ``"covariance"`` (exact), ``"incremental_svd"``,

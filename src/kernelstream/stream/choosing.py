@@ -10,7 +10,8 @@ others are on their way to linear PCA.
 of rows whose columns were shuffled, each by itself. Shuffled rows have the same columns and nothing
 that connects them.
 
-*Points.* Doubled until the variance of the components that they miss is below a stated share.
+*Points.* Doubled until they miss less than a stated share of the variance of any component: the
+sum over all of them would hide that the last ones, which a linear model may need, are lost.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from kernelstream.bases.centroids.kmeans import lloyd, seed_points
 from kernelstream.bases.centroids.polish import Sampled, polish, principal
 from kernelstream.bases.centroids.state import FEWEST, STEPS
 from kernelstream.kernels import Kernel
+from kernelstream.stream.components import NO_VARIANCE
 
 START_ROWS = 1000  # of a stream before anything is chosen
 LEARNED, HELD_BACK = 600, 300  # rows with which widths are compared
@@ -35,8 +37,8 @@ AS_GOOD = 1.01  # errors up to this factor above the best are as good
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # of the ridge on the way back
 SHUFFLES, SHUFFLED = 9, 400  # times that columns are shuffled, and rows
 MOST_COMPONENTS, USUAL_COMPONENTS = 100, 20
-MISSED = 0.01  # share of the variance of the components that points may miss
-FEWEST_POINTS, MOST_POINTS, PLACED = 32, 1024, 1500
+MISSED = 0.01  # share of the variance of any component that points may miss
+FEWEST_POINTS, MOST_POINTS, PLACED = 32, 512, 1500
 
 
 def rows_for(X: Array, most: int) -> np.ndarray:
@@ -142,9 +144,12 @@ def parallel_analysis(
 def enough_points(
     kernel: Kernel, X: Array, r: int, rng: np.random.Generator
 ) -> tuple[int, list[tuple[int, float]]]:
-    """The number of points that miss little of the first r components, and the shares missed."""
+    """The number of points that miss little of the first r components, and the shares missed.
+
+    Where as many points as there are rows would do, so many are taken: nothing is missed then.
+    """
     rows = rows_for(X, PLACED)
-    exact = float(variances(kernel, rows, True)[:r].sum())
+    exact = np.maximum(variances(kernel, rows, True)[:r], np.finfo(float).tiny)
     tried: list[tuple[int, float]] = []
     m = max(FEWEST_POINTS, 2 ** math.ceil(math.log2(max(r, 1))))
     while True:
@@ -153,11 +158,16 @@ def enough_points(
         points = lloyd(sampled.seen, alike, first, STEPS, rng)
         points = polish(kernel, points, sampled, r, FEWEST)
         span = refactorise(kernel, sampled.beside(points))
-        held = float(principal(kernel, span, sampled, r).values.sum())
-        tried.append((m, max(0.0, 1.0 - held / exact) if exact > 0.0 else 0.0))
-        if tried[-1][1] <= MISSED or 2 * m > min(MOST_POINTS, len(rows) // 2):
+        held = np.zeros(len(exact))
+        found = to_host(principal(kernel, span, sampled, r).values)
+        held[: len(found)] = found
+        there = exact > NO_VARIANCE * exact[0]
+        tried.append((m, float(np.max(1.0 - held[there] / exact[there], initial=0.0))))
+        if tried[-1][1] <= MISSED or 2 * m > MOST_POINTS:
             return m, tried
         m *= 2
+        if m >= len(rows):
+            return m, [*tried, (m, 0.0)]
 
 
 def choose(
