@@ -11,7 +11,9 @@ if TYPE_CHECKING:
         KernelPCA,
         OnlineKernelPCA,
         StreamingKernelPCA,
+        Suggestion,
         load,
+        suggest,
     )
     from kernelstream.kernel_hebbian import KernelHebbianPCA
     from kernelstream.monitor import KernelMonitor
@@ -31,6 +33,7 @@ __all__ = [
     "StreamingKernelClassifier",
     "StreamingKernelPCA",
     "StreamingKernelRidge",
+    "Suggestion",
     "bases",
     "images",
     "kernels",
@@ -39,6 +42,7 @@ __all__ = [
     "plot",
     "preimages",
     "schedules",
+    "suggest",
     "trackers",
 ]
 
@@ -67,7 +71,9 @@ _NAMES = {
     "StreamingKernelClassifier": "regression",
     "StreamingKernelPCA": "estimators",
     "StreamingKernelRidge": "regression",
+    "Suggestion": "estimators",
     "load": "estimators",
+    "suggest": "estimators",
 }
 
 

@@ -301,11 +301,10 @@ def test_a_correction_is_the_difference_of_moments():
     rng = np.random.default_rng(0)
     X, C, Z, w = (rng.normal(size=(8, s)) for s in (3, 2, 2, 1))
     for stands_for in (None, np.abs(w[:, 0])):
-        scatter, total, n = Correction(X, C, Z, stands_for).moments()
+        scatter, total = Correction(X, C, Z, stands_for).moments(16.0)
         W = np.diag(np.ones(8) if stands_for is None else stands_for)
-        np.testing.assert_allclose(scatter, Z.T @ W @ Z - C.T @ W @ C)
-        np.testing.assert_allclose(total, W.diagonal() @ (Z - C))
-        assert n == 8.0
+        np.testing.assert_allclose(scatter, 2.0 * (Z.T @ W @ Z - C.T @ W @ C))
+        np.testing.assert_allclose(total, 2.0 * W.diagonal() @ (Z - C))
         origin = np.array([1.0, 2.0, 3.0])
-        cross = Correction(X, C, Z, stands_for).cross(origin)
+        cross = Correction(X, C, Z, stands_for).cross(origin, 16.0)
         np.testing.assert_allclose(cross, (Z - C).T @ W @ (X - origin) / 8)

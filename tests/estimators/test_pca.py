@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import NotFittedError
 
@@ -308,3 +309,77 @@ def test_which_class_a_file_may_name() -> None:
     for bad in ("kernels", "load", "numpy"):
         with pytest.raises((KeyError, AttributeError)):
             class_named(bad)
+
+
+# -- another number of components, without a new fit
+
+
+@pytest.mark.parametrize("number", [1, 3, 12, None, 0.6])
+def test_another_number_of_components_is_shown_without_a_new_fit(number):
+    X = np.random.default_rng(1).normal(size=(600, 4))
+    model = StreamingKernelPCA(5, gamma=0.2, basis=30, random_state=0).fit(X)
+    points = bases.Landmarks(model.basis_points_)
+    wanted = StreamingKernelPCA(number, gamma=0.2, basis=points).fit(X)
+    before = model.transform(X)
+    assert model.set_params(n_components=number) is model
+    scores = model.transform(X)
+    assert model.n_components == number and scores.shape == (600, wanted.n_components_)
+    assert model.get_feature_names_out().shape == (wanted.n_components_,)
+    np.testing.assert_allclose(model.explained_variance_, wanted.explained_variance_, rtol=1e-6)
+    common = min(5, wanted.n_components_)
+    np.testing.assert_allclose(scores[:, :common], before[:, :common], atol=1e-12)
+    back = model.inverse_transform(scores)
+    assert back.shape == X.shape
+    assert model.certificate_.eigenvalue_intervals.shape == (wanted.n_components_, 2)
+    model.partial_fit(X)  # it goes on, and shows as many
+    assert number != 3 or model.transform(X).shape == (600, 3)
+
+
+def test_what_is_shown_does_not_change_what_is_learned(tmp_path):
+    X = np.random.default_rng(1).normal(size=(3000, 4))
+    plain, changed = (
+        StreamingKernelPCA(5, gamma=0.2, basis=30, random_state=0).partial_fit(X[:2000])
+        for _ in range(2)
+    )
+    changed.set_params(n_components=2)
+    changed.save(tmp_path / "model")
+    changed = load(tmp_path / "model")
+    assert changed.transform(X[:5]).shape == (5, 2)
+    changed.partial_fit(X[2000:]).set_params(n_components=5)
+    np.testing.assert_array_equal(changed.basis_points_, plain.partial_fit(X[2000:]).basis_points_)
+    np.testing.assert_allclose(changed.transform(X), plain.transform(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("tracker", ["hebbian", "rls", "lms", "subset_hebbian", "incremental_svd"])
+def test_trackers_show_what_they_have_learned(tracker, tmp_path):
+    X = np.random.default_rng(1).normal(size=(300, 4))
+    model = StreamingKernelPCA(
+        4, gamma=0.2, basis=bases.Landmarks(X[:20]), tracker=tracker, random_state=0
+    ).partial_fit(X)
+    before = model.transform(X)
+    model.set_params(n_components=2).save(tmp_path / "model")
+    np.testing.assert_allclose(load(tmp_path / "model").transform(X), before[:, :2], atol=1e-12)
+    np.testing.assert_array_equal(model.transform(X, n_components=4), before)
+    with pytest.raises(ValueError, match="has learned 4 components"):
+        model.set_params(n_components=5)
+    assert model.n_components == 2 and model.transform(X).shape == (300, 2)
+    assert model.partial_fit(X).set_params(n_components=4).transform(X).shape == (300, 4)
+
+
+def test_transform_takes_a_number_of_components():
+    X = np.random.default_rng(1).normal(size=(300, 4))
+    model = StreamingKernelPCA(3, gamma=0.2, basis=30, random_state=0).fit(X)
+    assert model.transform(X, n_components=7).shape == (300, 7)
+    assert model.transform(X).shape == (300, 3) and model.n_components_ == 3
+    few = model.transform(X, n_components=2)
+    np.testing.assert_allclose(few, model.transform(X)[:, :2], atol=1e-12)
+    with pytest.raises(ValueError, match="n_components must be"):
+        model.transform(X, n_components=0)
+    with pytest.raises(ValueError, match="set_params"):
+        model.set_output(transform="pandas").transform(X, n_components=2)
+    assert list(model.set_params(n_components=2).transform(X)) == list(
+        model.get_feature_names_out()
+    )
+    unfitted = clone(model).set_params(n_components=0)  # looked at where it is used
+    with pytest.raises(ValueError, match="n_components must be"):
+        unfitted.fit(X)

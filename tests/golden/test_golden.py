@@ -160,6 +160,8 @@ def test_saved_again(golden: tuple[Any, Path, Path, Path], tmp_path: Path) -> No
 
 # --- nothing is forgotten
 
+# Parts that no release has written yet: their golden files come with the next one.
+NOT_RELEASED = {"Window"}
 # Parts that no file names: what others are built on, and code.
 NEVER_STORED = {"Basis", "Euclidean", "FromCallable", "Kernel", "Preimage", "Schedule", "Tracker"}
 FAMILIES: list[tuple[ModuleType, type]] = [
@@ -204,7 +206,7 @@ def test_every_estimator_is_there(stored: set[type]) -> None:
 
 @pytest.mark.parametrize(("module", "base"), FAMILIES, ids=lambda value: value.__name__)
 def test_every_part_is_there(module: ModuleType, base: type, stored: set[type]) -> None:
-    for name in set(module.__all__) - NEVER_STORED:
+    for name in set(module.__all__) - NEVER_STORED - NOT_RELEASED:
         kind = getattr(module, name)
         if isinstance(kind, type) and issubclass(kind, base):
             where = f"{module.__name__}.{name}"

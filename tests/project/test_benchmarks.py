@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
 
-from benchmarks import applications, front, naive, novelty, policy, scripts
+from benchmarks import applications, compress, front, naive, novelty, policy, scripts
 from benchmarks.data import made_up
 from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interleaved, within
 from benchmarks.parts import TABLES, markdown, put, tables
@@ -146,6 +146,13 @@ def test_the_tables_of_the_policy_are_whole_and_go_into_their_page(tmp_path, mon
     assert all(any(cell != "0 / 0" for cell in line[3:9]) for line in lines[10:])
     with pytest.raises(ValueError, match="no place"):
         policy.put(text, "no such table", "")
+
+
+def test_the_table_of_smaller_models_is_whole():
+    (few, _) = compress.table({"made up": (made_up(600, 6), 96)})
+    assert few["points"] == 96 and float(few["half loses"]) < 0.1
+    assert float(few["a quarter loses"]) > float(few["half loses"]) - 0.01
+    assert 0.0 < float(few["file of half"].split()[1]) < 1.0
 
 
 def test_a_difference_is_bold_where_it_is_large_and_certain():

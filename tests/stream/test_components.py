@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.bases.base import factorise
+from kernelstream.bases.base import Correction, factorise
 from kernelstream.certificate.rounding import moved_in_float32
 from kernelstream.stream.components import (
     Components,
@@ -242,11 +242,12 @@ def test_components_are_corrected_by_a_sample_where_the_basis_moved() -> None:
     chain, state = learned.chain, learned.state
     assert state is not None
     sample = chain.basis.correction(chain.kernel, state.basis)
-    assert sample is not None
-    scatter, total, n = sample.moments()
-    W = state.moments.weight
-    mean = (state.moments.total + total * W / n) / W
-    C = (state.tracker.scatter + scatter * W / n) / W - np.outer(mean, mean)
+    assert isinstance(sample, Correction)
+    W, Z, folded = state.moments.weight, sample.present, sample.folded
+    share = W / len(Z)
+    mean = (state.moments.total + (Z - folded).sum(axis=0) * share) / W
+    scatter = Z.T @ Z - folded.T @ folded
+    C = (state.tracker.scatter + scatter * share) / W - np.outer(mean, mean)
     shown = model.stream_.components
     np.testing.assert_allclose(shown.mean, mean, atol=1e-10)
     np.testing.assert_allclose(shown.variances, np.linalg.eigvalsh(C)[::-1][:3], rtol=1e-8)
@@ -254,9 +255,9 @@ def test_components_are_corrected_by_a_sample_where_the_basis_moved() -> None:
     # and so is the way back to the rows
     targets = state.targets
     assert targets is not None and shown.inputs is not None
-    cross = targets.cross / W + sample.cross(targets.origin) - np.outer(mean, targets.total / W)
+    cross = targets.cross / W + sample.cross(targets.origin, W) - np.outer(mean, targets.total / W)
     np.testing.assert_allclose(shown.inputs.covariance, shown.vectors.T @ cross, atol=1e-10)
-    assert np.abs(shown.vectors.T @ sample.cross(targets.origin)).max() > 1e-4
+    assert np.abs(shown.vectors.T @ sample.cross(targets.origin, W)).max() > 1e-4
 
 
 def test_a_state_is_one_of_its_chain() -> None:

@@ -261,8 +261,8 @@ class Correction:
     present: Array  # the coordinates z that they have in the present basis, float64
     stands_for: np.ndarray | None
 
-    def moments(self) -> tuple[Array, Array, float]:
-        """Σ(zzᵀ − ccᵀ), Σ(z − c) and the number of rows."""
+    def moments(self, weight: float) -> tuple[Array, Array]:
+        """Σ(zzᵀ − ccᵀ) and Σ(z − c), for rows that weigh so much together."""
         Z, C = self.present, self.folded
         w = None if self.stands_for is None else like(self.stands_for, Z)
 
@@ -271,17 +271,53 @@ class Correction:
             return weighted_gram(Z[at, :], some) - weighted_gram(C[at, :], some)
 
         first, *others = in_threads(part, cut(Z, int(Z.shape[1])))
-        scatter = in_turn(first, others)
-        return scatter, weighted_sum(Z, w) - weighted_sum(C, w), float(Z.shape[0])
+        scatter, share = in_turn(first, others), weight / int(Z.shape[0])
+        return scatter * share, (weighted_sum(Z, w) - weighted_sum(C, w)) * share
 
-    def cross(self, origin: Array) -> Array:
-        """Mean of (z − c)(x − o)ᵀ, for the moments of z with rows x."""
+    def cross(self, origin: Array, weight: float) -> Array:
+        """Mean of (z − c)(x − o)ᵀ over rows of such weight, for the moments of z with rows x."""
         step = self.present - self.folded
         if self.stands_for is not None:
             step = step * like(self.stands_for, step)[:, None]
         xp = namespace_of(step)
         cross = xp.matrix_transpose(step) @ (to_float64(as_dense(self.rows)) - origin[None, :])
         return cross / int(step.shape[0])
+
+
+@stored
+@dataclass(frozen=True)
+class KeptCorrection:
+    """A correction as sums, of a model that has given up its sample."""
+
+    scatter: Annotated[Array, "float64 (rank, rank)"]
+    total: Annotated[Array, "float64 (rank)"]
+    # with the rows, about an origin, where a regression wants it
+    products: Annotated[Array | None, "float64 (rank, targets)"] = None
+    origin: Annotated[Array | None, "float64 (targets)"] = None
+
+    @classmethod
+    def of(
+        cls, given: Correction | KeptCorrection, weight: float, T: Array, origin: Array | None
+    ) -> KeptCorrection:
+        """What corrects the moments of rows of such weight, in a basis into which T carries."""
+        scatter, total = given.moments(weight)
+        turned = namespace_of(T).matrix_transpose(T)
+        products = None if origin is None else T @ given.cross(origin, weight) * weight
+        return cls(T @ scatter @ turned, T @ total, products, origin)
+
+    def moments(self, weight: float) -> tuple[Array, Array]:
+        """The sums, whatever came later: rows folded since need no correction."""
+        return self.scatter, self.total
+
+    def cross(self, origin: Array, weight: float) -> Array:
+        """The products about another origin, over rows of such weight."""
+        assert self.products is not None and self.origin is not None
+        return (self.products + self.total[:, None] * (self.origin - origin)[None, :]) / weight
+
+    def decay(self, factor: float) -> KeptCorrection:
+        """Old rows lose weight, and what corrects them with them."""
+        products = None if self.products is None else self.products * factor
+        return KeptCorrection(self.scatter * factor, self.total * factor, products, self.origin)
 
 
 class Basis(Part, Generic[S]):
@@ -302,6 +338,10 @@ class Basis(Part, Generic[S]):
     order_free = False
     #: Whether the vectors that a tracker holds are compressed at the end of a block (``compress``).
     compresses_vectors = False
+    #: Whether points, once they are there, never change.
+    stays = False
+    #: Whether ``begin`` gives no points, and rows become some as they come.
+    starts_empty = False
     #: Rows a block has unless the user says otherwise.
     preferred_batch = 1024
     #: The same on a GPU, which has little to do in a small block; None: as many as fit.
@@ -430,7 +470,7 @@ class Basis(Part, Generic[S]):
         """A uniform sample of the rows so far; None where the basis keeps none."""
         return None
 
-    def correction(self, kernel: Kernel, state: S) -> Correction | None:
+    def correction(self, kernel: Kernel, state: S) -> Correction | KeptCorrection | None:
         """A sample of rows that were folded in older bases; None where there are no older bases."""
         return None
 

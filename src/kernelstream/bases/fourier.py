@@ -48,6 +48,7 @@ class Fourier(Basis[FourierState]):
 
     has_points = False
     settles_late = False
+    stays = True
     preferred_on_device = None
 
     def __init__(self, n_features: int = 512):

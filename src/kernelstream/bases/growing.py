@@ -89,6 +89,7 @@ class Growing(Basis[GrowingState]):
     """
 
     preferred_batch = 256
+    starts_empty = True
     #: Whether the criterion looks at the coherence of a row with the points.
     uses_coherence = False
     #: The first so many rows become points whatever the criterion says, if they are independent.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from kernelstream.backends.arrays import Array, as_dense, like, take_rows, to_ho
 from kernelstream.backends.draws import generator, pick
 from kernelstream.bases.base import (
     Basis,
+    KeptCorrection,
+    Measured,
     Span,
     distinct_rows,
     factorise,
@@ -27,9 +29,10 @@ from kernelstream.part import check_count
 @stored
 @dataclass(frozen=True)
 class FixedState:
-    """A span that never changes."""
+    """A span that never changes, and what corrects the moments of rows that came before it."""
 
     span: Span
+    older: KeptCorrection | None = None
 
 
 @stored
@@ -58,6 +61,7 @@ class Landmarks(Basis[FixedState]):
     """
 
     settles_late = False
+    stays = True
     preferred_batch = 2048  # nothing is decided at the end of a block: fewer of them
     order_free = True
     preferred_on_device = None
@@ -124,6 +128,20 @@ class Landmarks(Basis[FixedState]):
             chosen = pick(generator(seed, "landmarks"), w, int(self.points))
         return FixedState(factorise(kernel, as_dense(take_rows(X, chosen))))
 
+    def enter(
+        self, kernel: Kernel, state: FixedState, blocks: Sequence[Measured]
+    ) -> tuple[FixedState, int]:
+        """Points stay; what corrects older rows loses weight as they do."""
+        older = state.older
+        for block in blocks:
+            if older is not None and block.clock.decay != 1.0:
+                older = older.decay(block.clock.decay)
+        return (state if older is state.older else replace(state, older=older)), len(blocks)
+
+    def correction(self, kernel: Kernel, state: FixedState) -> KeptCorrection | None:
+        """What was kept of the correction of a model with more points."""
+        return state.older
+
     def merge(
         self, kernel: Kernel, a: FixedState, b: FixedState, seed: int
     ) -> tuple[FixedState, Array | None, Array | None]:
@@ -131,5 +149,9 @@ class Landmarks(Basis[FixedState]):
         if not same_points(a.span, b.span):
             raise ValueError(
                 "Models with different landmarks cannot be merged: give the same points to both."
+            )
+        if a.older is not None or b.older is not None:
+            raise ValueError(
+                "Models that were compressed cannot be merged: merge them first, and compress then."
             )
         return a, None, onto(kernel, b.span, a.span)

@@ -92,6 +92,7 @@ class ReducedSet(Basis[ReducedSetState]):
     """
 
     settles_late = False
+    starts_empty = True
     preferred_batch = 256
 
     def __init__(self, n_points: int | None = 256):

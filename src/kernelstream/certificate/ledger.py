@@ -197,6 +197,18 @@ class Ledger:
             loose=self.loose * factor,
         )
 
+    def window(self, energy: float, missed: float, n: int) -> Ledger:
+        """Only the last n rows count, whose energies are added up anew in a basis that stays."""
+        return replace(
+            self,
+            energy=energy,
+            fresh=missed,
+            fresh_orders=0.0 * self.fresh_orders + missed,
+            exact=0.0,
+            blocks=1,
+            longest=n,
+        )
+
     def merge(self, other: Ledger) -> Ledger:
         """Two streams in one basis: columns are put side by side, squares add (statement 5)."""
         return Ledger(

@@ -8,6 +8,7 @@ import typer
 
 from kernelstream import __version__
 from kernelstream.cli.check import check, plan
+from kernelstream.cli.compress import compress
 from kernelstream.cli.demo import demo
 from kernelstream.cli.explain import explain
 from kernelstream.cli.failures import EXIT_CODES
@@ -29,6 +30,7 @@ from kernelstream.cli.operation import (
 from kernelstream.cli.options import flat
 from kernelstream.cli.report import report
 from kernelstream.cli.transform import denoise, score, transform
+from kernelstream.cli.tune import tune
 from kernelstream.cli.update import update
 from kernelstream.cli.upgrade import upgrade
 
@@ -60,6 +62,7 @@ def root(
 for command in (
     check,
     plan,
+    tune,
     fit,
     update,
     transform,
@@ -68,6 +71,7 @@ for command in (
     explain,
     info,
     merge,
+    compress,
     report,
     upgrade,
     demo,

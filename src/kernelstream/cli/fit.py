@@ -53,7 +53,8 @@ class Parts:
     components: Annotated[
         str | None,
         typer.Option(
-            help="How many: a number, a share of the variance such as 0.95, or all. "
+            help="How many: a number, a share of the variance such as 0.95, all, or auto (above "
+            "chance). "
             f"Default: {COMPONENTS}, all with --novelty.",
             rich_help_panel=MODEL,
             show_default=False,
@@ -68,15 +69,17 @@ class Parts:
         ),
     ] = "rbf"
     gamma: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            help="Width of the kernel. Default: from a sample of all rows.", rich_help_panel=MODEL
+            help="Width of the kernel: a number, or auto (several are compared). Default: from a "
+            "sample of all rows.",
+            rich_help_panel=MODEL,
         ),
     ] = None
     basis: Annotated[
         str,
         typer.Option(
-            help="A number of points, or a basis: distance(nu=0.1), everything, …",
+            help="A number of points, auto, or a basis: distance(nu=0.1), everything, …",
             rich_help_panel=MODEL,
         ),
     ] = "256"
@@ -107,6 +110,10 @@ class Parts:
     preimage: Annotated[
         str, typer.Option(help="How denoise goes back to inputs.", rich_help_panel=MODEL)
     ] = "auto"
+    robust: Annotated[
+        bool,
+        typer.Option("--robust", help="Rows that do not fit lose weight.", rich_help_panel=MODEL),
+    ] = False
     certify: Annotated[
         Certify, typer.Option(help="Effort for the error certificate.", rich_help_panel=MODEL)
     ] = Certify.auto
@@ -119,20 +126,27 @@ class Parts:
             if "forgetting" not in tracker.get_params(deep=False):
                 raise CommandError(USAGE, f"The tracker {self.tracker} has no forgetting.")
             tracker.set_params(forgetting=self.forgetting)
-        kernel = parse_kernel(self.kernel)
-        if self.gamma is not None:
+        kernel: Any = parse_kernel(self.kernel)
+        gamma = parse_gamma(self.gamma)
+        if gamma is not None:
             if "gamma" not in kernel.get_params(deep=False):
                 raise CommandError(USAGE, f"The kernel {self.kernel} has no gamma.")
-            kernel.set_params(gamma=self.gamma)
+            if gamma == "auto":  # goes with a kernel's name
+                kernel = self.kernel.strip()
+            else:
+                kernel, gamma = kernel.set_params(gamma=gamma), None
+        plain = self.basis.strip() == "auto"
         estimator = StreamingKernelPCA(
             parse_components(self.components or COMPONENTS),
             kernel=kernel,
-            basis=parse_part(self.basis, bases.NAMES, "basis"),
+            gamma=gamma,
+            basis="auto" if plain else parse_part(self.basis, bases.NAMES, "basis"),
             tracker=tracker,
             center=self.center,
             scale={None: "auto", True: "standard", False: None}[self.standardize],
             preimage=self.preimage,
             certify=False if self.certify is Certify.none else self.certify.value,
+            robust=self.robust,
             random_state=self.seed,
         )
         require_sense(estimator)
@@ -142,9 +156,12 @@ class Parts:
         """The same as a detector of novelty, which has its own defaults for what is not given."""
         plain = self.estimator()
         usual = self.kernel == "rbf" and self.gamma is None
+        n_components = parse_components(self.components)
+        if isinstance(n_components, str):
+            raise CommandError(USAGE, "--novelty takes all components, or a number: not auto.")
         detector = kernelstream.KernelNovelty(
             alpha,
-            n_components=parse_components(self.components),
+            n_components=n_components,
             kernel="rbf" if usual else plain.kernel,
             basis=plain.basis,
             forgetting=plain.tracker.forgetting,
@@ -333,6 +350,7 @@ def fit(
                 forgetting=parts.forgetting is not None,
                 standardize=parts.standardize is not None,
                 like=like is not None,
+                robust=parts.robust,
                 weight_column=weight_column is not None,
                 passes=passes is not None,
                 checkpoint_every=every is not None,
@@ -621,13 +639,25 @@ def _factor(tree: ast.expr) -> Any:
     return tree.value if number else _kernel(tree)  # type: ignore[attr-defined]
 
 
-def parse_components(text: str | None) -> int | float | None:
-    """A number of components, a share of the variance below 1, or ``all``."""
+def parse_gamma(text: str | None) -> float | str | None:
+    """A width, or ``auto``."""
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError as problem:
+        raise CommandError(USAGE, f"--gamma {text!r}: write a number, or auto.") from problem
+
+
+def parse_components(text: str | None) -> int | float | str | None:
+    """A number of components, a share of the variance below 1, ``all``, or ``auto``."""
     if text is None or text == "all":
         return None
+    if text == "auto":
+        return text
     try:
         return opt.whole_number(text, "--components") if text.isdecimal() else float(text)
     except ValueError as problem:
         raise CommandError(
-            USAGE, f"--components {text!r}: write a number, a share such as 0.95, or all."
+            USAGE, f"--components {text!r}: write a number, a share such as 0.95, all, or auto."
         ) from problem

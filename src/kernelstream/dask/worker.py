@@ -45,6 +45,16 @@ def require_parallel(stream: Stream) -> None:
             f"The tracker {tracker} forgets old rows, and chunks on a cluster come in no order. "
             "Use forgetting=1.0, or stream the rows on one machine with model.partial_fit."
         )
+    if stream.chain.robust:
+        raise ValueError(
+            "robust=True compares rows with those before them, and chunks on a cluster come in no "
+            "order: stream the rows on one machine with model.partial_fit."
+        )
+    if stream.chain.auto:
+        raise ValueError(
+            "What is 'auto' is chosen from rows of one machine: kernelstream.suggest(X) with some "
+            "of the rows gives numbers for gamma, n_components and basis."
+        )
     if type(basis).merge is Basis.merge:
         raise ValueError(
             f"The basis {basis} cannot be merged: it cannot run on a cluster. Use "

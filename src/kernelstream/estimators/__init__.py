@@ -6,6 +6,7 @@ from kernelstream.estimators.incremental import IncrementalKernelPCA
 from kernelstream.estimators.kernel_pca import KernelPCA
 from kernelstream.estimators.online import OnlineKernelPCA, ReducedOrderBounds
 from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.suggestion import Suggestion, suggest
 
 __all__ = [
     "AdaptiveKernelPCA",
@@ -14,5 +15,7 @@ __all__ = [
     "OnlineKernelPCA",
     "ReducedOrderBounds",
     "StreamingKernelPCA",
+    "Suggestion",
     "load",
+    "suggest",
 ]

@@ -9,8 +9,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from kernelstream import kernels
-from kernelstream.backends.arrays import Array, as_dense, cast, like, namespace_of, to_float64
+from kernelstream.backends.arrays import (
+    Array,
+    as_dense,
+    cast,
+    like,
+    namespace_of,
+    to_float64,
+    to_host,
+)
 from kernelstream.estimators import inputs
+from kernelstream.estimators.base import set_stream
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.kernels import Kernel
 from kernelstream.part import check_choice
@@ -82,6 +91,7 @@ class KernelPCA(StreamingKernelPCA):
     verbose: bool = False
     center: Any = True
     tracker: Any = "covariance"
+    robust: bool = False
 
     def __init__(
         self,
@@ -135,7 +145,15 @@ class KernelPCA(StreamingKernelPCA):
             Not in scikit-learn's: how much each row counts.
         """
         check_choice("eigen_solver", self.eigen_solver, ("auto", "dense", "arpack", "randomized"))
-        return super().fit(X, y, sample_weight)
+        super().fit(X, y, sample_weight)
+        if self.n_components is not None:
+            shown = min(int(self.n_components), self.n_samples_seen_)
+            if self.remove_zero_eig:
+                positive = int(np.sum(to_host(self.explained_variance_) > 0.0))
+                shown = max(1, min(shown, positive))
+            if shown < int(self.n_components):
+                set_stream(self, self._showing(shown))
+        return self
 
     def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
         """Inputs for scores, if ``fit_inverse_transform`` was set.

@@ -24,6 +24,7 @@ class PaperMethod(StreamingKernelPCA):
     certify: Any = "auto"
     batch_size: Any = "auto"
     device: Any = None
+    robust: Any = False
     verbose: bool = False
     #: Whether the paper centres in a way of its own, which ``center="paper"`` asks for.
     _paper_centres = False

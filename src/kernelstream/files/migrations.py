@@ -66,6 +66,11 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
         return {"state": "Buffer", "fields": {"blocks": {"tuple": rows}}}
     if name == "Parts":
         fields["early_signs"] = False  # signs of models that wait were those of their points
+        fields["shown"] = 0  # all components that were learned
+        fields["robust"] = False
+        fields["auto"] = {"tuple": []}
+    if name == "State":
+        fields["judge"] = None
     if name == "CentroidsState":
         kept = ("span", "n", "residual", "variance", "reference", "unit", "growth")
         cells = {"mass": fields["mass"], "sums": fields["sums"]}
@@ -80,6 +85,8 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
             "carried": True,
             "cells": {"state": "Cells", "fields": cells},
         }
+    if name == "FixedState":
+        fields["older"] = None  # no model was compressed
     if name == "Model":
         _tell_components(fields["parts"]["fields"], fields["state"])
         standard = {"part": "stream.Standard", "params": {}}

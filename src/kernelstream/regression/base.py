@@ -55,6 +55,7 @@ class OnePassRidge(StreamingKernelPCA):
     preimage: Any = "auto"
     certify: Any = False
     device: Any = None
+    robust: Any = False
 
     def __init__(
         self,
@@ -125,6 +126,11 @@ class OnePassRidge(StreamingKernelPCA):
         return chosen_here and isinstance(basis, bases.Centroids) and self.forgetting == 1.0
 
     def _new_stream(self, X: Array) -> Stream:
+        if isinstance(self.gamma, str) and self.gamma == "auto":
+            raise ValueError(
+                "gamma='auto' reconstructs rows and knows no targets: for a regression compare "
+                "widths with GridSearchCV, or take that of kernelstream.suggest(X, y)."
+            )
         if checked_alpha(self.alpha) == "loo" and self.forgetting != 1.0:
             raise ValueError(
                 f"alpha='loo' counts all rows alike, and forgetting={self.forgetting} does not: "
@@ -203,6 +209,37 @@ class OnePassRidge(StreamingKernelPCA):
                 "to a number (alpha_ is the one in use) and merge then."
             )
         return super().merge(other)
+
+    def remove(self, X: Any, sample_weight: Any = None) -> Self:
+        """Not for regressions: raises ``ValueError``.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        sample_weight : array of shape (n,), optional
+            Their weights.
+        """
+        raise ValueError(
+            f"{type(self).__name__} cannot take rows back: their targets would have to go with "
+            "them. Fit it again without these rows."
+        )
+
+    def compress(self, n_points: int) -> Self:
+        """Not for regressions: raises ``ValueError``.
+
+        The points of :meth:`StreamingKernelPCA.compress` keep what the first components need, and
+        predictions hang on all directions.
+
+        Parameters
+        ----------
+        n_points : int
+            Number of points.
+        """
+        raise ValueError(
+            f"{type(self).__name__} cannot be compressed: fewer points that keep the components "
+            "would not keep its predictions. Fit it with fewer points (basis=…)."
+        )
 
     @property
     @at_one_moment

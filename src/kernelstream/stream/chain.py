@@ -38,6 +38,7 @@ from kernelstream.certificate.entries import Accumulated, blank_ledger
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 from kernelstream.stream.components import Learned, n_followed
+from kernelstream.stream.robust import first_judge, first_weights
 from kernelstream.stream.signs import MOST_ROWS, first_components, sign_of_nearest
 from kernelstream.stream.state import State
 from kernelstream.trackers import Moments, Tracker
@@ -65,6 +66,10 @@ class Chain:
     certify: str | bool = "auto"
     regress_inputs: bool = False  # whether the rows themselves are targets of a regression
     early_signs: bool = False  # whether signs come from the first rows (not in files of 0.1)
+    # components that queries see of those that a sequential rule learns; 0: all of them
+    shown: int = 0
+    robust: bool = False  # whether rows that the components miss lose weight
+    auto: tuple[str, ...] = ()  # what the start of the stream has to choose: see choosing.py
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise where numbers make no sense; the parts have looked at their own."""
@@ -73,13 +78,46 @@ class Chain:
             raise ValueError(f"{r} components")
         if self.tracker.sequential and not isinstance(r, int):
             raise ValueError(f"{r} components for {self.tracker}")
+        if self.shown and not (self.tracker.sequential and self.shown <= self.wanted):
+            raise ValueError(f"{self.shown} components shown of {r}")
+        if not set(self.auto) <= {"gamma", "components", "points"}:
+            raise ValueError(f"a choice of {self.auto}")
+        if self.robust and not isinstance(r, int):
+            raise ValueError(f"a robust stream with {r} components")
         if self.certify not in ("auto", "tight", False) or self.seed >= 2**32:
             raise ValueError(f"certify={self.certify!r}, seed={self.seed}")
 
     def begin(self, X: Array, weights: np.ndarray | None) -> State:
         """Start a stream: the basis looks at the first rows, which are folded afterwards."""
+        if self.robust:
+            left = first_weights(self.kernel, X, self.wanted, self.center, weights)
+            weights = left if weights is None else left * weights
         basis = self.basis.begin(self.kernel, X, weights, self.seed, self.wanted)
-        return self.blank(basis, like(np.zeros(0), X))
+        state = self.blank(basis, like(np.zeros(0), X))
+        if not self.robust or weights is None:
+            return state
+        seen = self.basis.express(self.kernel, basis, X)
+        judge = first_judge(seen, weights, self.wanted, self.center, int(X.shape[0]))
+        return replace(state, judge=judge)
+
+    def showing(self, n_components: int | float | None, state: State | None) -> Chain:
+        """The same chain, of whose components queries see so many; nothing is learned anew.
+
+        Moments of all rows hold any number of components. A sequential rule has learned those that
+        it was given from the first row on, and a truncated factorisation those that it kept.
+        """
+        sequential = self.tracker.sequential
+        most = self.n_components if sequential else None
+        if most is None and state is not None:
+            most = self.tracker.most_components(state.tracker)
+        if isinstance(most, int) and not (isinstance(n_components, int) and n_components <= most):
+            raise ValueError(
+                f"The tracker {self.tracker} has learned {most} components and can show as many or "
+                f"fewer, got n_components={n_components!r}: fit a new model for that."
+            )
+        if sequential and isinstance(n_components, int):
+            return replace(self, shown=0 if n_components == most else n_components)
+        return replace(self, n_components=n_components)
 
     @property
     def wanted(self) -> int:
@@ -119,7 +157,16 @@ class Chain:
             start += n_read
         if begins and state.signs is None and self.wants_early_signs(state):
             state = replace(state, signs=self.early_reference(state, X, weights))
-        return self.keep_signs(state)
+        return self.renew_judge(self.keep_signs(state))
+
+    def renew_judge(self, state: State) -> State:
+        """Compare rows with the components of all rows so far, now and then."""
+        judge = state.judge
+        if judge is None or not judge.is_due(state.n_rows):
+            return state
+        _, vectors, mean = self.tracker.components(state.tracker, state.moments, self.center)
+        vectors = vectors[:, : min(self.wanted, int(vectors.shape[1]))]
+        return replace(state, judge=judge.renewed(vectors, mean, state.n_rows))
 
     def adds_up(self, state: State, n: int, frozen: bool, targets: bool) -> bool:
         """Whether a block of n rows changes nothing but sums, so that it can be measured ahead.
@@ -130,6 +177,7 @@ class Chain:
         signs = state.n_rows == 0 or n * (1.0 - beta) > 1.0
         return (
             self.tracker.adds_up
+            and state.judge is None
             and not targets
             and self.certify != "tight"
             and not (signs and self.early_signs)
@@ -227,24 +275,32 @@ class Chain:
         targets: Array | None,
     ) -> tuple[State, int]:
         """Learn rows as far as the basis can read them without a revision, and say how many."""
-        tracker, given, before = self.tracker, state, state.moments
+        tracker, given, before = self.tracker, (state, weights), state.moments
+        seen = None
+        if state.judge is not None:  # rows that fit badly lose weight before they are learned
+            seen = self.basis.express(self.kernel, state.basis, X)
+            missed = state.judge.missed(seen)
+            left = state.judge.weights(missed)
+            weights = left if weights is None else left * weights
+            state = replace(state, judge=state.judge.seen(missed, left, tracker.memory))
         clock, faded = forget(tracker.forgetting, X.shape[0], weights, self.seed, state.n_rows)
         state = self.decay(state, clock.decay)
 
         # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
-        if frozen:
-            block = self.basis.express(self.kernel, state.basis, X)
-        elif self.basis.measures(state.basis):
-            measured = self.measure(state.basis, ((X, weights), state.n_rows), scatter=False)
-            basis, _ = self.basis.enter(self.kernel, state.basis, [measured])
-            state, block = replace(state, basis=basis), measured.block
+        if frozen or self.basis.measures(state.basis):
+            block = seen or self.basis.express(self.kernel, state.basis, X)
+            if not frozen:
+                measured = Measured.of(X, weights, faded, clock, block, scatter=False)
+                basis, _ = self.basis.enter(self.kernel, state.basis, [measured])
+                state = replace(state, basis=basis)
         else:
             basis, block = self.basis.project(self.kernel, state.basis, X, faded, clock)
             n_read = int(block.Z.shape[0])
             if n_read < X.shape[0]:  # anew with these rows: weights fade towards the end of a block
+                state, weights = given
                 w = None if weights is None else weights[:n_read]
                 y = None if targets is None else targets[:n_read, :]
-                return self.fold_rows(given, X[:n_read, :], w, frozen, y)
+                return self.fold_rows(state, X[:n_read, :], w, frozen, y)
             state = replace(state, basis=basis)
         if tracker.needs_points:
             span = self.basis.span(state.basis)
@@ -262,10 +318,15 @@ class Chain:
             learned = tracker.update(state.tracker, rows, w, block.admitted)
         else:
             w = None if faded is None else like(faded, block.Z)
-            learned = tracker.update(tracker.pad(state.tracker, rank), block.Z, w, block.admitted)
+            if tracker.window is None:
+                held = tracker.pad(state.tracker, rank)
+                learned = tracker.update(held, block.Z, w, block.admitted)
+            else:
+                energies = block.energy, block.residual
+                learned = tracker.slide(state.tracker, block.Z, *energies, w)
             state = self.signs_within(state, X, block.Z, weights, faded)
         # what was missed is entered last: only now does the host wait for the numbers of a device
-        ledger = self.accumulated(state).enter(
+        ledger = self.accumulated(state, with_scatter=tracker.window is None).enter(
             X, block, faded, lambda x: self.basis.coordinates(self.kernel, state.basis, x)
         )
         if not math.isfinite(ledger.fresh):
@@ -279,6 +340,10 @@ class Chain:
             targets=regress(state, block.Z, targets, faded),
             audit=self.audited(state, [(X, block.energy, weights)], clock),
         )
+        if tracker.window is not None:  # all sums are those of the rows in it
+            energy, missed = learned.energies
+            ledger = state.ledger.window(energy, missed, int(learned.Z.shape[0]))
+            state = replace(state, moments=learned.moments, ledger=ledger)
         # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
         if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
             raise ValueError(overflowing(self.kernel))
@@ -338,6 +403,7 @@ class Chain:
             ),
             signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
             targets=None if state.targets is None else state.targets.rebase(T),
+            judge=None if state.judge is None else state.judge.rebase(T),
         )
 
     def keep_signs(self, state: State) -> State:
@@ -348,8 +414,7 @@ class Chain:
         """
         if self.tracker.sequential or state.n_rows < state.next_signs:
             return state
-        beta = self.tracker.forgetting
-        memory = math.inf if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
+        memory = self.tracker.memory
         return replace(
             state,
             signs=Learned(self, state).sign_reference(),
@@ -409,8 +474,8 @@ class Chain:
             now = replace(now, signs=signs)
         return replace(state, signs=now.signs)
 
-    def accumulated(self, state: State) -> Accumulated:
-        """What the certificate reads of a state."""
+    def accumulated(self, state: State, with_scatter: bool = True) -> Accumulated:
+        """What the certificate reads of a state; that of a window takes time to add up."""
         return Accumulated(
             kernel=self.kernel,
             basis=self.basis,
@@ -420,7 +485,7 @@ class Chain:
             span=self.basis.span(state.basis),
             ledger=state.ledger,
             moments=state.moments,
-            scatter=getattr(state.tracker, "scatter", None),
+            scatter=getattr(state.tracker, "scatter", None) if with_scatter else None,
         )
 
 

@@ -20,7 +20,7 @@ from kernelstream.backends.arrays import (
     to_host,
 )
 from kernelstream.bases import Basis, Span
-from kernelstream.bases.base import Correction
+from kernelstream.bases.base import Correction, KeptCorrection
 from kernelstream.certificate.rounding import moved_in_float32
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
@@ -184,7 +184,7 @@ class Learned(Value):
         # where there is nothing; the running estimates of sequential rules may come out far above,
         # by rows that they weigh more than the total does, or seen by two components at once.
         total_variance = max(total_variance, float(to_host(values).sum()))
-        r = n_shown(chain.n_components, to_host(values), total_variance)
+        r = chain.shown or n_shown(chain.n_components, to_host(values), total_variance)
         values, vectors = chosen(values, vectors, r)
         return Components(
             kernel=chain.kernel,
@@ -201,7 +201,7 @@ class Learned(Value):
         )
 
     def input_moments(
-        self, vectors: Array, mean: Array, sample: Correction | None
+        self, vectors: Array, mean: Array, sample: Correction | KeptCorrection | None
     ) -> InputMoments | None:
         """The way back to the rows that was learned with the model, where one was asked for.
 
@@ -215,26 +215,24 @@ class Learned(Value):
             targets = targets.about(0.0 * targets.origin, weight, state.moments.total)
         cross, offset = targets.cross / weight, targets.total / weight
         if sample is not None:
-            cross = cross + sample.cross(targets.origin)
+            cross = cross + sample.cross(targets.origin, weight)
         if chain.center:
             cross = cross - mean[:, None] * offset[None, :]
         transposed = namespace_of(vectors).matrix_transpose(vectors)
         about = targets.origin + (offset if chain.center else 0.0)
         return InputMoments(about, transposed @ cross)
 
-    def correction(self, sample: Correction | None) -> tuple[Array, Array] | None:
+    def correction(self, sample: Correction | KeptCorrection | None) -> tuple[Array, Array] | None:
         """What corrects moments that were gathered in older bases, from a sample in the present.
 
         S_c = S + (W/R) Σ v (z zᵀ − c cᵀ): z the sampled rows' coordinates now, c those they were
         folded with, v the weight each stands for (mean 1; weights and forgetting are in it).
         """
-        if sample is None:
-            return None
-        scatter, total, n = sample.moments()
-        share = self._state().moments.weight / n
-        return scatter * share, total * share
+        return None if sample is None else sample.moments(self._state().moments.weight)
 
-    def solve(self, sample: Correction | None = None) -> tuple[Array, Array, Array]:
+    def solve(
+        self, sample: Correction | KeptCorrection | None = None
+    ) -> tuple[Array, Array, Array]:
         """Variances, signed unit vectors and mean; the number of components is not yet chosen."""
         chain, state = self.chain, self._state()
         values, vectors, mean = chain.tracker.components(

@@ -42,6 +42,7 @@ def add_states(chain: Chain, one: State, two: State, basis: object) -> State:
         next_signs=n_rows,
         targets=of_both(one, two),
         audit=None if one.audit is None or two.audit is None else one.audit.join(two.audit),
+        judge=one.judge,
     )
 
 
@@ -74,7 +75,7 @@ def require_mergeable(a: Stream, b: Stream) -> None:
             "A width taken from the data differs from stream to stream: give the same number to "
             "both, or fit one like the other (fit --like MODEL, or kernelstream plan for all)."
         )
-    for what in ("tracker", "center", "n_components", "certify", "regress_inputs"):
+    for what in ("tracker", "center", "n_components", "certify", "regress_inputs", "robust"):
         if not same(getattr(a.chain, what), getattr(b.chain, what)):
             raise ValueError(
                 f"Cannot merge models with different {what}: {getattr(a.chain, what)} and "

@@ -14,8 +14,10 @@ from kernelstream.backends.arrays import Array, like
 from kernelstream.backends.draws import generator
 from kernelstream.backends.threads import cores
 from kernelstream.bases import Clock
+from kernelstream.bases.base import transition
 from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.chain import forget
+from kernelstream.stream.robust import Judge
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -37,8 +39,14 @@ def learn_all(stream: Stream, rows: Rows) -> Stream:
 
 
 def _learn_all(stream: Stream, rows: Rows) -> Stream:
-    n, chain = len(rows), stream.chain
-    if wants_second_pass(stream):
+    n = len(rows)
+    if stream.chain.auto:  # from rows drawn from all of them; the rest is as if it had been given
+        few = generator(stream.chain.seed, "order").permutation(n)[: stream.start_rows]
+        decided = stream.decide(rows.take(np.sort(few)).canonical(), rows)
+        stream = replace(stream, learned=decided.learned)
+    chain = stream.chain
+    # A sample of all rows has bad ones in it: a robust stream judges them in a first pass.
+    if wants_second_pass(stream) and not chain.robust:
         clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
         sample = chain.basis.draw(rows.X, faded, clock)
         if sample is not None:
@@ -100,9 +108,20 @@ def wants_second_pass(stream: Stream) -> bool:
 def begin_second_pass(stream: Stream, read: Reader | None = None) -> Stream:
     """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
     with cores():
-        stream = finish_basis(stream.caught_up, read)
+        before = stream.caught_up
+        stream = finish_basis(before, read)
     state = stream.begun
-    return defer_signs(stream.with_state(stream.chain.blank(state.basis, state.moments.total)))
+    blank = stream.chain.blank(state.basis, state.moments.total)
+    return defer_signs(stream.with_state(replace(blank, judge=judge_of(before, stream))))
+
+
+def judge_of(before: Stream, after: Stream) -> Judge | None:
+    """What rows were judged by, in the coordinates of the finished basis."""
+    judge, basis = before.begun.judge, before.chain.basis
+    old, new = basis.span(before.begun.basis), basis.span(after.begun.basis)
+    if judge is None or old is None or new is None or new is old:
+        return judge
+    return judge.rebase(transition(before.chain.kernel, old, new))
 
 
 def finish_basis(stream: Stream, read: Reader | None = None) -> Stream:

@@ -11,6 +11,7 @@ from kernelstream.backends.arrays import Array, take_rows
 from kernelstream.certificate.audit import AuditSample
 from kernelstream.certificate.ledger import Ledger
 from kernelstream.files import stored
+from kernelstream.stream.robust import Judge
 from kernelstream.trackers import Moments
 from kernelstream.trackers.moments import CrossMoments
 
@@ -32,6 +33,7 @@ class State:
     next_signs: Annotated[int, "of any size"]  # rows at which `signs` is taken anew
     targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
     audit: AuditSample | None = None  # rows that judge; not in files of 0.1
+    judge: Judge | None = None  # of a robust stream: how well rows fit that have come so far
 
 
 @stored

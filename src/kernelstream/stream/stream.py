@@ -38,17 +38,20 @@ from kernelstream.backends.devices import (
     place,
     preferred_rows,
 )
+from kernelstream.backends.draws import generator
 from kernelstream.backends.threads import cores, cut
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
 from kernelstream.certificate.certificate import Certificate, certify
 from kernelstream.certificate.statement import Judged
 from kernelstream.files import stored
-from kernelstream.kernels import Euclidean
+from kernelstream.kernels import Euclidean, Linear
 from kernelstream.part import Value, state_class
+from kernelstream.stream import choosing
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.chain import Chain, overflowing
 from kernelstream.stream.components import Components, Learned
+from kernelstream.stream.robust import START_ROWS, first_weights
 from kernelstream.stream.scaling import Automatic, Filled, Scaling, require_dense
 from kernelstream.stream.state import Rows, State
 
@@ -149,6 +152,12 @@ class Stream(Value):
         """The stream with another part, or another parameter, of its chain."""
         chain = replace(self.chain, **changes)
         return replace(self, learned=Learned(chain, self.state))
+
+    def showing(self, n_components: int | float | None) -> Stream:
+        """The same stream, of whose components queries see so many."""
+        return replace(
+            self, learned=Learned(self.chain.showing(n_components, self.state), self.state)
+        )
 
     def with_state(self, state: State | None) -> Stream:
         """The stream that has learned something else."""
@@ -346,6 +355,8 @@ class Stream(Value):
             self.chain.basis.start_rows(),
             0 if self.chain.kernel.fixed else MEDIAN_ROWS,
             0 if self.scaling is None else self.scaling.start_rows(self.n_features),
+            START_ROWS if self.chain.robust else 0,
+            choosing.START_ROWS if self.chain.auto else 0,
         )
 
     @property
@@ -365,8 +376,10 @@ class Stream(Value):
 
     def decide(self, first: Rows, all_rows: Rows | None = None) -> Stream:
         """Decide scaling and the kernel's numbers."""
-        known = first if all_rows is None else all_rows
+        known = first if all_rows is None or self.chain.robust else all_rows
         stream = self
+        if stream.chain.robust and not (stream.scaling is None and stream.chain.kernel.fixed):
+            known = typical(known, stream.chain)
         if not stream.knows_units:
             assert stream.scaling is not None
             stream = stream.with_units(stream.scaling.measure(known))
@@ -378,11 +391,33 @@ class Stream(Value):
         kernel = stream.chain.kernel
         if not kernel.fixed:
             stream = stream.with_chain(kernel=kernel.fix(stream.scaled(known.X), known.weights))
+        stream = stream.chosen(stream.scaled(first.X))
         if all_rows is not None:
             hidden = hidden_variance(stream.chain, stream.scaled(known.X))
             if hidden is not None:
                 raise ValueError(hidden)
         return stream
+
+    def chosen(self, X: Array) -> Stream:
+        """The stream that has chosen, from rows in its units, what it was asked to choose."""
+        chain = self.chain
+        if not chain.auto:
+            return self
+        found = choosing.choose(
+            chain.auto,
+            chain.kernel,
+            X,
+            chain.n_components,
+            chain.center,
+            generator(chain.seed, "choice"),
+        )
+        kernel, basis = chain.kernel, chain.basis
+        if "gamma" in found:
+            kernel = kernel.copy().set_params(gamma=found["gamma"])
+        if "points" in found:
+            basis = basis.copy().set_params(n_points=found["points"])
+        r = found.get("components", chain.n_components)
+        return self.with_chain(kernel=kernel, basis=basis, n_components=r, auto=())
 
     def begin(self, first: Rows) -> Stream:
         """The stream whose basis has looked at the first rows, in the units of the kernel.
@@ -501,6 +536,20 @@ class Stream(Value):
             self.solutions.clear()
             self.solutions[parameters] = found
         return found
+
+
+def typical(rows: Rows, chain: Chain) -> Rows:
+    """Rows with less weight where they do not fit, whatever the units of their columns.
+
+    In those of medians: what scales rows, and how wide a kernel is, must not hang on outliers.
+    """
+    X = to_host(as_dense(rows.X)).astype(float)
+    X = X - np.median(X, axis=0)
+    size = np.median(np.abs(X), axis=0)
+    size[size == 0.0] = np.abs(X).mean(axis=0)[size == 0.0]
+    size[size == 0.0] = 1.0
+    left = first_weights(Linear(), X / size, chain.wanted, chain.center, rows.weights)
+    return replace(rows, weights=left if rows.weights is None else left * rows.weights)
 
 
 def measured_together(X: Array, rank: int, n: int) -> int:

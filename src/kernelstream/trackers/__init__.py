@@ -15,6 +15,7 @@ from kernelstream.trackers.moments import Moments
 from kernelstream.trackers.recentred import RecentredHebbian
 from kernelstream.trackers.rls import RLS
 from kernelstream.trackers.subset_hebbian import SubsetHebbian
+from kernelstream.trackers.window import Window
 
 __all__ = [
     "LMS",
@@ -27,6 +28,7 @@ __all__ = [
     "RecentredHebbian",
     "SubsetHebbian",
     "Tracker",
+    "Window",
     "resolve",
 ]
 
@@ -38,6 +40,7 @@ NAMES: dict[str, type[Tracker]] = {
     "recentred_hebbian": RecentredHebbian,
     "rls": RLS,
     "subset_hebbian": SubsetHebbian,
+    "window": Window,
 }
 RENAMED = {"subkha": "subset_hebbian"}  # names of 0.1, for one release
 

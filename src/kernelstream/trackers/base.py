@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
@@ -29,6 +30,8 @@ class Tracker(Part, Generic[S]):
     sequential = False
     #: Share of the weight of old rows that is left after each new row.
     forgetting: float = 1.0
+    #: Rows after which one is no longer in the sums; None: never.
+    window: int | None = None
     #: Whether rows may come in blocks of any size: what is learned is the same, to rounding.
     any_blocks = False
     #: Whether the state is the sum ``scatter`` of what blocks say, and nothing else.
@@ -39,6 +42,11 @@ class Tracker(Part, Generic[S]):
     holds_vectors = False
     #: Whether a rule that learns row by row is given the rows as they are, and centres them itself.
     follows_mean = False
+
+    @property
+    def memory(self) -> float:
+        """Rows that are remembered; infinite where nothing is forgotten."""
+        return math.inf if self.forgetting == 1.0 else math.ceil(1.0 / (1.0 - self.forgetting))
 
     def suits(self, basis: Any, n_components: int | float | None) -> None:
         """Raise ``ValueError`` in one sentence when basis or number of components do not fit."""
@@ -78,6 +86,14 @@ class Tracker(Part, Generic[S]):
     @abstractmethod
     def rebase(self, state: S, T: Array) -> tuple[S, float | None]:
         """Change the basis, z ← T z. Return the state and the scatter lost (None if unknown)."""
+
+    def most_components(self, state: S) -> int | None:
+        """How many components can be shown; None: any number."""
+        return None
+
+    def slide(self, state: S, Z: Array, energy: Array, missed: Array, weights: Array | None) -> Any:
+        """Let rows with these energies into a window, and older ones out of it."""
+        raise NotImplementedError
 
     def merge(self, one: S, two: S) -> S:
         """Two states in the same basis into one."""

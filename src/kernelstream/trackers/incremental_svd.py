@@ -156,6 +156,10 @@ class IncrementalSVD(Tracker[IncrementalSVDState]):
         loss = _energy(state) - _energy(moved)
         return moved, None if state.truncated else max(loss, 0.0)
 
+    def most_components(self, state: IncrementalSVDState) -> int | None:
+        """Those that are kept after each block."""
+        return state.n_components or None
+
     def merge(self, one: IncrementalSVDState, two: IncrementalSVDState) -> IncrementalSVDState:
         """The factors of both, and the distance of their means."""
         n, c = one.weight, two.weight

@@ -79,6 +79,14 @@ class CrossMoments:
             square=self.square + weighted_sum(squares, weights),
         )
 
+    def without(self, Z: Array, targets: Array, weights: Array | None) -> CrossMoments:
+        """Take a block back."""
+        nothing = self.decay(0.0)
+        gone = nothing.update(Z, targets, weights)
+        return CrossMoments(
+            self.origin, self.cross - gone.cross, self.total - gone.total, self.square - gone.square
+        )
+
     def rebase(self, T: Array) -> CrossMoments:
         """Σ w (Tz) yᵀ = T Σ w z yᵀ, with zeros for coordinates that were appended meanwhile."""
         cross = padded(self.cross, (int(T.shape[1]), int(self.cross.shape[1])))

@@ -149,6 +149,11 @@ class Centroids(Basis[CentroidsState]):
         """Points that stay where the first rows put them need no second pass."""
         return bool(self.follows)
 
+    @property
+    def stays(self) -> bool:  # type: ignore[override]
+        """Whether points stay where the first rows put them."""
+        return not self.follows
+
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_count("Centroids", "n_points", self.n_points, none_allowed=False)

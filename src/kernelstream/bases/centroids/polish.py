@@ -72,6 +72,15 @@ class Part:
 
     rows: Array
     weights: np.ndarray | None
+    second: Array | None = None  # as in ``Sampled``
+
+    def weighted(self, scores: Array) -> Array:
+        """Scores of the rows by what the rows count."""
+        if self.second is not None:
+            return self.second @ scores
+        if self.weights is None:
+            return scores
+        return scores * like(self.weights, scores, scores.dtype)[:, None]
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,9 @@ class Sampled:
     weights: np.ndarray | None  # (n,) with the mean 1; None: all 1
     directions: Array | None = None  # (d, p) orthonormal; None: the rows have their own columns
     centre: Array | None = None  # (d,) what was taken from the rows; None: nothing
+    # (n, n) n times the second moments over the rows, about their mean: those of a model, whose
+    # points stand in the place of rows. None: each row counts by its weight.
+    second: Array | None = None
 
     @classmethod
     def of(
@@ -127,6 +139,8 @@ class Sampled:
     def parts(self, m: int) -> list[Part]:
         """The rows in parts that threads work on, before m points."""
         w = self.weights
+        if self.second is not None:  # it ties all rows together
+            return [Part(self.rows, None, self.second)]
         return [Part(self.rows[at, :], None if w is None else w[at]) for at in cut(self.rows, m)]
 
     @property
@@ -168,10 +182,7 @@ def main_directions(
     for _ in range(2):
 
         def turned(part: Part, V: Array = V) -> Array:
-            along = part.rows @ V
-            if part.weights is not None:
-                along = like(part.weights, along, along.dtype)[:, None] * along
-            return part.rows.T @ along
+            return part.rows.T @ part.weighted(part.rows @ V)
 
         V = cast(orthonormal(added_up(in_threads(turned, parts))), V.dtype)
     return V
@@ -241,18 +252,18 @@ def leading(
         return blocks[number]
 
     def turned(number: int, B: Array) -> tuple[Array, Array]:
-        K, w = block(number), parts[number].weights
-        scores = K @ cast(B / unit, K.dtype)
-        if w is not None:
-            scores *= like(w, K, K.dtype)[:, None]
-        total = weighted_sum(K, None if w is None else like(w, K))
-        return total, xp.matrix_transpose(K) @ scores
+        K, part = block(number), parts[number]
+        scores = part.weighted(K @ cast(B / unit, K.dtype))
+        return total(K, part), xp.matrix_transpose(K) @ scores
 
     def along(number: int, B: Array) -> tuple[Array, Array, Array]:
-        K, w = block(number), parts[number].weights
+        K, part = block(number), parts[number]
         scores = K @ cast(B, K.dtype)
-        w = None if w is None else like(w, K)
-        return scores, weighted_sum(scores, w), weighted_gram(scores, w)
+        if part.second is not None:
+            moments = xp.matrix_transpose(scores) @ part.weighted(scores)
+        else:
+            moments = weighted_gram(scores, weights_of(part, scores))
+        return scores, total(scores, part), moments
 
     kept, B = min(wanted + OVERSAMPLED, int(F.shape[1])), F
     if 2 * kept <= int(F.shape[1]):
@@ -301,6 +312,17 @@ def product_in_tiles(a: Array, b: Array) -> Array:
     return by_rows(lambda rows: rows @ b, a, int(b.shape[0]), FACTOR_ROWS)
 
 
+def weights_of(part: Part, values: Array) -> Array | None:
+    """Weights of the rows beside their values."""
+    return None if part.weights is None else like(part.weights, values)
+
+
+def total(values: Array, part: Part) -> Array:
+    """Weighted sum of values of rows, in float64; second moments are about the mean."""
+    summed = weighted_sum(values, weights_of(part, values))
+    return summed if part.second is None else 0.0 * summed
+
+
 def added_up(parts: Sequence[Array]) -> Array:
     """The sum, in float64."""
     return in_turn(parts[0], parts[1:])
@@ -335,9 +357,7 @@ def slope(
 
     def of_rows(at: tuple[Part, Array, Array]) -> Array:
         part, K, scores = at
-        S = scores @ turn - centre
-        if part.weights is not None:
-            S *= like(part.weights, K, K.dtype)[:, None]
+        S = part.weighted(scores @ turn - centre)
         W = along @ xp.matrix_transpose(S)
         return gradient_of_sum(kernel, seen, part.rows, W, xp.matrix_transpose(K))
 

@@ -1,0 +1,202 @@
+"""What a model chooses for itself from its first rows: width, number of components, of points.
+
+*Width.* The error in feature space would always prefer the widest kernel, and so would a linear map
+from scores back to inputs: with it, nothing beats linear PCA. So inputs are reconstructed from the
+scores by a ridge regression with a kernel of its own over the scores, and the error is that on rows
+that were held back. Of the widths that are as good as the best, the narrowest is taken: the
+others are on their way to linear PCA.
+
+*Components.* Parallel analysis (Horn 1965): as many as have more variance than the same component
+of rows whose columns were shuffled, each by itself. Shuffled rows have the same columns and nothing
+that connects them.
+
+*Points.* Doubled until they miss less than a stated share of the variance of any component: the
+sum over all of them would hide that the last ones, which a linear model may need, are lost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelstream.backends.arrays import Array, as_dense, take_rows, to_float64, to_host
+from kernelstream.bases.base import Span, refactorise
+from kernelstream.bases.centroids.kmeans import lloyd, seed_points
+from kernelstream.bases.centroids.polish import Sampled, polish
+from kernelstream.bases.centroids.state import FEWEST, STEPS
+from kernelstream.kernels import Kernel
+from kernelstream.stream.components import NO_VARIANCE
+
+START_ROWS = 1000  # of a stream before anything is chosen
+LEARNED, HELD_BACK = 600, 300  # rows with which widths are compared
+FACTORS = tuple(2.0**k for k in range(-6, 6))  # of the median's gamma: from wide to narrow
+AS_GOOD = 1.01  # errors up to this factor above the best are as good
+STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # of the ridge on the way back
+SHUFFLES, SHUFFLED = 9, 400  # times that columns are shuffled, and rows
+MOST_COMPONENTS, USUAL_COMPONENTS = 100, 20
+MISSED = 0.01  # share of the variance of any component that points may miss
+FEWEST_POINTS, MOST_POINTS, PLACED = 32, 512, 1500
+
+
+def rows_for(X: Array, most: int) -> np.ndarray:
+    """At most so many rows, spread over all of them, in float64 on the host."""
+    chosen = evenly(int(X.shape[0]), most)
+    return np.asarray(to_host(as_dense(take_rows(X, chosen))), dtype=np.float64)
+
+
+def evenly(n: int, most: int) -> np.ndarray:
+    """At most so many of n indices, spread over all of them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Widths that were compared, from wide to narrow, and the error of each."""
+
+    gammas: np.ndarray
+    errors: np.ndarray  # of the reconstruction of rows held back, as a share of their variance
+
+    @property
+    def gamma(self) -> float:
+        """The narrowest that is as good as the best."""
+        good = np.flatnonzero(self.errors <= AS_GOOD * self.errors.min())
+        return float(self.gammas[good[-1]])
+
+
+def compare_widths(kernel: Kernel, X: Array, r: int, rng: np.random.Generator) -> Compared:
+    """Reconstruct rows that were held back from r scores, for several widths of a kernel."""
+    rows = rows_for(X, LEARNED + HELD_BACK)
+    rows = rows[rng.permutation(len(rows))]
+    n = max(2, len(rows) * LEARNED // (LEARNED + HELD_BACK))
+    seen, back = rows[:n], rows[n:] if n < len(rows) else rows
+    given = float(kernel.get_params(deep=False)["gamma"])
+    gammas = np.array([given * factor for factor in FACTORS])
+    errors = []
+    for gamma in map(float, gammas):
+        scores = scores_of(kernel.copy().set_params(gamma=gamma), seen, back, r)
+        errors.append(reconstruction_error(*scores, seen, back))
+    return Compared(gammas, np.array(errors))
+
+
+def scores_of(
+    kernel: Kernel, seen: np.ndarray, back: np.ndarray, r: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores on the first r components of exact kernel PCA of the rows seen."""
+    K, L = kernel.gram(seen), kernel.block(back, seen)
+    mean = K.mean(axis=0)
+    values, vectors = np.linalg.eigh(K - mean[None, :] - mean[:, None] + mean.mean())
+    values, vectors = values[::-1][:r], vectors[:, ::-1][:, :r]
+    A = vectors / np.sqrt(np.maximum(values, 1e-12 * max(values[0], np.finfo(float).tiny)))
+    A = A - A.mean(axis=0)[None, :]
+    return (K - mean[None, :]) @ A, (L - mean[None, :]) @ A
+
+
+def reconstruction_error(
+    scores: np.ndarray, of_back: np.ndarray, seen: np.ndarray, back: np.ndarray
+) -> float:
+    """Of inputs from scores, by kernel ridge regression, as a share of the variance."""
+    apart = squared_distances(scores, scores)
+    unit = float(np.median(apart[np.triu_indices(len(scores), 1)])) or 1.0
+    values, vectors = np.linalg.eigh(np.exp(-apart / unit))
+    there = np.exp(-squared_distances(of_back, scores) / unit) @ vectors
+    mean = seen.mean(axis=0)
+    targets = vectors.T @ (seen - mean)
+    found = [
+        float(np.sum((mean + there @ (targets / (values + a)[:, None]) - back) ** 2))
+        for a in STRENGTHS
+    ]
+    return min(found) / max(float(np.sum((back - mean) ** 2)), np.finfo(float).tiny)
+
+
+def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """|a − b|² of all pairs of rows."""
+    norms = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1)[None, :]
+    return np.asarray(np.maximum(norms - 2.0 * (A @ B.T), 0.0))
+
+
+def variances(kernel: Kernel, rows: np.ndarray, center: bool) -> np.ndarray:
+    """Variances of all components of exact kernel PCA, in descending order."""
+    K = kernel.gram(rows)
+    if center:
+        mean = K.mean(axis=0)
+        K = K - mean[None, :] - mean[:, None] + mean.mean()
+    return np.asarray(np.linalg.eigvalsh(K)[::-1] / len(rows))
+
+
+def parallel_analysis(
+    kernel: Kernel, X: Array, center: bool, rng: np.random.Generator
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """The number of components above chance, the variances, and the largest of shuffled rows."""
+    rows = rows_for(X, SHUFFLED)
+    found = variances(kernel, rows, center)
+    chance = np.zeros(len(found))
+    for _ in range(SHUFFLES):
+        shuffled = np.column_stack([rng.permutation(column) for column in rows.T])
+        chance = np.maximum(chance, variances(kernel, shuffled, center))
+    above = found > chance
+    r = len(above) if above.all() else int(np.argmin(above))
+    return max(1, min(r, MOST_COMPONENTS, len(rows) - 1)), found, chance
+
+
+def enough_points(
+    kernel: Kernel, X: Array, r: int, rng: np.random.Generator
+) -> tuple[int, list[tuple[int, float]]]:
+    """The number of points that miss little of the first r components, and the shares missed.
+
+    Where as many points as there are rows would do, so many are taken: nothing is missed then.
+    """
+    rows = rows_for(X, PLACED)
+    exact = np.maximum(variances(kernel, rows, True)[:r], np.finfo(float).tiny)
+    tried: list[tuple[int, float]] = []
+    m = max(FEWEST_POINTS, 2 ** math.ceil(math.log2(max(r, 1))))
+    while True:
+        sampled, alike = Sampled.of(kernel, rows, None, rng), np.ones(len(rows))
+        first = seed_points(sampled.seen, alike, m, rng)
+        points = lloyd(sampled.seen, alike, first, STEPS, rng)
+        points = polish(kernel, points, sampled, r, FEWEST)
+        span = refactorise(kernel, sampled.beside(points))
+        held = np.zeros(len(exact))
+        found = variances_in(kernel, span, sampled)[:r]
+        held[: len(found)] = found
+        there = exact > NO_VARIANCE * exact[0]
+        tried.append((m, float(np.max(1.0 - held[there] / exact[there], initial=0.0))))
+        if tried[-1][1] <= MISSED or 2 * m > MOST_POINTS:
+            return m, tried
+        m *= 2
+        if m >= len(rows):
+            return m, [*tried, (m, 0.0)]
+
+
+def variances_in(kernel: Kernel, span: Span, sampled: Sampled) -> np.ndarray:
+    """Variances of sampled rows along their components in a span, the largest first."""
+    Z = to_host(to_float64(span.coordinates(kernel, sampled.rows)))
+    weights = np.ones(len(Z)) if sampled.weights is None else sampled.weights
+    about = Z - np.average(Z, axis=0, weights=weights)
+    values = np.linalg.eigvalsh((about.T * weights) @ about / weights.sum())
+    return np.maximum(values[::-1], 0.0)
+
+
+def choose(
+    auto: tuple[str, ...],
+    kernel: Kernel,
+    X: Array,
+    n_components: Any,
+    center: bool,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """What was asked for among ``gamma``, ``components`` and ``points``, as numbers."""
+    chosen: dict[str, Any] = {}
+    r = n_components if isinstance(n_components, int) else USUAL_COMPONENTS
+    if "gamma" in auto:
+        gamma = compare_widths(kernel, X, r, rng).gamma
+        kernel = kernel.copy().set_params(gamma=gamma)
+        chosen["gamma"] = gamma
+    if "components" in auto:
+        r, _, _ = parallel_analysis(kernel, X, center, rng)
+        chosen["components"] = r
+    if "points" in auto:
+        chosen["points"] = enough_points(kernel, X, r, rng)[0]
+    return chosen

@@ -1,0 +1,54 @@
+"""Fewer points for a stream that has learned: what it holds is carried into their span.
+
+It is a change of basis like any other, ``z ← T z``; what the new points do not hold is a loss that
+the ledger enters, so the certificate of the smaller model is as true as that of the larger. Points
+then stay where they are, and the sample with which centroids look for better ones is given up: a
+file without it holds no rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernelstream.backends.draws import generator
+from kernelstream.backends.threads import cores
+from kernelstream.bases.base import KeptCorrection, factorise, transition
+from kernelstream.bases.centroids.fewer import fewer_points
+from kernelstream.bases.landmarks import FixedState, Landmarks
+from kernelstream.stream.components import Learned
+from kernelstream.stream.stream import Stream
+
+
+def compress(stream: Stream, m: int) -> Stream:
+    """The stream with m points, those rows that wait folded; the stream itself is not changed."""
+    whole = stream.settled
+    chain, state = whole.chain, whole.begun
+    span = chain.basis.span(state.basis)
+    if span is None:
+        raise ValueError(
+            f"{chain.basis} has explicit features instead of points, and there is nothing to "
+            "compress: fit a model with fewer features."
+        )
+    least = chain.n_components if isinstance(chain.n_components, int) else 1
+    if not least <= m < span.points.shape[0]:
+        raise ValueError(
+            f"compress takes a number of points from {least} (one for each component) to "
+            f"{span.points.shape[0] - 1} (fewer than there are), got {m}."
+        )
+    sample = None
+    if not chain.tracker.sequential:
+        sample = chain.basis.correction(chain.kernel, state.basis)
+    with cores():
+        values, vectors, _ = chain.tracker.components(
+            state.tracker, state.moments, chain.center, whole.learned.correction(sample)
+        )
+        rng = generator(chain.seed, "compress", m)
+        points = fewer_points(chain.kernel, span, values, vectors, m, least, rng)
+        fewer = factorise(chain.kernel, points)
+        T = transition(chain.kernel, span, fewer)
+        older = None
+        if sample is not None:
+            origin = None if state.targets is None else state.targets.origin
+            older = KeptCorrection.of(sample, state.moments.weight, T, origin)
+        state = chain.rebase(state, FixedState(fewer, older), T)
+    return replace(whole, learned=Learned(replace(chain, basis=Landmarks(m)), state))

@@ -1,0 +1,66 @@
+"""Numbers to begin with, and the curve behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from kernelstream import suggest
+from kernelstream.estimators.suggestion import linear_probe, neighbours_probe
+
+X, Y = load_iris(return_X_y=True)
+
+
+@pytest.mark.parametrize("probe", ["linear", "neighbours"])
+def test_with_classes(probe: str) -> None:
+    found = suggest(X, Y, probe=probe, random_state=0)
+    best = max(found.curve, key=lambda line: line["score"])
+    chosen = [
+        line
+        for line in found.curve
+        if line["gamma"] == found.gamma and line["n_components"] == found.n_components
+    ]
+    assert chosen[0]["score"] > best["score"] - 0.03 > 0.85
+    model = found.estimator(random_state=0).fit(X)
+    assert model.n_components_ == found.n_components and model.kernel_.gamma == found.gamma
+    assert str(found).splitlines()[0].startswith("gamma=") and "n_components" in str(found)
+    again = suggest(X, Y, probe=probe, random_state=0)
+    assert again.gamma == found.gamma and again.curve == found.curve
+
+
+def test_with_numbers_and_without_a_target() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 3))
+    found = suggest(rows, np.sin(rows[:, 0]), scale="standard", random_state=0)
+    assert "R²" in found.criterion and max(line["score"] for line in found.curve) > 0.8
+    alone = suggest(X, random_state=0)
+    assert set(alone.curve[0]) == {"gamma", "error"} and "reconstruct" in alone.criterion
+    assert alone.estimator(n_components=3).n_components == 3
+
+
+def test_the_target_decides_what_is_chosen() -> None:
+    """A target of high frequency is told by narrow kernels only."""
+    rows = np.random.default_rng(0).uniform(-3.0, 3.0, size=(300, 1))
+    found = suggest(rows, np.sin(6.0 * rows[:, 0]), random_state=0)
+    scores = {line["gamma"]: line["score"] for line in found.curve if line["n_components"] == 10}
+    widest = min(scores)
+    assert found.gamma > 16.0 * widest
+    best = max(line["score"] for line in found.curve)
+    assert best > 0.9 and scores[widest] < 0.5
+
+
+def test_probes() -> None:
+    S = np.linspace(0.0, 1.0, 50)[:, None]
+    np.testing.assert_allclose(linear_probe(S, 2.0 * S, S), 2.0 * S, atol=0.02)
+    near = neighbours_probe(S, S, np.array([[0.5]]))
+    assert near[0, 0] == pytest.approx(0.5, abs=0.02)
+
+
+def test_what_makes_no_sense_is_said() -> None:
+    with pytest.raises(ValueError, match="given by its name"):
+        suggest(X, kernel="poly")
+    with pytest.raises(ValueError, match="probe"):
+        suggest(X, Y, probe="tree")
+    with pytest.raises(ValueError, match="inconsistent"):
+        suggest(X, Y[:10])
