@@ -26,6 +26,9 @@ from kernelstream.estimators.explain import (
     explain_rows,
 )
 
+# Columns of these tables differ in scale on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:Nine tenths of the squared distances:UserWarning")
+
 N = 900
 Table = Callable[[np.random.Generator], np.ndarray]
 

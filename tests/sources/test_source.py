@@ -267,7 +267,7 @@ def test_a_length_that_asks_for_all_memory(tmp_path: Path, X: np.ndarray) -> Non
 @pytest.mark.parametrize("name", ["x.csv", "x.ndjson", "x.csv.gz", "x.parquet"])
 def test_shares_are_those_of_the_rows_that_were_handed_out(name: str, tmp_path: Path) -> None:
     """What is read ahead was counted: a short CSV file was done before its first row."""
-    X = np.random.default_rng(0).normal(size=(60_000, 4))
+    X = np.random.default_rng(0).normal(size=(240_000, 4))
     WRITERS[name](tmp_path / name, X)
     source, rows, apart = Source(tmp_path / name), 0, []
     for block in source:

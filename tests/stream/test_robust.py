@@ -102,7 +102,8 @@ def test_the_model_does_not_hang_on_the_cuts(basis: object, tracker: str) -> Non
 
 def test_the_second_pass_judges_in_the_finished_basis() -> None:
     X = rows(1200)
-    model = StreamingKernelPCA(3, gamma=0.01, basis=20, robust=True, random_state=0).partial_fit(X)
+    model = StreamingKernelPCA(3, gamma=0.01, basis=20, robust=True, random_state=0)
+    model.partial_fit(np.vstack([0.3 * X[:600], X]))  # points that further rows make better
     before = model.stream_.caught_up
     again = begin_second_pass(model.stream_)
     chain, old, new = before.chain, before.begun, again.begun

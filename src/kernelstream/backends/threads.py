@@ -173,8 +173,8 @@ def in_turn(before: Array, terms: Sequence[Array], decays: Sequence[float] | Non
     def add(at: slice) -> None:
         for i, term in enumerate(terms):
             if decays is not None and decays[i] != 1.0:
-                after[at] *= decays[i]
-            after[at] += term[at]
+                after[at, ...] *= decays[i]
+            after[at, ...] += term[at, ...]
 
     in_threads(add, cut(after, math.prod(after.shape[1:]), SUM_ROWS))
     return after

@@ -71,7 +71,7 @@ _CURE = (
 class GrowingState:
     """The span and the energies k(d, d) of its points."""
 
-    ON_HOST: ClassVar[frozenset[str]] = frozenset({"energies"})
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"energies", "usage"})
 
     span: Span
     energies: Annotated[np.ndarray, "float64 (points), not negative"]

@@ -189,10 +189,13 @@ class Parts:
             )
         linear = rule.method is Method.oja and self.kernel == USUAL.kernel and self.gamma is None
         kernel = parse_part("linear" if linear else self.kernel, kernels.NAMES, "kernel")
-        if self.gamma is not None:
+        gamma = parse_gamma(self.gamma)
+        if gamma is not None:
             if "gamma" not in kernel.get_params(deep=False):
                 raise CommandError(USAGE, f"The kernel {self.kernel} has no gamma.")
-            kernel.set_params(gamma=self.gamma)
+            if gamma == "auto":
+                raise CommandError(USAGE, "--gamma auto is not for --method: write a number.")
+            kernel.set_params(gamma=gamma)
         # Tanaka, Washizawa and Kuh do not centre.
         uncentred = rule.method in (Method.rls, Method.lms, Method.subkha)
         first = rule.method is Method.oja and self.components == USUAL.components
@@ -334,6 +337,7 @@ def fit(
         parameters = estimator.get_params(deep=False)
         # What the data decide is no option: a checkpoint has what was decided.
         undecided = {"columns", "missing"} | ({"scale"} if parts.standardize is None else set())
+        undecided |= set() if parts.robust else {"robust"}  # not in checkpoints of 0.1
         parameters = {name: v for name, v in parameters.items() if name not in undecided}
         read_options = reading.of_source(columns, exclude, weight_column)
         every = opt.seconds(checkpoint_every)

@@ -917,7 +917,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         can = "scale" in self.get_params(deep=False)  # the papers' methods take rows as they are
         wants = can and self.scale is None and isinstance(X, np.ndarray)
         if wants and len(X) >= FEWEST_TO_WARN:
-            kernel = kernels.resolve(self.kernel, self.gamma)
+            kernel = self._resolved_kernel(int(X.shape[1]))
             if isinstance(kernel, kernels.Euclidean | kernels.Laplacian):
                 inputs.warn_of_scales(X, getattr(self, "feature_names_in_", None))
 

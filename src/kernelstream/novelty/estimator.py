@@ -109,6 +109,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
     certify: Any = False
     center: Any = True
     device: Any = None
+    robust: Any = False
 
     #: Rows that were not learned; None before the first row.
     _held_back: HeldBack | None = None

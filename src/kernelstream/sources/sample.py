@@ -10,6 +10,7 @@ import codecs
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -66,7 +67,9 @@ def sampled(
     With a limit, the rows are those that will be read.
     """
     size = int(np.clip(NUMBERS // max(len(first.fields), 1), FEWEST, ROWS))
-    if any(file.is_stdin for file in files):
+    # What a named pipe gives can be read once: it is left for the reader.
+    files = [file for file in files if not file.is_stdin and Path(file.path).is_file()]
+    if first.file not in files:
         return head_of(first, reading)
     total = sum(file.size for file in files) or 1
     parts: list[pa.Table | np.ndarray] = []
