@@ -49,12 +49,6 @@ PLACED_ANEW = {
     "ridge_forgetting",
     "command_killed_at_the_start",
     "command_killed_in_the_first_pass",
-    "waiting_for_the_start",
-    "waiting_with_weights",
-    "waiting_sparse",
-    "waiting_one_by_one",
-    "ridge_waiting",
-    "classifier_waiting",
 }
 CAPTURED = 0.05  # share of the captured variance that may be lost by that
 

@@ -48,6 +48,8 @@ from kernelstream import (
     IncrementalKernelPCA,
     KernelHebbianPCA,
     KernelMonitor,
+    KernelNovelty,
+    KernelPCA,
     OnlineKernelPCA,
     StreamingKernelClassifier,
     StreamingKernelPCA,
@@ -921,6 +923,10 @@ PAPERS: dict[str, Case] = {
     "incremental_all": Learned(
         IncrementalKernelPCA(2, gamma=0.3, batch_size=8, random_state=0), n=14, more=8, how=stream
     ),
+    "drop_in": Learned(
+        KernelPCA(2, kernel="rbf", gamma=0.3, fit_inverse_transform=True, basis=8, random_state=0)
+    ),
+    "novelty": Learned(KernelNovelty(0.1, gamma=0.3, basis=8, batch_size=8, random_state=0)),
     "incremental_points": Learned(
         IncrementalKernelPCA(2, gamma=0.3, n_points=8, batch_size=8, random_state=0), how=stream
     ),

@@ -598,6 +598,8 @@ class Centroids(Basis[CentroidsState]):
             found = [cast(sampled.lift(anew), rows.dtype)]
         elif not kernel.takes_means:  # of codes there are none: the rows nearest to the centres
             found = [rows_near(sampled.seen, anew, take_rows(rows, learning))]
+        elif sampled.directions is None:
+            found = [cast(sampled.lift(anew), rows.dtype)]
         else:  # means of the rows themselves, and not of what the directions show of them
             found = [means_of_rows(take_rows(rows, learning), w, sampled, anew)]
         if not smooth:  # rows themselves are often better where the kernel has a kink at a point
