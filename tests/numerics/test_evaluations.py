@@ -174,15 +174,18 @@ def test_a_hebbian_epoch_evaluates_each_pair_at_most_once(kept):
     assert spent == (0 if kept else len(X) ** 2)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("ritz", "after"), [(True, 4), (False, 2)])
 @pytest.mark.parametrize("epochs", [1, 7])
-def test_a_hebbian_fit_passes_once_before_and_once_after_its_epochs(epochs):
-    """Before: lengths of the start and the means. After: exact variances. Kept: half a pass in all.
+def test_a_hebbian_fit_passes_before_and_after_its_epochs(epochs, ritz, after):
+    """Once before: lengths of the start and the means. After: exact variances and residuals, and
+    two more for the best components in the span. Kept: half a pass in all.
 
     (The matrix is symmetric: blocks of 128 rows are evaluated up to their own end.)
     """
     X = rows(300)
-    settings: dict[str, Any] = dict(n_epochs=epochs, tol=0.0, random_state=0)
+    settings: dict[str, Any] = dict(n_epochs=epochs, tol=0.0, ritz=ritz, random_state=0)
     kept = KernelHebbianPCA(3, kernel=Counting(0.1), **settings)
     assert evaluations(lambda: kept.fit(X)) == 128 * 128 + 128 * 256 + 44 * 300
     anew = KernelHebbianPCA(3, kernel=Counting(0.1), cache_bytes=0, **settings)
-    assert evaluations(lambda: anew.fit(X)) == (epochs + 2) * len(X) ** 2
+    assert evaluations(lambda: anew.fit(X)) == (1 + epochs + after) * len(X) ** 2

@@ -138,7 +138,9 @@ def test_small_drawings() -> None:
     assert both.count("<rect") == 1 and "class=learned" in both
 
 
-def test_the_command(tmp_path: Path, X: np.ndarray) -> None:
+def test_the_command(tmp_path: Path, X: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
     rows, path, page = tmp_path / "x.csv", tmp_path / "m.safetensors", tmp_path / "r.html"
     table = pd.DataFrame(X, columns=[f"p{i}" for i in range(16)])
     table.assign(kind=["low", "middle", "high"] * 1000).to_csv(rows, index=False)
@@ -146,9 +148,11 @@ def test_the_command(tmp_path: Path, X: np.ndarray) -> None:
     words += ["--exclude", "kind"]
     assert CliRunner().invoke(app, list(map(str, words))).exit_code == 0
     words = ["report", path, rows, "-o", page, "--color", "kind", "--image-shape", "4x4", "--json"]
+    words.append("--open")
     result = CliRunner().invoke(app, list(map(str, words)))
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["bytes"] == page.stat().st_size
+    assert opened == [page.as_uri()]
     text = page.read_text()
     assert f"3,000 rows of {rows}" in text and "middle" in text
     assert load(path).n_samples_seen_ == 3000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,6 +47,9 @@ def report(
     history: Annotated[
         Path | None, typer.Option(help="Of a monitor: its history. Default: MODEL.history.")
     ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser.")
+    ] = False,
     reading: opt.Reading = opt.AS_IT_COMES,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
@@ -74,7 +78,7 @@ def report(
         file = open_file(model)
         if holds_monitor(file):
             page = page_of_monitor(monitor_in(file, model), model, history, event, title)
-            written(output, page, screen)
+            written(output, page, screen, open_page)
             return
         if event is not None:
             raise CommandError(USAGE, f"{model} is no monitor: it has no events.")
@@ -96,16 +100,18 @@ def report(
             history=[row for row in summary(facts) if row[0] in ("learned", "features")],
             feature_names=stored.names,
         )
-        written(output, page, screen)
+        written(output, page, screen, open_page)
 
 
-def written(output: Path, page: str, screen: Screen) -> None:
-    """Write the page and say so."""
+def written(output: Path, page: str, screen: Screen, open_page: bool) -> None:
+    """Write the page, say so, and open it where that is wanted."""
     write_atomically(output, page.encode())
     size = output.stat().st_size
     result = {"report": str(output), "bytes": size}
     words = f"{output}, {size / 1e6:.1f} MB: open it in a browser."
     screen.result(result, words, output=output)
+    if open_page:
+        webbrowser.open(output.resolve().as_uri())
 
 
 def page_of_monitor(
