@@ -55,7 +55,6 @@ UNSEEN = {
     "FAR_AWAY": "any number whose kernel value is zero",
     "VANISHED": "any exponent whose exponential is zero",
     "LARGEST_BLOCK": "numbers of a gradient that are held at once: memory",
-    "stream/stream.py: MEASURED_NUMBERS //": "blocks that are measured together: speed",
     "trackers/lms.py: if stop > start": "an empty piece of rows learns nothing",
     "trackers/moments.py: as_dense(targets[:1": "the first row of any number of rows",
 }

@@ -158,7 +158,7 @@ def test_commands_without_a_monitor(plant: Path, monkeypatch: pytest.MonkeyPatch
         "--history",
         "m.safetensors.history",
     )
-    from kernelstream.operation import history
+    from kernelstream.monitor.operation import history
 
     monkeypatch.setattr(history.ask, "__defaults__", (0.2,))
     wrong = run("acknowledge", "m.safetensors", code=BUSY)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from threadpoolctl import threadpool_limits
 
 from kernelstream import (
     StreamingKernelPCA,
@@ -516,6 +517,7 @@ def test_a_kernel_function_that_is_wrong_at_once(fault: str, basis: str) -> None
 @pytest.mark.parametrize("tracker", TRACKERS)
 @pytest.mark.parametrize("basis", WITH_POINTS)
 @pytest.mark.parametrize("fault", ["NaN", "wrong shape", "an exception", "an interrupt"])
+@threadpool_limits.wrap(1)  # calls are counted
 def test_a_kernel_function_that_fails_in_the_middle(fault: str, basis: str, tracker: str) -> None:
     """At every call of a partial_fit that spans several blocks, and in a query and a fit."""
     what, error, _ = FAULTS[fault]

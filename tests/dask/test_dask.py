@@ -465,7 +465,7 @@ class TestOneProcess:
         bound = sample + 8 * (12 * m * m + 40 * m * d) + 20_000
         begun = new_stream(estimator(basis=basis), X)
         fixed = worker.decide(begun, worker.sample(begun, 0, "", X, None))
-        for n in (30_000, 60_000):
+        for n in (40_000, 80_000):
             chunk = rows(n)
             results: list[Any] = [worker.sample(begun, 0, "", chunk, None)]
             if fixed.state is None:
@@ -782,7 +782,7 @@ class TestCluster:
 
     def test_what_is_held_and_moved(self, client: Any) -> None:
         """Results weigh O(m (m + d)), with 30 m rows; no chunk leaves the task that made it."""
-        m, d, n = 30, 4, 30_000
+        m, d, n = 30, 4, 60_000
         watch = Watch(client.cluster.scheduler)
         client.cluster.scheduler.add_plugin(watch, name="watch")
         try:

@@ -8,6 +8,7 @@ bytes; here are whole streams, queries, single rows and epochs.)
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,8 @@ class Counting(kernels.RBF):
     """
 
     pairs = 0
-    inside = 0
+    inside = threading.local()  # blocks may be evaluated by several threads
+    lock = threading.Lock()
 
     def block(self, X: Any, Y: Any) -> Any:
         return self._counted(super().block, X, Y)
@@ -38,13 +40,15 @@ class Counting(kernels.RBF):
 
     @classmethod
     def _counted(cls, evaluate: Callable[[Any, Any], Any], X: Any, Y: Any) -> Any:
-        if not cls.inside:
-            cls.pairs += X.shape[0] * Y.shape[0]
-        cls.inside += 1
+        depth = getattr(cls.inside, "depth", 0)
+        if not depth:
+            with cls.lock:
+                cls.pairs += X.shape[0] * Y.shape[0]
+        cls.inside.depth = depth + 1
         try:
             return evaluate(X, Y)
         finally:
-            cls.inside -= 1
+            cls.inside.depth = depth
 
 
 def evaluations(work: Callable[[], Any]) -> int:

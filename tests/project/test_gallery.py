@@ -89,6 +89,10 @@ def demo(found: dict[str, Any]) -> None:
     assert Path("demo.png").stat().st_size > 10_000
 
 
+def paper(found: dict[str, Any]) -> None:
+    assert any(hasattr(value, "transform") for value in found.values())  # a model was learned
+
+
 # what is told, and in how many pictures
 TOLD: dict[str, tuple[Any, int]] = {
     "demo": (demo, 1),
@@ -98,6 +102,11 @@ TOLD: dict[str, tuple[Any, int]] = {
     "plot_first_stream": (first_stream, 2),
     "plot_merge": (merge, 2),
     "plot_novelty": (novelty, 2),
+    "plot_paper_chin_suter": (paper, 2),
+    "plot_paper_honeine": (paper, 2),
+    "plot_paper_kim": (paper, 2),
+    "plot_paper_oja": (paper, 1),
+    "plot_paper_tanaka": (paper, 2),
 }
 
 

@@ -182,6 +182,7 @@ def test_the_command(
     (folder / "run.py").touch()
     (folder / "README.md").write_text(f"before\n{frame.BEGIN}\nold\n{frame.END}\nafter\n")
     (folder / "expected.json").write_text('{"number": [0.5, 1.5]}')
+    (folder / "decided.json").write_text('{"the paper\'s number": ["It"]}')
     monkeypatch.setattr(frame, "HERE", tmp_path)
     monkeypatch.setattr(command, "import_module", lambda _: made_up_paper(number, skipped))
 

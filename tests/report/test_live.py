@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from kernelstream import KernelMonitor, report
-from kernelstream.operation import LiveMonitor
+from kernelstream.monitor.operation import LiveMonitor
 
 pytest.importorskip("bokeh", reason="the live page needs bokeh")
 from bokeh.document import Document

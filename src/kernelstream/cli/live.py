@@ -24,8 +24,8 @@ from kernelstream.cli.failures import USAGE, WRITE, CommandError
 from kernelstream.cli.terminal import facts_table
 from kernelstream.files.writing import with_ending
 from kernelstream.monitor import KernelMonitor
-from kernelstream.operation import LiveMonitor, Notice, words
-from kernelstream.operation.hooks import Hook
+from kernelstream.monitor.operation import LiveMonitor, Notice, words
+from kernelstream.monitor.operation.hooks import Hook
 from kernelstream.sources.live import LiveRow
 
 PAGE, METRICS = "127.0.0.1:8765", "127.0.0.1:9109"
@@ -202,7 +202,7 @@ class Deck:
 
     def _open_metrics(self, text: str, stack: contextlib.ExitStack) -> None:
         try:
-            from kernelstream.operation.metrics import Metrics
+            from kernelstream.monitor.operation.metrics import Metrics
         except ModuleNotFoundError as problem:
             raise CommandError(
                 1, f"--metrics needs {problem.name}: pip install 'kernelstream[metrics]'"

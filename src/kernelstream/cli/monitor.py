@@ -46,7 +46,7 @@ from kernelstream.cli.terminal import plain
 from kernelstream.cli.transform import t_squared
 from kernelstream.monitor import Record
 from kernelstream.monitor.limits import conformal_p_value
-from kernelstream.operation.live import fingerprint
+from kernelstream.monitor.operation.live import fingerprint
 from kernelstream.sources.feeds import (
     Feed,
     FileFeed,

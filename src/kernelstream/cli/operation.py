@@ -17,8 +17,8 @@ from kernelstream.cli import options as opt
 from kernelstream.cli.failures import BUSY, DATA, CommandError, report_failures
 from kernelstream.cli.live import history_folder
 from kernelstream.cli.terminal import Screen
-from kernelstream.operation import ask
-from kernelstream.operation.history import existing
+from kernelstream.monitor.operation import ask
+from kernelstream.monitor.operation.history import existing
 
 Running = Annotated[
     Path, typer.Argument(help="The model that is being monitored, or its history folder.")

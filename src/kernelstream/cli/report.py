@@ -26,7 +26,7 @@ from kernelstream.cli.modelfile import (
 from kernelstream.cli.terminal import Screen, Watch
 from kernelstream.files.writing import write_atomically
 from kernelstream.monitor import KernelMonitor
-from kernelstream.operation import History, LiveMonitor
+from kernelstream.monitor.operation import History, LiveMonitor
 from kernelstream.sources import Source
 
 

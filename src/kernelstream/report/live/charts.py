@@ -19,7 +19,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from kernelstream.operation.history import ALARM, COLUMNS, HOUR, MINUTE, SECOND, History
+from kernelstream.monitor.operation.history import ALARM, COLUMNS, HOUR, MINUTE, SECOND, History
 from kernelstream.report.live.frame import label
 
 BLUE, ORANGE, GREEN, GREY, RED = "#3b82c4", "#d9661f", "#2f9e6e", "#8a919c", "#d64545"

@@ -8,7 +8,7 @@ from typing import Any
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import Div
 
-from kernelstream.operation import LiveMonitor, Status
+from kernelstream.monitor.operation import LiveMonitor, Status
 
 PAGES = {"/": "Now", "/event": "Event", "/sensors": "Sensors", "/log": "Log", "/model": "Model"}
 

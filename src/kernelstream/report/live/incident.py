@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.operation import LiveMonitor, words
-from kernelstream.operation.history import spread
+from kernelstream.monitor.operation import LiveMonitor, words
+from kernelstream.monitor.operation.history import spread
 
 LOOKS = 100  # moments of an event at which contributions are computed
 BEFORE = 60  # moments before it, for comparison

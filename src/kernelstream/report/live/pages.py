@@ -12,8 +12,8 @@ from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource
 from bokeh.models.widgets import Button, Select, Slider, TextInput
 
-from kernelstream.operation import LiveMonitor, Status, words
-from kernelstream.operation.history import COLUMNS, HOUR, MINUTE, SECOND
+from kernelstream.monitor.operation import LiveMonitor, Status, words
+from kernelstream.monitor.operation.history import COLUMNS, HOUR, MINUTE, SECOND
 from kernelstream.report.live import charts, frame
 from kernelstream.report.live.access import OPERATOR
 from kernelstream.report.live.frame import PART, part, text

@@ -8,7 +8,7 @@ from bokeh.embed import components
 from bokeh.models import ColumnDataSource
 from bokeh.resources import Resources
 
-from kernelstream.operation import LiveMonitor
+from kernelstream.monitor.operation import LiveMonitor
 from kernelstream.report.live import charts, frame, pages
 from kernelstream.report.live.frame import text
 from kernelstream.report.live.incident import incident, title_of
@@ -40,7 +40,7 @@ def monitor_html(live: LiveMonitor, event: int | None = None, title: str | None 
     --------
     >>> import numpy as np
     >>> from kernelstream import KernelMonitor
-    >>> from kernelstream.operation import LiveMonitor
+    >>> from kernelstream.monitor.operation import LiveMonitor
     >>> X = np.random.default_rng(0).normal(size=(300, 3))
     >>> live = LiveMonitor(KernelMonitor(basis=30, random_state=0).fit(X[:200]))
     >>> _ = live.update_many(X[200:])

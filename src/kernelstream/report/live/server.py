@@ -23,7 +23,7 @@ from tornado.ioloop import IOLoop, PeriodicCallback
 from tornado.web import RequestHandler
 
 from kernelstream.monitor import Event, KernelMonitor, Record, Records
-from kernelstream.operation import LiveMonitor
+from kernelstream.monitor.operation import LiveMonitor
 from kernelstream.report.live import pages
 from kernelstream.report.live.access import Access, Guarded, Visit, token_for
 

@@ -8,9 +8,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from kernelstream.monitor import Record
-from kernelstream.operation.history import COLUMNS, channel_values
-from kernelstream.operation.live import LiveMonitor, Notice
-from kernelstream.operation.words import causes
+from kernelstream.monitor.operation.history import COLUMNS, channel_values
+from kernelstream.monitor.operation.live import LiveMonitor, Notice
+from kernelstream.monitor.operation.words import causes
 
 PREFIX = "kernelstream"
 MOST_VARIABLES = 10  # of an event: bounded, however wide a row is

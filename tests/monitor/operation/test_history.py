@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from kernelstream.monitor import Record
-from kernelstream.operation import history as module
-from kernelstream.operation.history import MINUTE, SECOND, History, ask, existing, spread
-from tests.operation.conftest import NAMES, monitor, rows
+from kernelstream.monitor.operation import history as module
+from kernelstream.monitor.operation.history import MINUTE, SECOND, History, ask, existing, spread
+from tests.monitor.operation.conftest import NAMES, monitor, rows
 
 
 @pytest.fixture(scope="module")

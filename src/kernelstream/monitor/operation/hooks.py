@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from kernelstream.operation.live import Notice
+from kernelstream.monitor.operation.live import Notice
 
 KINDS = ("begin", "end", "silence", "data")
 MOST_WAITING = 200

@@ -16,8 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream.monitor import Contributions, Event, KernelMonitor, Record, Records
-from kernelstream.operation import words
-from kernelstream.operation.history import HOUR, History
+from kernelstream.monitor.operation import words
+from kernelstream.monitor.operation.history import HOUR, History
 
 AT_ONCE = 64  # rows between which commands are executed, where many are given at once
 LOOK_EVERY = 0.2  # seconds between two looks for commands of other processes
@@ -132,7 +132,7 @@ class LiveMonitor:
     --------
     >>> import numpy as np
     >>> from kernelstream import KernelMonitor
-    >>> from kernelstream.operation import LiveMonitor
+    >>> from kernelstream.monitor.operation import LiveMonitor
     >>> X = np.random.default_rng(0).normal(size=(300, 3))
     >>> live = LiveMonitor(KernelMonitor(basis=30, random_state=0).fit(X[:200]))
     >>> records = live.update_many(X[200:] + np.r_[np.zeros(70), np.full(30, 9.0)][:, None])

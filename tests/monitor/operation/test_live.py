@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kernelstream import load
-from kernelstream.operation import LiveMonitor, Notice, ask
-from kernelstream.operation import live as module
-from tests.operation.conftest import NAMES, monitor, rows
+from kernelstream.monitor.operation import LiveMonitor, Notice, ask
+from kernelstream.monitor.operation import live as module
+from tests.monitor.operation.conftest import NAMES, monitor, rows
 
 
 class Clock:
