@@ -35,6 +35,7 @@ for axis, (name, model) in zip(axes, models.items(), strict=True):
     axis.plot(*X.T, ".", color="#dddddd", ms=3)
     axis.plot(*model.basis_points_.T, "o", color="#b3364a")
     axis.set_title(f"{name}\n{share:.3f} of the variance of batch", fontsize=9)
+plt.show()
 
 # %%
 # Separate, shared, second pass
@@ -57,3 +58,7 @@ for sharing in ("separate", "shared", "second pass"):
 axis.set(xlabel="points", ylabel="variance in 3 components, batch = 1")
 axis.legend()
 plt.show()
+
+# %%
+# **Learnt:** few pre-images hold most of the variance, and a second pass over them is the best
+# use of a budget.

@@ -31,6 +31,7 @@ for axis, nu in zip(axes, (0.05, 0.2, 0.5), strict=True):
         f"nu={nu}: coherence {bounds.coherence:.2f} <= {bounds.coherence_bound_sharp:.2f}, "
         f"points at least {bounds.input_distance_bound:.2f} apart ({bounds.input_distance:.2f})"
     )
+plt.show()
 
 # %%
 # The variance along the stream
@@ -46,3 +47,7 @@ for tau, colour in ((10, "#9aa1ac"), (100, "#222222"), (1000, "#b3364a")):
 axis.set(xlabel="rows", ylabel="variance, batch = 1")
 axis.legend()
 plt.show()
+
+# %%
+# **Learnt:** a threshold decides the number of points before any row is seen, and steps that fall
+# let the functions come to rest.

@@ -36,6 +36,7 @@ for row, (name, one) in zip(axes, {"batch": exact, "KHA": model}.items(), strict
         axis.contour(grid[..., 0], grid[..., 1], scores[..., i], 10, cmap="viridis")
         axis.plot(*X.T, ".", color="#9aa1ac", ms=2)
         axis.set_title(f"{name}, component {i + 1}", fontsize=9)
+plt.show()
 
 # %%
 # Passes
@@ -59,3 +60,7 @@ for ritz, name in ((False, "Sanger's rule"), (True, "with a Rayleigh-Ritz step")
 axis.set(xlabel="passes", ylabel="largest angle to batch, degrees")
 axis.legend()
 plt.show()
+
+# %%
+# **Learnt:** the functions are those of batch kernel PCA, without its matrix; the last step, over
+# outputs that are there anyway, is worth many passes.

@@ -46,3 +46,7 @@ w = (model.partial_fit(X).basis_points_.T @ model.dual_coef_)[:, 0]
 print("cosine to q1:", abs(float(w @ q1)).__round__(4))
 print("rules of the notes:", [name for name in dir(oja) if name in ("hebb", "oja", "normalised")])
 plt.show()
+
+# %%
+# **Learnt:** the weights end at the first principal component, at length one, whatever they began
+# with.

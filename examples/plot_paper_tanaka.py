@@ -40,6 +40,7 @@ for i, axis in enumerate(axes):
     axis.set(title=f"eigenvector {i + 1}", xlabel="rows")
 axes[0].set_ylabel("direction cosine to batch")
 axes[0].legend()
+plt.show()
 
 # %%
 # A dictionary that moves
@@ -58,3 +59,7 @@ for exchange, colour in ((None, "#9aa1ac"), (200, "#b3364a")):
     axis.plot(*model.basis_points_.T, "o", color=colour, label=f"exchange={exchange}")
 axis.legend()
 plt.show()
+
+# %%
+# **Learnt:** RLS needs no step and is there first; a dictionary that may exchange points follows
+# rows that wander.
