@@ -51,7 +51,7 @@ class Plant:
             while not self.stopped:
                 n += 1.0
                 await a.write_value(n)
-                status = ua.StatusCode(self.quality)
+                status = ua.StatusCode(ua.UInt32(self.quality))
                 value = ua.Variant(-n, ua.VariantType.Double)
                 await b.write_value(ua.DataValue(value, status))
                 await asyncio.sleep(0.2)

@@ -163,7 +163,9 @@ class KafkaFeed:
                     self.troubled = False
                     self.tell(f"{self.topic}: the broker is back")
                 row = self._row(message)
-                self.offsets[message.partition()] = message.offset() + 1
+                partition, offset = message.partition(), message.offset()
+                assert partition is not None and offset is not None  # of a message that came
+                self.offsets[partition] = offset + 1
                 if row is not None:
                     yield row
             if not came:

@@ -89,7 +89,7 @@ class OpcUaFeed(Placeless):
                     return
                 began = True
                 self.messages.put(
-                    f"no connection to {self.url} ({problem or type(problem).__name__})"
+                    f"no connection to {self.url} ({str(problem) or type(problem).__name__})"
                 )
                 await asyncio.sleep(backoff.next())
             except SourceError as problem:
