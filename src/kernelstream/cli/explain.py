@@ -187,7 +187,7 @@ def sparkline(values: np.ndarray) -> str:
     --------
     >>> import numpy as np
     >>> sparkline(np.array([0.0, 1.0, 2.0, 1.0]))
-    '▁▄█▄'
+    '▁▅█▅'
     """
     height = float(np.ptp(values)) or 1.0
     levels = np.round((values - values.min()) / height * (len(SPARKS) - 1)).astype(int)

@@ -557,7 +557,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         --------
         >>> import numpy as np
         >>> from kernelstream import StreamingKernelPCA
-        >>> X = np.random.default_rng(0).normal(size=(800, 3)) * [0.1, 3.0, 0.1]
+        >>> X = np.random.default_rng(0).normal(size=(800, 3)) * [0.4, 2.0, 0.4]
         >>> model = StreamingKernelPCA(1, gamma=0.02, basis=50, random_state=0).fit(X)
         >>> model.explain_components()[0].columns[0].name
         'x1'
