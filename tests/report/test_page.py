@@ -130,6 +130,14 @@ def test_a_column_that_dominates_is_named(X: np.ndarray) -> None:
     assert "squared distances" not in told
 
 
+def test_a_frame_with_kinds_and_gaps(X: np.ndarray) -> None:
+    frame = pd.DataFrame(X[:300, :3], columns=["a", "b", "c"])
+    frame = frame.assign(kind=["low", "high"] * 150, gap=[np.nan, 1.0, 2.0] * 100)
+    model = StreamingKernelPCA(3, scale="auto", missing="fill", basis=30, random_state=0).fit(frame)
+    page = html(model, frame)
+    assert "<td>kind=low</td>" in page and "<td>gap</td>" in page and ">nan" not in page
+
+
 def test_small_drawings() -> None:
     line = curve(np.array([0.0, 1.0, 2.0]), np.array([-1.0, 0.0, 1.0]))
     assert line.count(",") == 3 and "class=zero" in line

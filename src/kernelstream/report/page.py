@@ -10,8 +10,10 @@ import numpy as np
 from bokeh.embed import components
 from bokeh.resources import Resources
 
-from kernelstream.backends.arrays import to_host
+from kernelstream.backends.arrays import as_dense, to_host
 from kernelstream.estimators.explain import known_rows
+from kernelstream.estimators.frames import is_frame
+from kernelstream.estimators.inputs import query_rows
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.plot.drawing import in_data_units, short_numbers, without_names
 from kernelstream.report import drawings
@@ -169,6 +171,8 @@ def html(
     True
     """
     names = feature_names or getattr(model, "feature_names_in_", None)
+    if X is not None and is_frame(X):  # its columns are treated as those that were learned
+        X = to_host(as_dense(query_rows(model, model.stream_, X)))
     model = without_names(model)
     called = [f"x{i}" for i in range(model.n_features_in_)] if names is None else list(names)
     if X is not None:

@@ -98,7 +98,10 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
     these = spread_rows(observed.rows.astype(float), COMPARED)
     above = float(np.mean(errors_of(model, these) > limit))
     columns = sorted(
-        (Column(str(n), learned[:, i], these[:, i]) for i, n in enumerate(names)),
+        (
+            Column(str(n), known_values(learned[:, i]), known_values(these[:, i]))
+            for i, n in enumerate(names)
+        ),
         key=lambda column: -column.distance,
     )
     level, fits = (
@@ -114,6 +117,12 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
     return Verdict(
         level, headline, (*about_columns(columns, level), *remarks), limit, tuple(columns)
     )
+
+
+def known_values(column: np.ndarray) -> np.ndarray:
+    """A column without its gaps; where nothing else is there, zero."""
+    known = column[~np.isnan(column)]
+    return known if len(known) else np.zeros(1)
 
 
 def errors_of(model: StreamingKernelPCA, rows: np.ndarray) -> np.ndarray:
