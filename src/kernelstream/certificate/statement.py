@@ -161,7 +161,10 @@ class Judged:
         if not self.kernel.psd:
             return f"the kernel {self.kernel} is not known to be positive semidefinite"
         if self.sample is None:
-            return "the first rows were learned by a release that kept no such sample"
+            return (
+                "no sample of its rows judges this model: rows have left it (a window, remove), it "
+                "was compressed, passed over its rows several times, or began with version 0.1"
+            )
         if not len(self.sample) or not self.weight > 0:
             return "no rows were seen"
         return None

@@ -137,7 +137,8 @@ class Chain:
             ledger=blank_ledger(self.certify, r),
             signs=None,
             next_signs=1,
-            audit=AuditSample.empty() if self.certify else None,
+            # of rows that leave a window, none can judge
+            audit=AuditSample.empty() if self.certify and self.tracker.window is None else None,
         )
 
     def fold(

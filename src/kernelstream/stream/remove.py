@@ -87,6 +87,7 @@ def without(
         moments=Moments(weight, state.moments.total - gone.total),
         ledger=account(chain, state, gone, left),
         targets=kept,
+        audit=None,  # which of its rows are gone is not known
     )
 
 
