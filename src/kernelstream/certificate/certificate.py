@@ -84,10 +84,13 @@ class Certificate:
     reason: str | None
     filled: bool = False
     judged: Judged | None = field(default=None, repr=False, compare=False)
+    told: Statement | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def statistical(self) -> Statement:
         """What a sample of the rows says with a stated confidence; computed when asked for."""
+        if self.told is not None:
+            return self.told
         return no_statement("no model") if self.judged is None else self.judged.statement()
 
     @property
@@ -110,9 +113,9 @@ class Certificate:
         """
         proved, said = self.explained_variance_ratio_interval, self.statistical
         known = said.explained_variance_ratio_interval
-        if said.reason is not None or proved[1] - proved[0] <= known[1] - known[0]:
-            return proved, self.kind
-        return known, said.kind
+        wider = said.reason is not None or proved[1] - proved[0] <= known[1] - known[0]
+        # a proof is about the rows that were learned, and those may be few of all
+        return (proved, self.kind) if wider and not said.n_rows else (known, said.kind)
 
     @property
     def kind(self) -> str:
@@ -122,6 +125,8 @@ class Certificate:
     def rows(self) -> list[tuple[str, str]]:
         """The statements in words, as pairs: of a proof and of a sample the one that says more."""
         said = self.statistical
+        if said.n_rows:
+            return said.rows()
         if not np.all(np.isfinite(self.eigenvalue_intervals)):
             nothing = [("certificate", f"no certificate: {self.reason}")]
             return nothing if said.reason is not None else [*nothing, *said.rows()]

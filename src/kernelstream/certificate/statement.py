@@ -26,6 +26,7 @@ from kernelstream.certificate.betting import (
     mean_limits,
     ratio_limits,
 )
+from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 
 CONFIDENCE = 0.99
@@ -38,6 +39,7 @@ MANY = 64  # components from which on fewer rows are compared, for the time that
 FEWER_ROWS = 2048
 
 
+@stored
 @dataclass(frozen=True)
 class Statement:
     """What is known about a model with a stated confidence, from a sample of the rows seen.
@@ -62,6 +64,8 @@ class Statement:
         The error of this model is at most this much above the best possible.
     reason : str or None
         Why nothing is said; None when something is.
+    n_rows : int
+        Rows that it speaks of where most of them were not read (``fit(until=…)``); 0: those seen.
 
     Examples
     --------
@@ -84,13 +88,15 @@ class Statement:
     shortfall_bound: float
     excess_bound: float
     reason: str | None = None
+    n_rows: int = 0
 
     @property
     def kind(self) -> str:
         """How the numbers are known, in words."""
         if self.complete:
             return f"computed from all {self.n_sampled:,} rows"
-        return f"{self.confidence:.0%} confidence, from {self.n_sampled:,} rows"
+        drawn = f" drawn from {self.n_rows:,}" if self.n_rows else ""
+        return f"{100 * self.confidence:.4g}% confidence, from {self.n_sampled:,} rows{drawn}"
 
     def rows(self) -> list[tuple[str, str]]:
         """The statements in words, as pairs."""
@@ -314,26 +320,45 @@ def estimated(
         there = math.sqrt(max(0.0, float(p @ (G @ p.astype(G.dtype)))))
         along = most_captured(1) * around[1]
         moved = (there + deviation(along, 2.0 * math.sqrt(bound), len(few), level)) ** 2
-    least = max(0.0, around[0] - moved - off)
+    return concluded(
+        Known(error, around, missed, most_captured(seen.r), moved), off, CONFIDENCE, len(drawn)
+    )
+
+
+@dataclass(frozen=True)
+class Known:
+    """Limits that hold together, from which the statement follows."""
+
+    error: tuple[float, float]  # E f
+    around: tuple[float, float]  # E|φ − μ|²
+    missed: tuple[float, float]  # their ratio
+    captured: float  # at most this share of E|φ − μ|² by any subspace
+    moved: float  # |m − μ|², at most
+
+
+def concluded(known: Known, off: float, confidence: float, n: int, n_rows: int = 0) -> Statement:
+    """The statement that follows from limits; ``off`` is rounding (statement 18)."""
+    least = max(0.0, known.around[0] - known.moved - off)
     own, best = (0.0, 1.0), 1.0
     if least > 0:  # else the variance of the rows is lost in their energy
-        doubt, share = moved / least, off / least
+        doubt, share = known.moved / least, off / least
         own = (
-            max(0.0, 1.0 - missed[1] * (1.0 + doubt) - share),
-            min(1.0, (1.0 - missed[0]) * (1.0 + doubt) + share),
+            max(0.0, 1.0 - known.missed[1] * (1.0 + doubt) - share),
+            min(1.0, (1.0 - known.missed[0]) * (1.0 + doubt) + share),
         )
-        best = max(min(1.0, most_captured(seen.r) * (1.0 + doubt) + share), own[1])
+        best = max(min(1.0, known.captured * (1.0 + doubt) + share), own[1])
     shortfall = best - own[0]
-    excess = min(error[1] - least * (1.0 - best), shortfall * around[1] + moved)
+    excess = min(known.error[1] - least * (1.0 - best), shortfall * known.around[1] + known.moved)
     return Statement(
-        confidence=CONFIDENCE,
-        n_sampled=len(drawn),
+        confidence=confidence,
+        n_sampled=n,
         complete=False,
-        reconstruction_error_interval=(max(0.0, error[0] - off), error[1] + off),
+        reconstruction_error_interval=(max(0.0, known.error[0] - off), known.error[1] + off),
         own_ratio_interval=own,
         explained_variance_ratio_interval=(own[0], best),
         shortfall_bound=shortfall,
         excess_bound=max(0.0, excess) + off,
+        n_rows=n_rows,
     )
 
 

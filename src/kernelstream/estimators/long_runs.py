@@ -30,9 +30,9 @@ Piece = tuple[Any, Any, tuple[int, int]]  # rows, weights, and the position afte
 
 def is_long(X: Any) -> bool:
     """Whether rows are to be read from somewhere, instead of being here."""
-    if isinstance(X, str | os.PathLike) or hasattr(X, "blocks") or hasattr(X, "__next__"):
+    if isinstance(X, str | os.PathLike) or hasattr(X, "from_pipe") or hasattr(X, "__next__"):
         return True
-    return is_lazy(X) or (callable(X) and not hasattr(X, "shape"))
+    return is_lazy(X) or is_chunked(X) or (callable(X) and not hasattr(X, "shape"))
 
 
 def is_lazy(X: Any) -> bool:
@@ -40,6 +40,11 @@ def is_lazy(X: Any) -> bool:
     return (hasattr(X, "collect") and hasattr(X, "collect_schema")) or (
         hasattr(X, "to_batches") and hasattr(X, "scanner")
     )
+
+
+def is_chunked(X: Any) -> bool:
+    """Whether this is an array of Dask."""
+    return hasattr(X, "compute") and hasattr(X, "numblocks")
 
 
 @dataclass(frozen=True)
@@ -60,10 +65,12 @@ class Supply:
 
 def supply_of(X: Any, columns: Any) -> Supply:
     """Rows from whatever the user gave."""
-    if isinstance(X, str | os.PathLike) or hasattr(X, "blocks"):
+    if isinstance(X, str | os.PathLike) or hasattr(X, "from_pipe"):
         return _of_files(X, columns)
     if is_lazy(X):
         return Supply(lambda _: _blocks(_lazy_blocks(X)), repeatable=True)
+    if is_chunked(X):
+        return Supply(lambda _: _blocks(_chunks(X)), repeatable=True)
     if hasattr(X, "__next__"):
         return Supply(lambda _: _blocks(X), repeatable=False)
     return Supply(lambda _: _blocks(iter(X())), repeatable=True)
@@ -72,7 +79,7 @@ def supply_of(X: Any, columns: Any) -> Supply:
 def _of_files(X: Any, columns: Any) -> Supply:
     from kernelstream.sources import Position, Source, Wishes
 
-    source = X if hasattr(X, "blocks") else Source(X, treat=Wishes(treat=columns or {}))
+    source = X if hasattr(X, "from_pipe") else Source(X, treat=Wishes(treat=columns or {}))
 
     def pieces(start: tuple[int, int]) -> Iterator[Piece]:
         for block in source.blocks(Position(*start)):
@@ -86,6 +93,12 @@ def _blocks(blocks: Iterator[Any]) -> Iterator[Piece]:
     for block in blocks:
         rows, weights = block if isinstance(block, tuple) and len(block) == 2 else (block, None)
         yield rows, weights, (0, 0)
+
+
+def _chunks(X: Any) -> Iterator[np.ndarray]:
+    whole_rows = X.rechunk({1: -1})
+    for i in range(whole_rows.numblocks[0]):
+        yield np.asarray(whole_rows.blocks[i].compute())
 
 
 def _lazy_blocks(X: Any) -> Iterator[Any]:

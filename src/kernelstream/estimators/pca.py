@@ -49,7 +49,8 @@ from kernelstream.estimators.explain import (
     explain_rows,
     known_rows,
 )
-from kernelstream.estimators.long_runs import LongRun, is_long, supply_of
+from kernelstream.estimators.long_runs import LongRun, is_chunked, is_long, supply_of
+from kernelstream.estimators.until import learn_until
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.stationary import Stationary
 from kernelstream.part import as_number, check_choice, check_count, checked_seed
@@ -232,6 +233,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         sample_weight: Any = None,
         checkpoint: Any = None,
         checkpoint_every: float = 60.0,
+        until: float | None = None,
+        confidence: float = 0.99,
     ) -> Self:
         """Learn from rows that are all at hand, forgetting what was learned before.
 
@@ -239,8 +242,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         ----------
         X : array of shape (n, d), dense or CSR, data frame, path, Source, iterator or lazy frame
             The rows. Files (``"day*.parquet"``, or a :class:`kernelstream.sources.Source`), lazy
-            frames of polars, datasets of Arrow and functions that return an iterator of blocks are
-            read twice and never held in memory; an iterator of blocks is read once.
+            frames of polars, datasets of Arrow, arrays of Dask and functions that return an iterator
+            of blocks are read twice and never held in memory; an iterator of blocks is read once.
         y : ignored
         sample_weight : array of shape (n,), optional
             Non-negative weights; a weight of two counts like the row twice.
@@ -248,11 +251,31 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             With files: save the run here now and then, and go on from there if it is there.
         checkpoint_every : float
             Seconds between two checkpoints.
+        until : float, optional
+            Draw rows at random, and stop when the share that the components explain is at most so
+            much below the best possible; of all rows, also those that were not read, as
+            ``certificate_.statistical`` then says. For rows that can be had by their number:
+            arrays, memory maps, CSR, frames, Dask arrays.
+        confidence : float
+            With which that is to be true.
 
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(200_000, 2))
+        >>> model = StreamingKernelPCA(3, gamma=0.2, basis=40, random_state=0).fit(X, until=0.05)
+        >>> model.n_samples_seen_
+        8192
+        >>> model.certificate_.statistical.kind
+        '99% confidence, from 16,384 rows drawn from 200,000'
         """
+        if until is not None and self._fit_until(X, sample_weight, until, confidence):
+            return self
         if is_long(X):
             self._fit_long(X, sample_weight, checkpoint, checkpoint_every)
             return self
@@ -268,6 +291,20 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
                 set_stream(draft, learn_all(draft._new_stream(rows.X), rows))
         report_progress(self)
         return self
+
+    def _fit_until(self, X: Any, sample_weight: Any, until: float, confidence: float) -> bool:
+        """``fit`` of as many rows as are needed; False: all of them are."""
+        if is_long(X) and not is_chunked(X):
+            raise ValueError(
+                "fit(until=...) draws rows by their number, and those of files and blocks come one "
+                "after the other: use an array, np.load(path, mmap_mode='r') for one on the disk."
+            )
+        with all_or_nothing(self) as draft:
+            found = learn_until(draft, X, sample_weight, until, confidence)
+            if found is not None:
+                draft.__dict__.update(found.__dict__)
+        report_progress(self)
+        return found is not None
 
     def _fit_long(self, X: Any, sample_weight: Any, checkpoint: Any, every: float) -> None:
         """``fit`` of rows that are read from somewhere."""

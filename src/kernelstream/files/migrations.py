@@ -71,6 +71,7 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
         fields["auto"] = {"tuple": []}
     if name == "State":
         fields["judge"] = None
+        fields["told"] = None
     if name == "CentroidsState":
         kept = ("span", "n", "residual", "variance", "reference", "unit", "growth")
         cells = {"mass": fields["mass"], "sums": fields["sums"]}

@@ -51,5 +51,5 @@ def compress(stream: Stream, m: int) -> Stream:
             origin = None if state.targets is None else state.targets.origin
             older = KeptCorrection.of(sample, state.moments.weight, T, origin)
         # Rows that judge would be larger than the points: what is lost is in the proof.
-        state = replace(chain.rebase(state, FixedState(fewer, older), T), audit=None)
+        state = replace(chain.rebase(state, FixedState(fewer, older), T), audit=None, told=None)
     return replace(whole, learned=Learned(replace(chain, basis=Landmarks(m)), state))

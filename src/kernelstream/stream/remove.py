@@ -88,6 +88,7 @@ def without(
         ledger=account(chain, state, gone, left),
         targets=kept,
         audit=None,  # which of its rows are gone is not known
+        told=None,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import Array, take_rows
 from kernelstream.certificate.audit import AuditSample
+from kernelstream.certificate.drawn import Told
 from kernelstream.certificate.ledger import Ledger
 from kernelstream.files import stored
 from kernelstream.stream.robust import Judge
@@ -33,6 +34,7 @@ class State:
     next_signs: Annotated[int, "of any size"]  # rows at which `signs` is taken anew
     targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
     audit: AuditSample | None = None  # rows that judge; not in files of 0.1
+    told: Told | None = None  # what draws said of all rows, most of them never read
     judge: Judge | None = None  # of a robust stream: how well rows fit that have come so far
 
 

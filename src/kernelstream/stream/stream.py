@@ -503,7 +503,9 @@ class Stream(Value):
         with cores():
             held = plain.chain.accumulated(plain.begun)
             proved = certify(held, shown.vectors, shown.mean, shown.span)
-            return replace(proved, judged=plain.judged(shown), filled=self.fills)
+            judged, told = plain.judged(shown), plain.begun.told
+            said = None if told is None else told.of(judged)
+            return replace(proved, judged=judged, told=said, filled=self.fills)
 
     def judged(self, shown: Components) -> Judged:
         """What is shown, for the sample of rows to judge when somebody asks."""

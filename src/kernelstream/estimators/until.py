@@ -1,0 +1,172 @@
+"""``fit(X, until=…)``: rows are drawn at random until enough is known, however many there are.
+
+Some draws are learned, others judge what was learned (``certificate/drawn.py``): these never touch
+the model, so the statement is about all rows, drawn or not. If it does not say enough, twice as
+many are drawn of both; and when that would be as many as there are, all rows are learned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from kernelstream.backends.arrays import is_foreign, is_sparse, take_rows
+from kernelstream.backends.draws import uniforms
+from kernelstream.backends.threads import cores
+from kernelstream.certificate import Statement
+from kernelstream.certificate.drawn import Told, Wider, statement_of_draws
+from kernelstream.estimators import inputs
+from kernelstream.estimators.frames import is_frame
+from kernelstream.part import checked_seed
+from kernelstream.stream.stream import Stream
+
+FIRST = 16_384  # draws that judge at the first look; half as many are learned
+MOST_LEARNED = 2**17  # draws: more of them make a model of a few hundred points no better
+SKIPS = 0.25  # doublings that are tried although the bound would have to fall faster than its root
+MOST_WIDER = 1024  # rows that widen the span in which subspaces are judged
+
+
+@dataclass(frozen=True)
+class Population:
+    """Rows in any order: how many there are, and those at some positions."""
+
+    n: int
+    take: Callable[[np.ndarray], Any]
+    weights: np.ndarray | None = None  # cumulated
+
+    @classmethod
+    def of(cls, X: Any, weights: Any) -> Population:
+        """Rows that can be had by their number."""
+        if not hasattr(X, "shape"):
+            X = np.asarray(X)
+        if is_frame(X):
+            n, take = len(X), (X.iloc.__getitem__ if hasattr(X, "iloc") else X.__getitem__)
+        elif hasattr(X, "compute"):  # of Dask
+            n, take = X.shape[0], partial(taken_in_order, X)
+        elif is_sparse(X):
+            n, take = X.shape[0], X.tocsr().__getitem__
+        else:
+            n, take = X.shape[0], partial(take_rows, X) if is_foreign(X) else X.__getitem__
+        if isinstance(n, float) or n is None:  # chunks of unknown length
+            raise ValueError(
+                "fit(until=...) draws rows by their number, and this array does not know how many "
+                "it has: call compute_chunk_sizes() first."
+            )
+        if weights is not None:
+            weights = np.cumsum(inputs.checked_weights(weights, int(n)))
+        return cls(int(n), take, weights)
+
+    def draw(self, seed: int, purpose: str, at: slice) -> Any:
+        """The draws of one purpose from one number to another.
+
+        Independent of each other, in proportion to weight, with replacement. As they were drawn:
+        limits by betting hold for rows that nobody has sorted.
+        """
+        chance = uniforms(seed, f"until {purpose}", at.start, at.stop - at.start)
+        if self.weights is None:
+            index = (chance * self.n).astype(np.intp)
+        else:
+            index = np.searchsorted(self.weights, chance * self.weights[-1], side="right")
+        return self.take(np.minimum(index, self.n - 1))
+
+
+def taken_in_order(X: Any, index: np.ndarray) -> np.ndarray:
+    """Rows of a Dask array: it is asked for them in its own order."""
+    order = np.argsort(index, kind="stable")
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return np.asarray(X[index[order]].compute(scheduler="threads"))[back]
+
+
+def checked_until(until: Any, confidence: Any) -> None:
+    """Raise unless both are shares."""
+    for name, value in (("until", until), ("confidence", confidence)):
+        if isinstance(value, bool) or not (isinstance(value, float) and 0.0 < value < 1.0):
+            raise ValueError(
+                f"{name} is a share between 0 and 1, such as "
+                f"{0.01 if name == 'until' else 0.99}; got {value!r}."
+            )
+
+
+def learn_until(
+    estimator: Any, X: Any, weights: Any, until: float, confidence: float
+) -> Any | None:
+    """A fitted copy of the estimator that says what was asked for; None: all rows are wanted."""
+    checked_until(until, confidence)
+    rows, seed = Population.of(X, weights), checked_seed(estimator.random_state)
+    n, look = FIRST, 1
+    while True:
+        learned = min(n // 2, MOST_LEARNED)
+        if n + learned >= rows.n:
+            return None
+        model = clone(estimator).fit(rows.draw(seed, "learned", slice(0, learned)))
+        said = judgement(model, partial(rows.draw, seed), n, rows.n, until, confidence, look)
+        if said.shortfall_bound <= until:
+            stream = model.stream_
+            told = Told(said, stream.n_rows, model.n_components_)
+            model._stream = stream.with_state(replace(stream.begun, told=told))
+            return model
+        # At best the bound falls with the root of the draws: what is not enough is left out.
+        wanted = math.log2((said.shortfall_bound / until) ** 2)
+        n, look = n * 2 ** max(1, math.ceil(wanted - SKIPS)), look + 1
+
+
+def judgement(
+    model: Any,
+    draw: Callable[[str, slice], Any],
+    n: int,
+    n_rows: int,
+    until: float,
+    confidence: float,
+    look: int,
+) -> Statement:
+    """What n draws say of a model."""
+    stream = model.stream_
+    require_statement(stream)
+    judged = stream.certificate.judged
+    assert judged is not None
+
+    def read(purpose: str, at: slice) -> Any:
+        return stream.prepared(inputs.query_rows(model, stream, draw(purpose, at)))
+
+    more = min(MOST_WIDER, n // 16) if missed_share(stream) > 0.5 * until else 1
+    # Over all looks that adds up to 1 − confidence.
+    failure = (1.0 - confidence) / (look * (look + 1))
+    with cores():
+        wider = Wider.of(judged, read("wider", slice(0, more)))
+        return statement_of_draws(
+            judged, wider, partial(read, "judging"), n, n_rows, failure, confidence
+        )
+
+
+def missed_share(stream: Stream) -> float:
+    """The share of the variance of the rows learned that the points miss: no more is outside."""
+    ledger, weight = stream.begun.ledger, stream.begun.moments.weight
+    return (ledger.fresh + ledger.stale) / weight / max(stream.components.total_variance, 1e-300)
+
+
+def require_statement(stream: Stream) -> None:
+    """Raise in words where no statement can be made of rows that are not read."""
+    chain = stream.chain
+    if not math.isfinite(chain.kernel.energy_limit(math.inf)):
+        raise ValueError(
+            f"fit(until=...) speaks of rows that are not read, for kernels with a bound: what "
+            f"{chain.kernel} makes of a row may be of any size. Use a kernel such as 'rbf' or "
+            "'cosine', or fit all rows."
+        )
+    if chain.tracker.forgetting != 1.0 or chain.tracker.window is not None or chain.robust:
+        raise ValueError(
+            "fit(until=...) draws rows in any order and counts each alike: without forgetting, "
+            f"window and robust=True; got {chain.tracker}, robust={chain.robust}."
+        )
+    if not chain.certify or not chain.kernel.psd:
+        raise ValueError(
+            "fit(until=...) stops by a statement about the error, and there is none "
+            f"(certify={chain.certify!r}, kernel {chain.kernel})."
+        )

@@ -1,0 +1,87 @@
+"""The two halves of the feature space in which draws are judged."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from kernelstream import StreamingKernelPCA, bases, kernels
+from kernelstream.certificate import drawn
+from kernelstream.certificate.drawn import Outside, Wider, measured
+
+
+def model(basis: object) -> StreamingKernelPCA:
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    return StreamingKernelPCA(3, kernel=kernels.RBF(gamma=0.3), basis=basis, random_state=0).fit(X)
+
+
+def top(matrix: np.ndarray, r: int) -> float:
+    return float(np.linalg.eigvalsh(matrix)[-r:].sum())
+
+
+def test_coordinates_beside_the_span_are_orthonormal_to_it() -> None:
+    rng = np.random.default_rng(1)
+    learned = model(bases.Centroids(10))
+    judged, kernel = learned.certificate_.judged, learned.kernel_
+    wider = Wider.of(judged, rng.normal(size=(40, 3)))
+    X = rng.normal(size=(200, 3))
+    Z, beside = wider.coordinates(X)
+    whole = np.concatenate([Z + judged.mean, beside], axis=1)
+    # inner products of projections: never more than the kernel, and exact for rows in the span
+    assert np.all((whole**2).sum(axis=1) <= np.asarray(kernel.diag(X)) + 1e-9)
+    points = np.asarray(learned.basis_points_)
+    both = np.concatenate([points, wider.rows])
+    Z, beside = wider.coordinates(both)
+    whole = np.concatenate([Z + judged.mean, beside], axis=1)
+    assert whole @ whole.T == pytest.approx(np.asarray(kernel(both)), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "basis", [bases.Centroids(10), bases.Fourier(50)], ids=["points", "features"]
+)
+def test_two_halves_hold_no_less_than_any_subspace(basis: object) -> None:
+    """Σ λ(C) ≤ Σ λ(C inside) + Σ λ(C outside): of the draws themselves."""
+    rng = np.random.default_rng(2)
+    learned = model(basis)
+    judged = learned.certificate_.judged
+    X, r = rng.normal(size=(320, 3)), 4
+    wider = Wider.of(judged, rng.normal(size=(20, 3)))
+    V = np.asarray(judged.vectors)
+    strip = measured(wider, V, partial(lambda rows, at: rows[at], X), slice(0, 320))
+    few = Outside.of(wider, r, X, strip.rest, 1.0, 8.0)
+    if judged.has_points:
+        Z = np.asarray(judged.coordinates(X)) + judged.mean
+        towards = Z @ judged.mean - 0.5 * judged.mean @ judged.mean
+        K = np.asarray(learned.kernel_(X)) - towards[:, None] - towards[None, :]
+        error = np.asarray(learned.reconstruction_error(X))
+    else:
+        Z = np.asarray(judged.coordinates(X))
+        K, error = Z @ Z.T, ((Z - Z @ V @ V.T) ** 2).sum(axis=1)
+    assert strip.distance == pytest.approx(np.diag(K), abs=1e-9)
+    assert strip.error == pytest.approx(error, abs=1e-9)
+    outside = few.leading[0][-1] + few.leading[1][-1]
+    assert top(K, r) <= top(strip.scatter, r) + outside + 1e-6
+    assert top(strip.scatter, r) <= top(K, r) + 1e-6
+
+
+def test_most_of_the_feature_space_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many draws only a few are compared with each other."""
+    monkeypatch.setattr(drawn, "STRIP", 64)
+    monkeypatch.setattr(drawn, "REST", 100)
+    learned = model(bases.Centroids(10))
+    judged, X = learned.certificate_.judged, np.random.default_rng(3).normal(size=(2000, 3))
+    wider = Wider.of(judged, X[:20])
+    evaluated = []
+    block = type(judged.kernel).block
+    monkeypatch.setattr(
+        type(judged.kernel),
+        "block",
+        lambda self, X, Y: evaluated.append(X.shape[0] * Y.shape[0]) or block(self, X, Y),
+    )
+    said = drawn.statement_of_draws(judged, wider, lambda at: X[at], 2000, 10**9, 0.01, 0.99)
+    assert sum(evaluated) < 2000 * (10 + 20) + 100 * (10 + 20 + 100) + 1000
+    assert said.n_rows == 10**9 and said.n_sampled == 2000
+    own = said.own_ratio_interval
+    assert 0.0 < own[0] < own[1] < 1.0
