@@ -11,7 +11,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import DATA, USAGE
-from kernelstream.cli.fit import parse_part
+from kernelstream.cli.parsing import parse_part
 from tests.cli.conftest import BAD, NAMES, OPTIONS, fitted, outcome, run, said
 
 

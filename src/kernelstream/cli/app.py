@@ -29,7 +29,7 @@ from kernelstream.cli.operation import (
 )
 from kernelstream.cli.options import flat
 from kernelstream.cli.report import report
-from kernelstream.cli.transform import denoise, score, transform
+from kernelstream.cli.transform import denoise, predict, score, transform
 from kernelstream.cli.tune import tune
 from kernelstream.cli.update import update
 from kernelstream.cli.upgrade import upgrade
@@ -68,6 +68,7 @@ for command in (
     transform,
     denoise,
     score,
+    predict,
     explain,
     info,
     merge,

@@ -10,8 +10,8 @@ from rich.table import Table
 from kernelstream.cli import options as opt
 from kernelstream.cli.beginning import say_columns, scale_line
 from kernelstream.cli.failures import DATA, CommandError, report_failures
-from kernelstream.cli.fit import USUAL, Parts
 from kernelstream.cli.modelfile import Stored, history, lock, require_apart
+from kernelstream.cli.parts import USUAL, Parts
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.estimators.beginning import begin
 from kernelstream.sources import Column, Source, Treatment

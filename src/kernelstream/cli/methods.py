@@ -15,6 +15,7 @@ import kernelstream
 from kernelstream import StreamingKernelPCA, schedules, trackers
 from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, history, require_apart
+from kernelstream.cli.parsing import parse_part
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.part import as_number
@@ -221,9 +222,6 @@ def parse_schedule(text: str) -> Any:
     >>> parse_schedule("0.05")
     0.05
     """
-    # Imported here: parts are parsed in fit, which imports this file.
-    from kernelstream.cli.fit import parse_part
-
     try:
         step = as_number(float(text))
     except ValueError:

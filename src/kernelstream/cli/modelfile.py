@@ -26,7 +26,7 @@ from kernelstream.files.writing import (
     target_of,
 )
 from kernelstream.monitor import KernelMonitor
-from kernelstream.sources import Source
+from kernelstream.sources import Source, Target
 from kernelstream.stream.components import Components
 from kernelstream.stream.stream import Stream
 
@@ -71,8 +71,16 @@ class Stored:
         rows = next_rows(self.estimator, self.stream, X, weights)
         self.stream = self.stream.learn(rows, frozen=True)
 
-    def open_source(self, sources: list[str], read_options: dict[str, Any]) -> Source:
-        """A source with the columns that the model wants, in its type."""
+    @property
+    def target(self) -> Target | None:
+        """What the model predicts, where the command line has learned it."""
+        facts = self.origin.get("target")
+        return None if facts is None else Target.from_facts(facts["column"])
+
+    def open_source(
+        self, sources: list[str], read_options: dict[str, Any], target: Target | None = None
+    ) -> Source:
+        """A source with the columns that the model wants, in its type, and with targets if any."""
         treatment = getattr(self.estimator, "columns_", None)
         if treatment is not None and read_options["columns"] is None:
             return Source(
@@ -81,6 +89,7 @@ class Stored:
                 treat=treatment,
                 n_features=self.stream.n_features,
                 dtype=self.stream.dtype,
+                target=target,
             )
         if treatment is not None and not treatment.is_plain:
             raise CommandError(
@@ -94,6 +103,7 @@ class Stored:
             features=None if read_options["columns"] is not None else self.names,
             n_features=self.stream.n_features,
             dtype=self.stream.dtype,
+            target=target,
         )
 
     def save(self, path: Path) -> None:
@@ -140,18 +150,10 @@ def stored_in(file: files.ModelFile, path: Path, any_kind: bool = False) -> Stor
     with report_unreadable(path):
         estimator, content = build(file, path)
         origin, progress = origin_of(content), progress_of(content)
-    # Regressions are built on kernel PCA, but learn nothing without targets.
-    needs_targets = is_regressor(estimator) or is_classifier(estimator)
-    if not any_kind and (needs_targets or not isinstance(estimator, StreamingKernelPCA)):
-        raise CommandError(
-            MODEL,
-            f"{path} holds a {type(estimator).__name__}, which this command does not know: use it "
-            "in Python, with kernelstream.load.",
-        )
     names = content.get("feature_names")
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    return Stored(
+    stored = Stored(
         estimator,
         None if names is None else tuple(map(str, names)),
         origin,
@@ -159,6 +161,28 @@ def stored_in(file: files.ModelFile, path: Path, any_kind: bool = False) -> Stor
         file.version,
         file.release,
     )
+    if not any_kind:
+        require_kernel_pca(stored, path)
+    return stored
+
+
+def require_kernel_pca(stored: Stored, path: Path) -> None:
+    """Fail where a model is of another kind, and say what can be done with it."""
+    if predicts(stored.estimator):  # built on kernel PCA, but learns nothing without targets
+        raise CommandError(
+            MODEL, f"{path} predicts a target: use it with 'kernelstream predict {path}'."
+        )
+    if not isinstance(stored.estimator, StreamingKernelPCA):
+        raise CommandError(
+            MODEL,
+            f"{path} holds a {type(stored.estimator).__name__}, which this command does not know: "
+            "use it in Python, with kernelstream.load.",
+        )
+
+
+def predicts(estimator: Any) -> bool:
+    """Whether a model predicts a target."""
+    return is_regressor(estimator) or is_classifier(estimator)
 
 
 def origin_of(content: dict[str, Any]) -> dict[str, Any]:
@@ -167,6 +191,12 @@ def origin_of(content: dict[str, Any]) -> dict[str, Any]:
     entries = origin.get("history", [])
     if not isinstance(entries, list) or not all(map(_is_history, entries)):
         raise ValueError("the file has a history that no release has written.")
+    if "target" in origin:
+        facts = origin["target"]
+        share = facts.get("hold_back") if isinstance(facts, dict) else None
+        if not isinstance(share, int | float) or not 0 <= share < 1:
+            raise ValueError("the file has a target that no release has written.")
+        Target.from_facts(facts.get("column"))
     return origin
 
 
@@ -301,6 +331,19 @@ def require_writable(path: Path) -> None:
         raise CommandError(
             WRITE, f"Cannot write {path}: {problem.strerror}. Choose another place with -o."
         ) from problem
+
+
+def require_new(path: Path, force: bool) -> None:
+    """Fail where a file would be replaced that nobody wanted to lose."""
+    if force or not is_replaceable(path):
+        return
+    there = any(path.iterdir()) if path.is_dir() else path.exists() and path.stat().st_size > 0
+    if there:
+        raise CommandError(
+            USAGE,
+            f"{path} is there already: replace it with --force, or write another file with -o. "
+            "('kernelstream update' goes on learning with a model.)",
+        )
 
 
 @contextlib.contextmanager

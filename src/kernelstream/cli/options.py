@@ -114,6 +114,10 @@ Resume = Annotated[
         "--resume", help="Go on from the checkpoint if there is one.", rich_help_panel=SAFETY
     ),
 ]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace a model that is there.", rich_help_panel=SAFETY),
+]
 
 
 @dataclass(frozen=True)

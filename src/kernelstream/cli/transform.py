@@ -1,4 +1,4 @@
-"""``transform``, ``denoise`` and ``score``: rows and a model in, a table out."""
+"""``transform``, ``denoise``, ``score`` and ``predict``: rows and a model in, a table out."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow as pa
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, CommandError, report_failures, terminable
-from kernelstream.cli.modelfile import Stored, read, require_apart
+from kernelstream.cli.failures import DATA, MODEL, CommandError, report_failures, terminable
+from kernelstream.cli.modelfile import Stored, predicts, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.tables import Writer, format_of
 from kernelstream.cli.terminal import Screen, Watch
@@ -45,7 +45,7 @@ Columns = dict[str, Any]
 
 @dataclass(frozen=True)
 class Query:
-    """What the three commands are given."""
+    """What these commands are given."""
 
     model: opt.Model
     sources: opt.Sources
@@ -127,6 +127,38 @@ def score(query: Query) -> None:
     apply(query, statistics)
 
 
+def predict(query: Query) -> None:
+    """What a model of 'fit --target' says of the target: a column with _predicted behind its name.
+
+    Examples
+    --------
+      kernelstream fit houses.csv -o price.safetensors --target price
+
+      kernelstream predict price.safetensors new.csv -o prices.csv --keep id
+    """
+
+    def predictions(stored: Stored, X: np.ndarray) -> Columns:
+        found = np.asarray(stored.estimator.predict(X))
+        target = stored.target
+        name = "target" if target is None else target.name
+        if found.ndim == 2:
+            return {f"{name}{i}_predicted": column for i, column in enumerate(found.T, 1)}
+        return {f"{name}_predicted": found}
+
+    apply(query, predictions, read_predictor)
+
+
+def read_predictor(path: Path) -> Stored:
+    """A model that predicts; another one fails, and says what to do."""
+    stored = read(path, any_kind=True)
+    if not predicts(stored.estimator):
+        raise CommandError(
+            MODEL,
+            f"{path} has no target to predict: fit one with 'kernelstream fit --target COLUMN'.",
+        )
+    return stored
+
+
 def novelty_of(detector: KernelNovelty, X: np.ndarray) -> Columns:
     """Errors, p-values and what is flagged."""
     return {
@@ -157,13 +189,17 @@ def t_squared(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
     return np.square(scores[:, real].astype(float)) @ (1.0 / variances[real])
 
 
-def apply(query: Query, compute: Callable[[Stored, np.ndarray], Columns]) -> None:
+def apply(
+    query: Query,
+    compute: Callable[[Stored, np.ndarray], Columns],
+    open_model: Callable[[Path], Stored] = read,
+) -> None:
     """Read blocks, compute columns, write them with those that are kept."""
     output, screen = query.output, Screen(query.as_json, query.quiet)
     with report_failures(screen.as_json):
         read_options = query.reading.of_source(query.columns, keep=query.keep)
         format = format_of(output, None if query.to is None else query.to.value)
-        stored = read(query.model)
+        stored = open_model(query.model)
         read_options = {**read_options, "carried_as_text": format == "csv"}
         source = stored.open_source(query.sources, read_options)
         require_apart([output, query.rejects], [query.model, *(file.path for file in source.files)])
