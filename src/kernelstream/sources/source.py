@@ -329,8 +329,10 @@ class Source:
             reader = open_reader(file, self._reading, None)
             step = max(1, getattr(reader, "n_rows", 1) // ROWS)
             require([target], list(reader.fields), file.name)
-            for batch in reader.batches([target], 0, self._reading):
-                cells.append(batch.table.filter(pa.array(batch.numbers % step == 0)))
+            cells += [
+                batch.table.filter(pa.array(batch.numbers % step == 0))
+                for batch in reader.batches([target], 0, self._reading)
+            ]
             reader.close()
         return pa.Table.from_batches(cells)
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kernelstream.sources.columns import Bad
 from kernelstream.sources.files import SourceError
-from kernelstream.sources.survey import REPEATED, Wishes, levels_of, look_at, wish_for
+from kernelstream.sources.survey import MOST_LEVELS, REPEATED, Wishes, levels_of, look_at, wish_for
 from kernelstream.sources.treatment import (
     BOOLEAN,
     CALENDAR,
@@ -23,6 +23,8 @@ from kernelstream.sources.treatment import (
     NUMBER,
     Column,
     as_words,
+    few,
+    is_text,
     plain_array,
 )
 
@@ -68,10 +70,7 @@ class Target:
     def __str__(self) -> str:
         if not self.is_class:
             return f"{self.name}, a number"
-        shown = ", ".join(map(str, self.classes[:8]))
-        return (
-            f"{self.name}, {len(self.classes)} classes ({shown}{', …' * (len(self.classes) > 8)})"
-        )
+        return f"{self.name}, {len(self.classes)} classes ({few(list(map(str, self.classes)))})"
 
     def values(self, cells: Any, dtype: str = "float64") -> tuple[np.ndarray, list[Bad]]:
         """Targets of rows, and the cells that are none."""
@@ -162,6 +161,8 @@ def target_of(table: pa.Table, name: str, wishes: Wishes) -> Target:
     cells = plain_array(table.column(name))
     column, wish = look_at(table, name, wishes), wish_for(name, wishes)
     choice = f"Say what it is with --treat '{name}=number' or '{name}=category' (columns=...)."
+    if column.use == LEFT_OUT and is_text(cells.type):
+        column = _of_words(column, levels_of(cells), len(cells))
     if column.use in (LEFT_OUT, CALENDAR):
         reason = "dates or times" if "dates" in column.reason else column.reason
         raise SourceError(f"The target {name!r} cannot be predicted: {reason}. {choice}")
@@ -178,6 +179,14 @@ def target_of(table: pa.Table, name: str, wishes: Wishes) -> Target:
     if len(found.column.levels) == 1 or (seen is not None and len(seen) < 2):
         raise _constant(name, found.column.levels[0] if seen is None else min(seen, default=""))
     return found
+
+
+def _of_words(column: Column, levels: Sequence[str], n_rows: int) -> Column:
+    """Words that somebody wants to predict are classes where they repeat at all."""
+    dates = "dates" in column.reason
+    if dates or not 0 < len(levels) <= min(MOST_LEVELS, n_rows // 2):
+        return column
+    return _classes(replace(column, use=CATEGORY), levels)
 
 
 def _of_numbers(column: Column, values: np.ndarray, wish: str | None) -> Target:
