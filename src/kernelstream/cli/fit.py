@@ -214,7 +214,7 @@ def fit(
         )
         with lock(output):
             if not resume:
-                require_new(output, force)
+                require_new(output, force, f" ('kernelstream update {output}' goes on with it.)")
             if monitor:
                 source = Source(sources, **read_options, dtype=dtype.value)
                 limits = dict(

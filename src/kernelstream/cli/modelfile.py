@@ -333,17 +333,14 @@ def require_writable(path: Path) -> None:
         ) from problem
 
 
-def require_new(path: Path, force: bool) -> None:
+def require_new(path: Path, force: bool, hint: str = "") -> None:
     """Fail where a file would be replaced that nobody wanted to lose."""
-    if force or not is_replaceable(path):
+    if force or not is_replaceable(path) or not path.exists() or not path.stat().st_size:
         return
-    there = any(path.iterdir()) if path.is_dir() else path.exists() and path.stat().st_size > 0
-    if there:
-        raise CommandError(
-            USAGE,
-            f"{path} is there already: replace it with --force, or write another file with -o. "
-            "('kernelstream update' goes on learning with a model.)",
-        )
+    raise CommandError(
+        USAGE,
+        f"{path} is there already: replace it with --force, or write another file with -o.{hint}",
+    )
 
 
 @contextlib.contextmanager

@@ -13,6 +13,14 @@ import pyarrow as pa
 import typer
 
 from kernelstream.cli import options as opt
+from kernelstream.cli.explain import (
+    cause_words,
+    explained,
+    ranked,
+    row_facts,
+    row_table,
+    strangest,
+)
 from kernelstream.cli.failures import DATA, MODEL, CommandError, report_failures, terminable
 from kernelstream.cli.modelfile import Stored, predicts, read, require_apart
 from kernelstream.cli.rejects import Rejects
@@ -21,6 +29,7 @@ from kernelstream.cli.terminal import Screen, Watch
 from kernelstream.novelty import KernelNovelty
 
 MOST_CAUSES = 3  # columns that are named behind a row
+TOP = 20  # rows that are explained
 
 
 class To(StrEnum):
@@ -96,7 +105,21 @@ def denoise(query: Query) -> None:
     apply(query, clean_rows)
 
 
-def score(query: Query) -> None:
+def score(
+    query: Query,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Only so many rows, the strangest first, with rank and p-value. "
+            f"Default: all in their order, {TOP} with --explain.",
+            show_default=False,
+        ),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Of these, the columns that make them strange.")
+    ] = False,
+) -> None:
     """How strange each row is: reconstruction_error (squared, in feature space) and t2.
 
     t2 is the sum of the squared scores, each divided by the variance of its component. Of a
@@ -107,8 +130,13 @@ def score(query: Query) -> None:
     --------
       kernelstream score model.safetensors data.parquet -o errors.parquet --keep time
 
+      kernelstream score model.safetensors data.parquet --top 20 --explain --keep id
+
       kernelstream score model.safetensors - < rows.ndjson
     """
+    if top is not None or explain:
+        score_strangest(query, TOP if top is None else top, explain)
+        return
 
     def statistics(stored: Stored, X: np.ndarray) -> Columns:
         estimator = stored.estimator
@@ -125,6 +153,37 @@ def score(query: Query) -> None:
         }
 
     apply(query, statistics)
+
+
+def score_strangest(query: Query, top: int, explain: bool) -> None:
+    """The strangest rows alone: a table for people, or the file that was asked for."""
+    screen, to = Screen(query.as_json, query.quiet), None if query.to is None else query.to.value
+    with report_failures(screen.as_json):
+        output, shown = query.output, query.output is None and to is None
+        format = "ndjson" if shown else format_of(output, to)
+        stored = read(query.model)
+        read_options = query.reading.of_source(query.columns, keep=query.keep)
+        source = stored.open_source(query.sources, {**read_options, "carried_as_text": True})
+        require_apart([output, query.rejects], [query.model, *(file.path for file in source.files)])
+        with terminable(), Watch(screen, source, "looking at rows") as watch:
+            listing = Rejects(query.rejects, 0)
+            strange = strangest(stored, source, top, watch, listing)
+            listing.close()
+        told = explained(stored, strange, MOST_CAUSES) if explain else ranked(stored, strange)
+        rows = row_facts(strange, told)
+        if not explain:
+            rows = [{k: v for k, v in row.items() if k != "causes"} for row in rows]
+        if shown:
+            screen.result({"rows": rows}, row_table(rows, causes=explain))
+            return
+        with Writer(output, format) as writer:
+            in_words = [
+                {k: cause_words(v) if k == "causes" else v for k, v in row.items()} for row in rows
+            ]
+            writer.write(pa.RecordBatch.from_pylist(in_words))
+        if output is not None:
+            facts = {"rows": len(rows), "output": str(output)}
+            screen.result(facts, f"The {len(rows):,} strangest rows → {output}", output=output)
 
 
 def predict(query: Query) -> None:
