@@ -17,6 +17,7 @@ from kernelstream.cli.failures import CHANGED, DATA, MODEL, USAGE, CommandError,
 from kernelstream.cli.modelfile import Stored, history, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch, facts_table
+from kernelstream.cli.wording import in_shell, option_of
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.files.writing import is_replaceable, with_ending
 from kernelstream.sources import Block, Position, Source, fingerprint
@@ -206,8 +207,8 @@ class Run:
             if before != value:
                 raise CommandError(
                     CHANGED,
-                    f"The checkpoint {self.checkpoint} was made with {name}={before!r}, now it is "
-                    f"{value!r}. {start_afresh}",
+                    f"The checkpoint {self.checkpoint} was made with {option_of(name)} "
+                    f"{in_shell(before)}, now it is {in_shell(value)}. {start_afresh}",
                 )
         if set(progress["place"]) != {field.name for field in fields(Place)}:
             raise CommandError(MODEL, f"{self.checkpoint} has a place that no release has written.")

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelstream import StreamingKernelPCA
+from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.beginning import Like, say_columns
 from kernelstream.cli.checkpoints import Run
@@ -108,6 +109,7 @@ def fit(
         typer.Option(
             help="Column with the machine of each row: a monitor for each, in a folder.",
             rich_help_panel=MONITOR,
+            autocompletion=completion.column,
         ),
     ] = None,
     shared: Annotated[

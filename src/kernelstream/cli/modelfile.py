@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from kernelstream import __version__, files
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
+from kernelstream.cli.wording import of_shell
 from kernelstream.estimators.base import build, content_of, new_stream, set_stream
 from kernelstream.estimators.inputs import next_rows
 from kernelstream.estimators.pca import StreamingKernelPCA
@@ -120,14 +121,17 @@ class Stored:
             raise
 
 
-def require_sense(estimator: StreamingKernelPCA) -> None:
-    """Fail where parameters make no sense, before any row is read."""
+def require_sense(estimator: StreamingKernelPCA, options: Mapping[str, str] | None = None) -> None:
+    """Fail where parameters make no sense, before any row is read.
+
+    ``options`` are what parameters are called that have another name on the command line.
+    """
     try:
         # landmarks may be given; the papers' methods bring their basis
         points = np.asarray(getattr(getattr(estimator, "basis", None), "points", 0))
         new_stream(estimator, np.empty((0, points.shape[1] if points.ndim == 2 else 1)))
     except (ValueError, TypeError, OverflowError) as problem:  # numbers of any kind and size
-        raise CommandError(USAGE, str(problem)) from problem
+        raise CommandError(USAGE, of_shell(str(problem), options)) from problem
 
 
 def read(path: Path, any_kind: bool = False) -> Stored:
@@ -277,7 +281,8 @@ def report_unreadable(path: Path) -> Iterator[None]:
     try:
         yield
     except ValueError as problem:
-        raise CommandError(MODEL, str(problem)) from problem
+        where = "" if str(path) in str(problem) else f"Cannot load {path}: "
+        raise CommandError(MODEL, f"{where}{problem}") from problem
     except OSError as problem:
         raise CommandError(
             MODEL, f"Cannot read the model {path}: {problem.strerror or problem}."

@@ -16,6 +16,7 @@ from kernelstream.cli.modelfile import history, require_apart
 from kernelstream.cli.parts import Parts
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.cli.wording import of_shell
 from kernelstream.monitor.parameters import settings_of
 from kernelstream.sources import Block, Source
 
@@ -63,7 +64,8 @@ def fit_monitor(
     try:
         settings_of(monitor)
     except ValueError as problem:
-        raise CommandError(USAGE, str(problem)) from problem
+        options = {"alpha": "--alpha", "lags": "--lags", "n_points": "--basis"}
+        raise CommandError(USAGE, of_shell(str(problem), options)) from problem
     began, blocks, bad, size = time.perf_counter(), [], 0, 0
     machines: list[Any] = []
     listing = Rejects(rejects, 0)

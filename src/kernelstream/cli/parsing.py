@@ -31,8 +31,9 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
         if call and (call.args or any(k.arg is None for k in call.keywords)):
             raise ValueError
     except (SyntaxError, ValueError, AttributeError) as problem:
+        number = "a whole number, " if what == "basis" else ""
         raise CommandError(
-            USAGE, f"--{what} {text!r}: write a name, or a name with name(parameter=value)."
+            USAGE, f"--{what} {text!r}: write {number}a name, or a name with name(parameter=value)."
         ) from problem
     if name not in names:
         raise CommandError(

@@ -17,6 +17,7 @@ from kernelstream import (
     kernels,
     trackers,
 )
+from kernelstream.cli import completion
 from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.methods import Method, Rule
 from kernelstream.cli.modelfile import require_sense
@@ -47,6 +48,7 @@ class Parts:
             "chance). "
             f"Default: {COMPONENTS}, all with --novelty.",
             rich_help_panel=MODEL,
+            autocompletion=completion.names("all", "auto"),
             show_default=False,
         ),
     ] = None
@@ -56,6 +58,7 @@ class Parts:
             help="rbf, poly(degree=2), matern(nu=1.5), …, sums and products, also of columns: "
             "on('t_*', rbf) * on('colour', categorical).",
             rich_help_panel=MODEL,
+            autocompletion=completion.names(*completion.KERNELS),
         ),
     ] = "rbf"
     gamma: Annotated[
@@ -64,6 +67,7 @@ class Parts:
             help="Width of the kernel: a number, or auto (several are compared). Default: from a "
             "sample of all rows.",
             rich_help_panel=MODEL,
+            autocompletion=completion.names("auto"),
         ),
     ] = None
     basis: Annotated[
@@ -71,10 +75,16 @@ class Parts:
         typer.Option(
             help="A number of points, auto, or a basis: distance(nu=0.1), everything, …",
             rich_help_panel=MODEL,
+            autocompletion=completion.names(*completion.BASES),
         ),
     ] = "256"
     tracker: Annotated[
-        str, typer.Option(help="covariance, hebbian, rls, …", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            help="covariance, hebbian, rls, …",
+            rich_help_panel=MODEL,
+            autocompletion=completion.names(*completion.TRACKERS),
+        ),
     ] = "covariance"
     forgetting: Annotated[
         float | None,
@@ -98,7 +108,12 @@ class Parts:
         ),
     ] = True
     preimage: Annotated[
-        str, typer.Option(help="How denoise goes back to inputs.", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            help="How denoise goes back to inputs.",
+            rich_help_panel=MODEL,
+            autocompletion=completion.names(*completion.PREIMAGES),
+        ),
     ] = "auto"
     robust: Annotated[
         bool,
@@ -121,8 +136,12 @@ class Parts:
         if gamma is not None:
             if "gamma" not in kernel.get_params(deep=False):
                 raise CommandError(USAGE, f"The kernel {self.kernel} has no gamma.")
-            if gamma == "auto":  # goes with a kernel's name
+            if gamma == "auto":
                 kernel = self.kernel.strip()
+                if kernel not in kernels.NAMES:
+                    raise CommandError(
+                        USAGE, f"--gamma auto goes with a kernel's name alone, not with {kernel}."
+                    )
             else:
                 kernel, gamma = kernel.set_params(gamma=gamma), None
         plain = self.basis.strip() == "auto"
@@ -139,7 +158,7 @@ class Parts:
             robust=self.robust,
             random_state=self.seed,
         )
-        require_sense(estimator)
+        require_sense(estimator, {"forgetting": "--forgetting"})
         return estimator
 
     def detector(self, alpha: float) -> StreamingKernelPCA:
@@ -158,7 +177,7 @@ class Parts:
             scale=None if self.standardize is False else "standard",
             random_state=self.seed,
         )
-        require_sense(detector)
+        require_sense(detector, {"alpha": "--alpha"})
         return detector
 
     def predictor(self, target: Target) -> OnePassRidge:
@@ -234,7 +253,7 @@ class Parts:
             self.preimage,
             self.seed,
         )
-        require_sense(estimator)
+        require_sense(estimator, rule.options)
         return estimator
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
 from kernelstream.cli.info import facts_of, summary
@@ -36,7 +37,10 @@ def report(
         list[str] | None, typer.Argument(help="Rows to show; without any, the basis is shown.")
     ] = None,
     output: opt.Output = Path("report.html"),
-    color: Annotated[str | None, typer.Option(help="Column to colour the rows by.")] = None,
+    color: Annotated[
+        str | None,
+        typer.Option(help="Column to colour the rows by.", autocompletion=completion.column),
+    ] = None,
     image_shape: Annotated[
         str | None, typer.Option(help="Rows are images: height x width, 28x28.")
     ] = None,

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from kernelstream import StreamingKernelClassifier, StreamingKernelRidge
+from kernelstream.cli import completion
 from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import DATA, CommandError
 from kernelstream.cli.terminal import Screen, Watch
@@ -43,6 +44,7 @@ class Aim:
             help="Column to predict: a number, or a class (words, or a few whole numbers). "
             "'kernelstream predict' then uses the model.",
             rich_help_panel=TARGET,
+            autocompletion=completion.column,
         ),
     ] = None
     hold_back: Annotated[
