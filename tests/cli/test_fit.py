@@ -141,7 +141,7 @@ def test_a_bad_row_is_named_and_the_old_model_stays(data: Path) -> None:
     fitted()
     before = Path("m.safetensors").read_bytes()
     Path("bad.csv").write_text(BAD)
-    words = ["fit", "bad.csv", "-o", "m.safetensors", *OPTIONS]
+    words = ["fit", "bad.csv", "-o", "m.safetensors", *OPTIONS, "--force"]
     result = run(*words, "--missing", "bad", code=DATA)
     assert "bad.csv, row 601, column 'b': the value is missing" in said(result)
     assert Path("m.safetensors").read_bytes() == before
@@ -184,7 +184,7 @@ def test_landmarks_may_be_given(data: Path) -> None:
     run("fit", "x.parquet", "-o", "m.safetensors", "--basis", points, "--components", "2")
     assert load("m.safetensors").basis_points_.shape == (3, 3)
     wide = "landmarks(points=[[0.0, 1.0]])"
-    told = run("fit", "x.parquet", "-o", "m.safetensors", "--basis", wide, code=DATA)
+    told = run("fit", "x.parquet", "-o", "n.safetensors", "--basis", wide, code=DATA)
     assert "the points have 2 features, the rows have 3" in said(told)
     ragged = "landmarks(points=[[0.0, 1.0], [1.0]])"
     run("fit", "x.parquet", "-o", "m.safetensors", "--basis", ragged, code=USAGE)

@@ -114,6 +114,7 @@ def test_limits_in_events_a_day(normal: Path, tmp_path: Path) -> None:
 
     model = tmp_path / "m.safetensors"
     words = ("fit", normal, "-o", model, "--monitor", "--basis", 20, *SKIP, "--exclude", "machine")
+    words = (*words, "--force")
     done = run(*words, "--false-events-per-day", 5, "--interval", 120)
     assert "false events a day" in done.stderr + done.stdout
     monitor = load(model)

@@ -67,7 +67,7 @@ def test_kha_makes_epochs_in_memory(data: Path, X: np.ndarray) -> None:
     assert facts["converged"] and 1 < facts["epochs"] <= 60 and facts["points"] == 300
     model = KernelHebbianPCA(2, gamma=0.2, n_epochs=60, random_state=0).fit(X[:300])
     np.testing.assert_array_equal(load("m.safetensors").dual_coef_, model.dual_coef_)
-    text = run(*FIT, "--method", "kha", "--limit", 200).stdout
+    text = run(*FIT, "--method", "kha", "--limit", 200, "--force").stdout
     assert "epochs" in text and "converged" in text
 
 
@@ -131,7 +131,7 @@ def test_info_names_paper_and_equations(data: Path) -> None:
     facts = outcome("info", "m.safetensors")
     assert "Honeine 2012" in facts["paper"] and "(17)-(19)" in facts["equations"]
     assert "Honeine 2012" in run("info", "m.safetensors").stdout
-    run(*FIT, "--limit", 200)
+    run(*FIT, "--limit", 200, "--force")
     assert outcome("info", "m.safetensors")["paper"] is None
 
 

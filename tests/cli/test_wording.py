@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelstream.cli.wording import of_shell
-from tests.cli.conftest import OPTIONS, run, said
+from tests.cli.conftest import run, said
 
 # Words of those who write Python: classes, parameters where an option exists, values.
 PYTHON = re.compile(
@@ -64,13 +64,6 @@ def test_a_bad_row_is_told_once(data: Path) -> None:
     heard = said(run("fit", "bad.csv", "-o", "m.safetensors", "--treat", "b=number", code=3))
     assert "'None of it' is not a number" in heard  # what is in the file stays as it is
     assert heard.endswith("with --on-bad-rows skip.")
-
-
-def test_a_checkpoint_of_other_options_is_told_in_options(data: Path) -> None:
-    fit = ["fit", "x.parquet", "-o", "m.safetensors", *OPTIONS]
-    run(*fit)
-    Path("m.safetensors").rename("m.safetensors.checkpoint")
-    assert "is a model, not a checkpoint" in said(run(*fit, "--resume", code=7))
 
 
 def test_it_is_said_twice_as_once() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kernelstream import __version__
+import kernelstream
 from kernelstream.cli.check import check, plan
 from kernelstream.cli.compress import compress
 from kernelstream.cli.demo import demo
@@ -46,7 +46,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"kernelstream {__version__}")
+        typer.echo(f"kernelstream {kernelstream.__version__}")
         raise typer.Exit
 
 

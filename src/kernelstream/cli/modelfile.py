@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from kernelstream import __version__, files
+import kernelstream
+from kernelstream import files
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.cli.wording import of_shell
 from kernelstream.estimators.base import build, content_of, new_stream, set_stream
@@ -50,7 +51,7 @@ class Stored:
     origin: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
     version: int = files.VERSION  # of the file that it was read from
-    release: str = __version__  # that wrote it
+    release: str = field(default_factory=lambda: kernelstream.__version__)  # that wrote it
 
     @property
     def stream(self) -> Stream:
@@ -291,7 +292,13 @@ def report_unreadable(path: Path) -> Iterator[None]:
 
 def history(sources: list[str], rows: int, bad: int, **more: Any) -> dict[str, Any]:
     """One entry of a model's origin."""
-    return {"sources": sources, "rows": rows, "bad_rows": bad, "version": __version__, **more}
+    return {
+        "sources": sources,
+        "rows": rows,
+        "bad_rows": bad,
+        "version": kernelstream.__version__,
+        **more,
+    }
 
 
 def require_apart(written: list[Path | None], needed: list[Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -115,6 +114,8 @@ def written(output: Path, page: str, screen: Screen, open_page: bool) -> None:
     words = f"{output}, {size / 1e6:.1f} MB: open it in a browser."
     screen.result(result, words, output=output)
     if open_page:
+        import webbrowser  # not for help, which imports all commands
+
         webbrowser.open(output.resolve().as_uri())
 
 

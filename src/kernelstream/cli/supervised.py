@@ -134,7 +134,7 @@ def score_line(facts: dict[str, Any]) -> tuple[str, str]:
         return "score", "no row was held back to judge by"
     rows = f"{facts['rows_judged']:,} rows held back"
     if facts["measure"] == "accuracy":
-        trivial = f"{facts['score_of_most_frequent']:.1%} for {facts['most_frequent']} in all rows"
+        trivial = f"{facts['score_of_most_frequent']:.1%} for always {facts['most_frequent']}"
         return "accuracy", f"{facts['score']:.1%} of {rows} ({trivial})"
     errors = (
         f"root mean squared error {facts['error']:.4g}, and {facts['error_of_mean']:.4g} for the "
