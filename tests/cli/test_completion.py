@@ -37,7 +37,8 @@ def test_the_names_are_those_of_the_parts() -> None:
     assert set(completion.SCHEDULES) == set(STEPS)
     assert set(completion.USES) == {*KINDS, "out"}
     for name in completion.PREIMAGES:
-        assert preimages.resolve(name, kernels.Linear() if name == "linear" else kernels.RBF())
+        kernel = kernels.Linear() if name == "linear" else kernels.RBF()
+        assert isinstance(preimages.resolve(name, kernel), preimages.Preimage)
 
 
 def test_a_shell_is_told_parts_and_columns_and_nothing_heavy_is_imported(tmp_path: Path) -> None:

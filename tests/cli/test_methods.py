@@ -110,11 +110,11 @@ def test_literal_is_the_papers_rule(
         (["--method", "rls", "--nu", 0.1], "--method rls has no --nu; it is of online."),
         (["--method", "lms", "--eta", 0.1, "--schedule", 0.1], "--eta is a constant step"),
         (["--method", "online", "--basis", 30], "brings its own parts: leave out --basis"),
-        (["--method", "online", "--nu", -1], "Distance: nu must be a number above 0"),
+        (["--method", "online", "--nu", -1], "--nu must be a number above 0"),
         (["--method", "kha", "--literal"], "Give the steps of the paper"),
         (["--method", "kha", "--schedule", "sometimes"], "--schedule must be one of auto"),
         (["--method", "kha", "--resume"], "learns in memory: leave out --resume"),
-        (["--method", "online", "--components", "all"], "give n_components as an integer"),
+        (["--method", "online", "--components", "all"], "give --components as a whole number"),
         (["--monitor", "--method", "online"], "leave out --method"),
     ],
 )
