@@ -59,6 +59,9 @@ def test_the_points_come_from_all_rows_as_in_fit(rows: pd.DataFrame) -> None:
     """Rows in order: points of the first ones alone would know nothing of the others."""
     rows.sort_values("a").to_csv("rows.csv", index=False)
     assert outcome(*FIT, "price")["score"] > 0.9
+    model = load(MODEL_FILE)
+    assert model.basis_points_[:, 0].max() > 1.5 and model.basis_points_[:, 0].min() < -1.5
+    assert not model.stream_.chain.basis.follows  # and stay where they are from then on
 
 
 def test_plain_numbers_are_the_ridge_of_the_library(rows: pd.DataFrame) -> None:

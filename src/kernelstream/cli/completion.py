@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -168,9 +167,13 @@ def header_of(path: Path) -> list[str]:
         with zipfile.ZipFile(path) as archive:
             return [name.removesuffix(".npy") for name in archive.namelist()]
     opener: Callable[..., Any] = open
-    packages = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
-    if endings and endings[-1] in packages:
-        opener = import_module(packages[endings.pop()]).open
+    if endings[-1:] == [".gz"]:
+        from gzip import open as opener
+    elif endings[-1:] == [".bz2"]:
+        from bz2 import open as opener
+    elif endings[-1:] == [".xz"]:
+        from lzma import open as opener
+    endings = endings[:-1] if opener is not open else endings
     if endings[-1:] not in ([".csv"], [".tsv"], [".txt"], [".ndjson"], [".jsonl"], [".json"]):
         return []
     with opener(path, "rb") as file:
