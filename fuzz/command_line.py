@@ -16,7 +16,19 @@ from fuzz.readers import damaged, whole
 from kernelstream.cli.app import app
 
 CODES = {0, 2, 3, 4, 5, 6, 7}
-VERBS = ("fit", "update", "transform", "denoise", "score", "monitor", "info", "merge", "report")
+VERBS = (
+    "fit",
+    "update",
+    "transform",
+    "denoise",
+    "score",
+    "predict",
+    "explain",
+    "monitor",
+    "info",
+    "merge",
+    "report",
+)
 SOURCES = (
     "good.csv",
     "good.parquet",
@@ -29,7 +41,7 @@ SOURCES = (
     "*.csv",
     "m.st",
 )
-MODELS = ("m.st", "w.st", "bad.st", "none.st", "good.csv", ".")
+MODELS = ("m.st", "w.st", "y.st", "bad.st", "none.st", "good.csv", ".")
 OUTPUTS = ("out.st", "out.csv", "out.parquet", "out.npy", "out.ndjson.gz", "no/folder", ".", "")
 VALUES = (
     "0",
@@ -54,6 +66,8 @@ VALUES = (
     "rls",
     "60s",
     "0.5",
+    "b",
+    "b=category",
 )
 OPTIONS = (
     "--components",
@@ -83,6 +97,9 @@ OPTIONS = (
     "--image-shape",
     "--color",
     "--array",
+    "--target",
+    "--hold-back",
+    "--treat",
 )
 FLAGS = (
     "--json",
@@ -94,6 +111,8 @@ FLAGS = (
     "--no-header",
     "--header",
     "--alarms-only",
+    "--explain",
+    "--force",
 )
 
 SCRIPT = """\
@@ -135,6 +154,7 @@ def prepare(folder: Path, rng: np.random.Generator) -> None:
         (folder / f"bad{name[1:]}").write_bytes(damaged(whole(name, rng), rng))
     run(folder, ["fit", "good.csv", "-o", "m.st", "--basis", "110", "-q"])
     run(folder, ["fit", "good.csv", "-o", "w.st", "--basis", "10", "-q", "--monitor"])
+    run(folder, ["fit", "good.csv", "-o", "y.st", "--basis", "10", "-q", "--target", "b"])
     (folder / "bad.st").write_bytes(damaged((folder / "m.st").read_bytes(), rng))
 
 

@@ -50,4 +50,4 @@ def said(result: Result) -> str:
 
 
 def fitted(*more: Any, output: str = "m.safetensors", source: str = "x.parquet") -> None:
-    run("fit", source, "-o", output, *OPTIONS, *more)
+    run("fit", source, "-o", output, "--force", *OPTIONS, *more)

@@ -18,6 +18,9 @@ COMMANDS = (
     "transform",
     "denoise",
     "score",
+    "predict",
+    "explain",
+    "check",
     "monitor",
     "info",
     "merge",
@@ -55,6 +58,7 @@ def comparable(text: str) -> list[str]:
     text = re.sub(r"\d+\.\d s\b", "# s", text)
     text = re.sub(r"\d+\.\d MB\b", "# MB", text)
     text = re.sub(r"(\d+\.\d{2})\d+", r"\1", text)
+    text = re.sub(r"9\d\.\d% of (\d+ rows held back)", r"9# of \1", text)  # a row more or less
     return [" ".join(line.split()) for line in text.splitlines()]
 
 

@@ -408,8 +408,9 @@ def test_parts_fitted_by_a_plan_merge(tmp_path: Path, monkeypatch: pytest.Monkey
     for more in ([], ["--same-points"]):
         basis = FAST[2:] if more else FAST
         for name in parts:
-            run("fit", name, "-o", f"{name}.m", *basis, "--like", "plan.safetensors", *more)
-        facts = outcome("merge", "x.csv.m", "y.csv.m", "-o", "both.safetensors")
+            fit = ["fit", name, "-o", f"{name}.m", *basis, "--like", "plan.safetensors", *more]
+            run(*fit, "--force")
+        facts = outcome("merge", "x.csv.m", "y.csv.m", "-o", "both.safetensors", "--force")
         assert facts["rows_seen"] == N
     both = load("both.safetensors")
     plan = load("plan.safetensors")

@@ -21,7 +21,7 @@ def test_compress(data: Path, X: np.ndarray) -> None:
     small = load("s.safetensors")
     assert list(small.feature_names_in_) == NAMES and small.basis_points_.shape == (15, 3)
     assert outcome("update", "s.safetensors", "x.parquet")["rows_seen"] == 3000
-    text = run("compress", "m.safetensors", "-o", "m.safetensors", "--points", 9).stdout
+    text = run("compress", "m.safetensors", "-o", "m.safetensors", "--points", 9, "--force").stdout
     assert "30 → 9" in text and load("m.safetensors").basis_points_.shape == (9, 3)
 
 

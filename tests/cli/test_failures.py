@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "info m.st",
         "info m.st --json",
         "monitor m.st < x.csv",
-        "fit x.csv -o n.st --basis 10 --json",
+        "fit x.csv -o n.st --basis 10 --json --force",
         "--help",
         "--version",
     ],
@@ -94,11 +94,11 @@ def test_an_output_that_cannot_be_written(words: str, redirect: str, folder: Pat
 
 def test_files_do_not_take_the_place_of_closed_streams(folder: Path) -> None:
     """What is printed would go into them."""
-    words = "fit x.csv -o n.st --basis 10 -q"
+    words = "fit x.csv -o n.st --basis 10 -q --force"
     command = f"{sys.executable} -m kernelstream {words} <&- >&- 2>&-"
     assert subprocess.run(command, shell=True, cwd=folder).returncode == 0
     assert load(folder / "n.st").n_samples_seen_ == 300
-    command = f"{sys.executable} -m kernelstream fit nothing.csv -o n.st 2>&-"
+    command = f"{sys.executable} -m kernelstream fit nothing.csv -o n.st --force 2>&-"
     assert subprocess.run(command, shell=True, cwd=folder).returncode == DATA
 
 

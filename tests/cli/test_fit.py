@@ -11,7 +11,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import DATA, USAGE
-from kernelstream.cli.fit import parse_part
+from kernelstream.cli.parsing import parse_part
 from tests.cli.conftest import BAD, NAMES, OPTIONS, fitted, outcome, run, said
 
 
@@ -80,7 +80,7 @@ def test_standard_input_and_limit(data: Path, X: np.ndarray) -> None:
         (["--basis", "distance(mu=1)"], "the parameters of distance are"),
         (["--basis", "distance(nu=-1)"], "nu must be a number above 0"),
         (["--components", "many"], "write a number, a share"),
-        (["--tracker", "hebbian", "--components", "0.9"], "give n_components as an integer"),
+        (["--tracker", "hebbian", "--components", "0.9"], "give --components as a whole number"),
         (["--checkpoint-every", "soon"], "write 60s, 5m or 1h"),
         (["--kernel", "linear", "--gamma", "1"], "has no gamma"),
         (["--monitor", "--resume", "--gamma", "1"], "leave out --gamma, --resume"),
@@ -108,7 +108,7 @@ DIGITS = "1" * 5000  # more than Python reads
         (["--monitor", "--basis", "9" * 30], "n_points must be at most"),
         (["--monitor", "--basis", "20", "--lags", "9" * 30], "lags must be at most"),
         (["--monitor", "--basis", "20", "--alpha", "7"], "alpha must be a number between 1e-12"),
-        (["--basis", "²"], "write a name"),
+        (["--basis", "²"], "write a whole number, a name"),
         (["--monitor", "--basis", "20", "--lags", "²"], "--lags must be a number or 'auto'"),
     ],
     ids=lambda given: given if isinstance(given, str) else " ".join(given)[:30],
@@ -141,7 +141,7 @@ def test_a_bad_row_is_named_and_the_old_model_stays(data: Path) -> None:
     fitted()
     before = Path("m.safetensors").read_bytes()
     Path("bad.csv").write_text(BAD)
-    words = ["fit", "bad.csv", "-o", "m.safetensors", *OPTIONS]
+    words = ["fit", "bad.csv", "-o", "m.safetensors", *OPTIONS, "--force"]
     result = run(*words, "--missing", "bad", code=DATA)
     assert "bad.csv, row 601, column 'b': the value is missing" in said(result)
     assert Path("m.safetensors").read_bytes() == before
@@ -184,7 +184,7 @@ def test_landmarks_may_be_given(data: Path) -> None:
     run("fit", "x.parquet", "-o", "m.safetensors", "--basis", points, "--components", "2")
     assert load("m.safetensors").basis_points_.shape == (3, 3)
     wide = "landmarks(points=[[0.0, 1.0]])"
-    told = run("fit", "x.parquet", "-o", "m.safetensors", "--basis", wide, code=DATA)
+    told = run("fit", "x.parquet", "-o", "n.safetensors", "--basis", wide, code=DATA)
     assert "the points have 2 features, the rows have 3" in said(told)
     ragged = "landmarks(points=[[0.0, 1.0], [1.0]])"
     run("fit", "x.parquet", "-o", "m.safetensors", "--basis", ragged, code=USAGE)

@@ -113,7 +113,8 @@ def test_limits_in_events_a_day(normal: Path, tmp_path: Path) -> None:
     from kernelstream import load
 
     model = tmp_path / "m.safetensors"
-    words = ("fit", normal, "-o", model, "--monitor", "--basis", 20, *SKIP, "--exclude", "machine")
+    words = ["fit", normal, "-o", model, "--monitor", "--basis", 20, *SKIP, "--force"]
+    words += ["--exclude", "machine"]
     done = run(*words, "--false-events-per-day", 5, "--interval", 120)
     assert "false events a day" in done.stderr + done.stdout
     monitor = load(model)

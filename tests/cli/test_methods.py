@@ -67,7 +67,7 @@ def test_kha_makes_epochs_in_memory(data: Path, X: np.ndarray) -> None:
     assert facts["converged"] and 1 < facts["epochs"] <= 60 and facts["points"] == 300
     model = KernelHebbianPCA(2, gamma=0.2, n_epochs=60, random_state=0).fit(X[:300])
     np.testing.assert_array_equal(load("m.safetensors").dual_coef_, model.dual_coef_)
-    text = run(*FIT, "--method", "kha", "--limit", 200).stdout
+    text = run(*FIT, "--method", "kha", "--limit", 200, "--force").stdout
     assert "epochs" in text and "converged" in text
 
 
@@ -110,11 +110,11 @@ def test_literal_is_the_papers_rule(
         (["--method", "rls", "--nu", 0.1], "--method rls has no --nu; it is of online."),
         (["--method", "lms", "--eta", 0.1, "--schedule", 0.1], "--eta is a constant step"),
         (["--method", "online", "--basis", 30], "brings its own parts: leave out --basis"),
-        (["--method", "online", "--nu", -1], "Distance: nu must be a number above 0"),
+        (["--method", "online", "--nu", -1], "--nu must be a number above 0"),
         (["--method", "kha", "--literal"], "Give the steps of the paper"),
         (["--method", "kha", "--schedule", "sometimes"], "--schedule must be one of auto"),
         (["--method", "kha", "--resume"], "learns in memory: leave out --resume"),
-        (["--method", "online", "--components", "all"], "give n_components as an integer"),
+        (["--method", "online", "--components", "all"], "give --components as a whole number"),
         (["--monitor", "--method", "online"], "leave out --method"),
     ],
 )
@@ -131,7 +131,7 @@ def test_info_names_paper_and_equations(data: Path) -> None:
     facts = outcome("info", "m.safetensors")
     assert "Honeine 2012" in facts["paper"] and "(17)-(19)" in facts["equations"]
     assert "Honeine 2012" in run("info", "m.safetensors").stdout
-    run(*FIT, "--limit", 200)
+    run(*FIT, "--limit", 200, "--force")
     assert outcome("info", "m.safetensors")["paper"] is None
 
 

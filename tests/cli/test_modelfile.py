@@ -6,13 +6,14 @@ import os
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from kernelstream import StreamingKernelRidge, files
-from kernelstream.cli.failures import BUSY, MODEL, WRITE
+from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE
 from kernelstream.cli.modelfile import lock
 from kernelstream.files.writing import Replacement
 from tests.cli.conftest import OPTIONS, fitted, outcome, run, said
@@ -37,7 +38,7 @@ def test_models_that_are_no_kernel_pca(data: Path, X: np.ndarray) -> None:
     assert outcome("info", "r.safetensors")["kind"] == "StreamingKernelRidge"
     for command in ("update", "transform", "score"):
         result = run(command, "r.safetensors", "x.parquet", code=MODEL)
-        assert "holds a StreamingKernelRidge" in said(result)
+        assert "predicts a target: use it with 'kernelstream predict" in said(result)
 
 
 def test_a_model_of_another_version(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,3 +205,32 @@ def test_a_disk_that_is_full_when_the_model_is_written(
     assert "m.safetensors: there is no room to write" in said(result)
     assert Path("m.safetensors").read_bytes() == before
     assert sorted(p.name for p in data.iterdir()) == ["m.safetensors", "x.parquet"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "x.parquet", *OPTIONS],
+        ["plan", "x.parquet", *OPTIONS],
+        ["merge", "m.safetensors", "m.safetensors"],
+        ["compress", "m.safetensors"],
+        ["update", "m.safetensors", "x.parquet"],
+    ],
+)
+def test_a_model_that_is_there_is_replaced_on_demand_only(data: Path, words: list[Any]) -> None:
+    fitted()
+    Path("there.safetensors").write_bytes(Path("m.safetensors").read_bytes() + b" ")
+    before = Path("there.safetensors").read_bytes()
+    refused = run(*words, "-o", "there.safetensors", code=USAGE)
+    assert "there.safetensors is there already: replace it with --force" in said(refused)
+    assert Path("there.safetensors").read_bytes() == before
+    run(*words, "-o", "there.safetensors", "--force")
+    assert Path("there.safetensors").read_bytes() != before
+
+
+def test_an_empty_file_is_nothing_to_lose(data: Path) -> None:
+    Path("made.safetensors").touch()  # as by mktemp
+    run("fit", "x.parquet", "-o", "made.safetensors", *OPTIONS)
+    run("fit", "x.parquet", "-o", "made.safetensors", *OPTIONS, "--resume")  # complete, no error
+    refused = run("fit", "x.parquet", "-o", "made.safetensors", "--basis", 20, "--resume", code=7)
+    assert "--force in the place of --resume" in said(refused)

@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from kernelstream.cli import terminal
-from tests.cli.conftest import OPTIONS, fitted, run, said
+from tests.cli.conftest import OPTIONS, run, said
 
 
 def test_lines_without_a_terminal(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "LOG_EVERY", 0.0)
     words = said(run("fit", "x.parquet", "-o", "m.safetensors", *OPTIONS))
     assert "pass 1 of 2: 50%, " in words and "pass 2 of 2: 100%, 0:00:00 left, 1,500 rows" in words
-    assert said(run("fit", "x.parquet", "-o", "m.safetensors", *OPTIONS, "-q")) == ""
+    assert said(run("fit", "x.parquet", "-o", "m.safetensors", *OPTIONS, "-q", "--force")) == ""
 
 
 def test_a_short_run_prints_no_progress(data: Path) -> None:
-    fitted()
     assert "rows/s" not in said(run("fit", "x.parquet", "-o", "m.safetensors", *OPTIONS))

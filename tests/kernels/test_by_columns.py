@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import CommandError
-from kernelstream.cli.fit import parse_kernel
+from kernelstream.cli.parsing import parse_kernel
 from kernelstream.kernels import RBF, Categorical, FromCallable, Linear, On
 from kernelstream.kernels.derivatives import gradient_of_diagonal, gradient_of_sum
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kernelstream import __version__
+import kernelstream
 from kernelstream.cli.check import check, plan
 from kernelstream.cli.compress import compress
 from kernelstream.cli.demo import demo
@@ -29,7 +29,7 @@ from kernelstream.cli.operation import (
 )
 from kernelstream.cli.options import flat
 from kernelstream.cli.report import report
-from kernelstream.cli.transform import denoise, score, transform
+from kernelstream.cli.transform import denoise, predict, score, transform
 from kernelstream.cli.tune import tune
 from kernelstream.cli.update import update
 from kernelstream.cli.upgrade import upgrade
@@ -46,7 +46,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"kernelstream {__version__}")
+        typer.echo(f"kernelstream {kernelstream.__version__}")
         raise typer.Exit
 
 
@@ -68,6 +68,7 @@ for command in (
     transform,
     denoise,
     score,
+    predict,
     explain,
     info,
     merge,

@@ -10,8 +10,8 @@ from rich.table import Table
 from kernelstream.cli import options as opt
 from kernelstream.cli.beginning import say_columns, scale_line
 from kernelstream.cli.failures import DATA, CommandError, report_failures
-from kernelstream.cli.fit import USUAL, Parts
-from kernelstream.cli.modelfile import Stored, history, lock, require_apart
+from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_new
+from kernelstream.cli.parts import USUAL, Parts
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.estimators.beginning import begin
 from kernelstream.sources import Column, Source, Treatment
@@ -72,6 +72,7 @@ def plan(
     exclude: opt.Exclude = None,
     understanding: opt.Understanding = opt.AS_IT_LOOKS,
     parts: Parts = USUAL,
+    force: opt.Force = False,
     reading: opt.Reading = opt.AS_IT_COMES,
     quiet: opt.Quiet = False,
     as_json: opt.Json = False,
@@ -91,6 +92,7 @@ def plan(
         estimator = parts.estimator()
         read_options = reading.of_source(columns, exclude)
         with lock(output):
+            require_new(output, force)
             source = Source(sources, **read_options, treat=understanding.wishes())
             require_apart([output], [file.path for file in source.files])
             if source.from_pipe:

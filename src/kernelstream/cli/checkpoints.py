@@ -17,6 +17,7 @@ from kernelstream.cli.failures import CHANGED, DATA, MODEL, USAGE, CommandError,
 from kernelstream.cli.modelfile import Stored, history, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch, facts_table
+from kernelstream.cli.wording import in_shell, option_of
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.files.writing import is_replaceable, with_ending
 from kernelstream.sources import Block, Position, Source, fingerprint
@@ -60,6 +61,8 @@ class Run:
         Where bad rows are listed.
     screen : Screen
     """
+
+    any_kind = False  # whether the model may be another one than a kernel PCA
 
     def __init__(
         self,
@@ -112,40 +115,44 @@ class Run:
             identity=self.identity,
             sizes=self._sizes(),
         )
-        stored.origin = {"history": [*before, entry]}
+        stored.origin = {**stored.origin, "history": [*before, entry]}
         stored.save(output)
         self.checkpoint.unlink(missing_ok=True)
         took = time.perf_counter() - began
-        estimator = stored.estimator
-        share = float(estimator.explained_variance_ratio_.sum())
-        points = len(getattr(estimator, "basis_points_", ()))
-        (low, high), kind = estimator.certificate_.narrowest_ratio
         facts = {
             "model": str(output),
             "rows": place.rows,
             "bad_rows": place.bad,
             "passes": place.turn,
-            "rows_seen": estimator.n_samples_seen_,
-            "features": estimator.n_features_in_,
-            "points": points,
+            "rows_seen": stored.estimator.n_samples_seen_,
+            "features": stored.estimator.n_features_in_,
+            "points": len(getattr(stored.estimator, "basis_points_", ())),
+        }
+        shown = [("rows", f"{place.rows:,} in {took:.1f} s")]
+        if place.bad:
+            listed = f", listed in {self.rejects_path}" if self.rejects_path else ""
+            shown.append(("bad rows", f"{place.bad:,} passed over{listed}"))
+        shown += [("features", f"{facts['features']}"), ("basis points", f"{facts['points']}")]
+        more, lines = self.found()
+        facts |= {**more, "seconds": round(took, 3)}
+        screen.result(facts, facts_table([*shown, *lines, ("model", f"{output}")]), output=output)
+
+    def found(self) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        """What the model is worth, for machines and for people."""
+        estimator = self.stored.estimator
+        share = float(estimator.explained_variance_ratio_.sum())
+        (low, high), kind = estimator.certificate_.narrowest_ratio
+        facts = {
             "components": estimator.n_components_,
             "explained_variance_ratio": share,
             "explained_variance_ratio_interval": [low, high],
             "kind": kind,
-            "seconds": round(took, 3),
         }
-        shown = [
-            ("rows", f"{place.rows:,} in {took:.1f} s"),
-            ("features", f"{estimator.n_features_in_}"),
-            ("basis points", f"{points}"),
+        lines = [
             ("components", f"{estimator.n_components_} with {share:.1%} of the variance"),
             ("best possible", f"{low:.1%} to {high:.1%} of the variance ({kind})"),
-            ("model", f"{output}"),
         ]
-        if place.bad:
-            listed = f", listed in {self.rejects_path}" if self.rejects_path else ""
-            shown.insert(1, ("bad rows", f"{place.bad:,} passed over{listed}"))
-        screen.result(facts, facts_table(shown), output=self.output)
+        return facts, lines
 
     def _prepare_resume(self) -> bool:
         """Go on from the checkpoint, or start afresh and say so; True where all is done already."""
@@ -155,15 +162,15 @@ class Run:
             self.screen.say(f"Going on after {place.rows:,} rows{turn}, from {self.checkpoint}.")
             return False
         if self.output.exists():
-            done = read(self.output).origin.get("history", [])
+            done = read(self.output, self.any_kind).origin.get("history", [])
             if done and self._made(done[-1]):
                 return True
             if self.identity["command"] != "update":
                 raise CommandError(
                     CHANGED,
                     f"There is no checkpoint, and {self.output} was made from other sources or "
-                    "with other options. Leave out --resume to replace it, or write another file "
-                    "with -o.",
+                    "with other options. Replace it with --force in the place of --resume, or "
+                    "write another file with -o.",
                 )
         self.screen.say(f"No checkpoint {self.checkpoint} yet: starting afresh.")
         return False
@@ -190,7 +197,7 @@ class Run:
             raise CommandError(
                 CHANGED, "--resume needs files: a pipe cannot be read from a place in it."
             )
-        stored = read(self.checkpoint)
+        stored = read(self.checkpoint, self.any_kind)
         progress = stored.progress
         if progress is None:
             raise CommandError(CHANGED, f"{self.checkpoint} is a model, not a checkpoint.")
@@ -200,8 +207,8 @@ class Run:
             if before != value:
                 raise CommandError(
                     CHANGED,
-                    f"The checkpoint {self.checkpoint} was made with {name}={before!r}, now it is "
-                    f"{value!r}. {start_afresh}",
+                    f"The checkpoint {self.checkpoint} was made with {option_of(name)} "
+                    f"{in_shell(before)}, now it is {in_shell(value)}. {start_afresh}",
                 )
         if set(progress["place"]) != {field.name for field in fields(Place)}:
             raise CommandError(MODEL, f"{self.checkpoint} has a place that no release has written.")
@@ -231,7 +238,7 @@ class Run:
                         DATA, "The source holds no good row: there is nothing to learn."
                     )
                 if self._wants_second():
-                    self.stored.stream = begin_second_pass(self.stored.stream)
+                    self._begin_second()
                     bad, size = self.place.bad, self.place.rejected_bytes
                     self._reach(Place(turn=2, bad=bad, rejected_bytes=size))
             if self.place.turn == 2:
@@ -244,6 +251,9 @@ class Run:
             raise
         finally:
             rejects.close()
+
+    def _begin_second(self) -> None:
+        self.stored.stream = begin_second_pass(self.stored.stream)
 
     def _wants_second(self) -> bool:
         useful = wants_second_pass(self.stored.stream)

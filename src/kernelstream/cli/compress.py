@@ -9,7 +9,7 @@ import typer
 
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import USAGE, CommandError, report_failures
-from kernelstream.cli.modelfile import Stored, lock, read
+from kernelstream.cli.modelfile import Stored, lock, read, require_new
 from kernelstream.cli.terminal import Screen, facts_table
 
 
@@ -19,6 +19,7 @@ def compress(
     points: Annotated[
         int | None, typer.Option(min=1, help="How many. Default: half of those that it has.")
     ] = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Fewer points: a smaller file, and scores in a fraction of the time.
@@ -35,6 +36,7 @@ def compress(
     screen = Screen(as_json)
     with report_failures(as_json):
         with lock(output):
+            require_new(output, force)
             stored = read(model)
             before = told(stored)
             wanted = points or max(1, before["points"] // 2)

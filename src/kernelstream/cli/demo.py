@@ -40,6 +40,7 @@ def demo(
         model, page = folder / "digits.safetensors", folder / "report.html"
         scores = folder / "errors.csv"
         fit = ["fit", rows, "-o", model, "--exclude", "digit", "--basis", "300"]
+        fit += ["--force"] if model.exists() else []  # of the demonstration before this one
         look = ["report", model, rows, "-o", page, "--color", "digit", "--image-shape", "8x8"]
         steps = [
             [*fit, "--certify", "tight"],

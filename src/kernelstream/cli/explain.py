@@ -12,11 +12,22 @@ from rich.table import Table
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, CommandError, report_failures
 from kernelstream.cli.modelfile import Stored, read
+from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch
-from kernelstream.estimators.explain import ComponentExplanation, RowExplanation
+from kernelstream.estimators.explain import (
+    Cause,
+    ComponentExplanation,
+    RowExplanation,
+    known_rows,
+    p_values,
+    usual_errors,
+)
+from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.novelty import KernelNovelty
 from kernelstream.sources import Source
 
 SPARKS = "▁▂▃▄▅▆▇█"
+OWN = ("rank", "file", "row", "error", "p_value", "causes")  # a kept column of that name is marked
 
 
 def explain(
@@ -45,6 +56,7 @@ def explain(
     with report_failures(as_json):
         stored = read(model)
         if not sources:
+            require_kept_rows(stored)
             told = stored.estimator.explain_components(n_columns=by, feature_names=stored.names)[
                 :top
             ]
@@ -54,7 +66,8 @@ def explain(
         source = stored.open_source(sources, read_options)
         with Watch(screen, source, "looking at rows") as watch:
             strange = strangest(stored, source, top, watch)
-        show_rows(stored, strange, by, screen)
+        facts = row_facts(strange, explained(stored, strange, by))
+        screen.result({"rows": facts}, row_table(facts))
 
 
 @dataclass(frozen=True)
@@ -68,14 +81,18 @@ class Strange:
     carried: dict[str, Any]
 
 
-def strangest(stored: Stored, source: Source, top: int, watch: Watch) -> list[Strange]:
+def strangest(
+    stored: Stored, source: Source, top: int, watch: Watch, rejects: Rejects | None = None
+) -> list[Strange]:
     """The rows of largest error, the largest first; of equals those that came first."""
     kept: list[Strange] = []
     seen = 0
     for block in source:
         seen += len(block)
+        if rejects is not None:
+            rejects.add(block.bad)
         if len(block):
-            errors = np.asarray(stored.estimator.reconstruction_error(block.X))
+            errors = errors_of(stored.estimator, block.X)
             least = kept[-1].error if len(kept) == top else -np.inf
             for i in np.flatnonzero(errors > least):
                 carried = block.carried.slice(int(i), 1).to_pylist()[0]
@@ -90,44 +107,90 @@ def strangest(stored: Stored, source: Source, top: int, watch: Watch) -> list[St
     return kept
 
 
-def show_rows(stored: Stored, strange: list[Strange], by: int, screen: Screen) -> None:
-    """Explain rows and print them."""
+def errors_of(estimator: StreamingKernelPCA, X: np.ndarray) -> np.ndarray:
+    """How strange rows are: what a detector says, or the reconstruction error."""
+    if isinstance(estimator, KernelNovelty):
+        return -np.asarray(estimator.score_samples(X), dtype=float)
+    return np.asarray(estimator.reconstruction_error(X), dtype=float)
+
+
+def explained(stored: Stored, strange: list[Strange], by: int) -> list[RowExplanation]:
+    """The columns behind rows, at most so many for each."""
+    require_kept_rows(stored)
     X = np.stack([row.x for row in strange])
-    told = stored.estimator.explain(X, n_columns=by, feature_names=stored.names)
-    facts = [
+    return stored.estimator.explain(X, n_columns=by, feature_names=stored.names)
+
+
+def ranked(stored: Stored, strange: list[Strange]) -> list[RowExplanation]:
+    """The p-values of rows alone: against rows held back by a detector, or kept by a model."""
+    estimator, errors = stored.estimator, np.array([row.error for row in strange])
+    if isinstance(estimator, KernelNovelty):
+        shares = estimator.p_values(np.stack([row.x for row in strange]))
+    else:
+        usual = usual_errors(lambda X: errors_of(estimator, X), require_kept_rows(stored))
+        shares = p_values(errors, usual)
+    return [RowExplanation(e, float(p), ()) for e, p in zip(errors, shares, strict=True)]
+
+
+def require_kept_rows(stored: Stored) -> np.ndarray:
+    """Rows that the model has kept; one that has none cannot say what is usual."""
+    rows = known_rows(stored.stream)
+    if rows is None or len(rows) < 2:
+        raise CommandError(
+            DATA,
+            "The model has kept no rows to compare with: fit one with a basis of points, such as "
+            "--basis 256.",
+        )
+    return rows.astype(stored.stream.dtype)
+
+
+def row_facts(strange: list[Strange], told: list[RowExplanation]) -> list[dict[str, Any]]:
+    """Rank, place, what was kept, error, p-value and causes of each row."""
+    return [
         {
             "rank": rank,
             "file": row.file,
             "row": row.row,
-            **row.carried,
+            **{f"{name}_kept" if name in OWN else name: v for name, v in row.carried.items()},
             "error": e.error,
             "p_value": e.p_value,
-            "causes": [vars(cause) for cause in e.causes],
+            "causes": [cause_facts(cause) for cause in e.causes],
         }
         for rank, (row, e) in enumerate(zip(strange, told, strict=True), 1)
     ]
-    screen.result({"rows": facts}, row_table(strange, told))
 
 
-def row_table(strange: list[Strange], told: list[RowExplanation]) -> Table:
-    """Rank, place, error, p-value and causes of each row."""
+def cause_facts(cause: Cause) -> dict[str, Any]:
+    """A column behind a row; a value that is missing has no number."""
+    return {**vars(cause), "actual": None if np.isnan(cause.actual) else cause.actual}
+
+
+def cause_words(causes: list[dict[str, Any]]) -> str:
+    """The columns behind a row in words."""
+    words = [
+        f"{c['name']} is {'missing' if c['actual'] is None else format(c['actual'], '.4g')}, "
+        f"expected {c['expected']:.4g} ({c['share']:.0%})"
+        for c in causes
+    ]
+    return "; ".join(words) or "no single column"
+
+
+def row_table(rows: list[dict[str, Any]], causes: bool = True) -> Table:
+    """The same for people."""
     table = Table(title="Strangest rows", title_style="bold", title_justify="left", box=None)
-    carried = list(strange[0].carried) if strange else []
+    carried = [name for name in rows[0] if name not in OWN]
     for name in ("", "row", *carried, "error", "p"):
         table.add_column(name, justify="right")
-    table.add_column("columns behind it")
-    for rank, (row, e) in enumerate(zip(strange, told, strict=True), 1):
-        causes = "; ".join(
-            f"{c.name} is {c.actual:.4g}, expected {c.expected:.4g} ({c.share:.0%})"
-            for c in e.causes
-        )
+    if causes:
+        table.add_column("columns behind it")
+    for row in rows:
         table.add_row(
-            str(rank),
-            f"{row.file}:{row.row}",
-            *(str(row.carried[name]) for name in carried),
-            f"{e.error:.4g}",
-            f"{e.p_value:.3g}",
-            causes or "no single column",
+            str(row["rank"]),
+            f"{row['file']}:{row['row']}",
+            *(str(row[name]) for name in carried),
+            f"{row['error']:.4g}",
+            f"{row['p_value']:.3g}",
+            *([cause_words(row["causes"])] if causes else []),
         )
     return table
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import typer
 from rich.console import Console
 
+from kernelstream.cli.wording import of_shell, of_source
 from kernelstream.sources import SourceError
 
 USAGE = 2  # options that do not fit, or make no sense
@@ -44,9 +45,12 @@ def report_failures(as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except CommandError as failure:
-        fail(failure.code, str(failure), as_json)
+        cause = failure.__cause__
+        of_library = isinstance(cause, ValueError) and not isinstance(cause, SourceError)
+        message = of_shell(str(failure)) if of_library else str(failure)
+        fail(failure.code, message, as_json)
     except SourceError as problem:
-        fail(DATA, str(problem), as_json)
+        fail(DATA, of_source(str(problem)), as_json)
     except KeyboardInterrupt:
         fail(INTERRUPTED, "Interrupted.", as_json)
     except BrokenPipeError:
@@ -57,7 +61,7 @@ def report_failures(as_json: bool = False) -> Iterator[None]:
         drop_output()
         fail(*of_system(problem), as_json)
     except ValueError as problem:  # the library's own words: parameters, rows, models
-        fail(DATA, str(problem), as_json)
+        fail(DATA, of_shell(str(problem)), as_json)
 
 
 @contextlib.contextmanager

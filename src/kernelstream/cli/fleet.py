@@ -69,10 +69,12 @@ class FleetJudge(Quiet):
 
 
 def require_folder(path: Path) -> None:
-    """Raise where a fleet is to be written over a file."""
+    """Raise where a fleet is to be written over a file, or over another fleet."""
+    if path.is_dir():
+        raise CommandError(USAGE, f"{path} is there already: name another folder with -o.")
     if path.is_file():
         raise CommandError(
-            USAGE, f"A fleet is saved as a folder, and {path} is a file: name one with --output."
+            USAGE, f"A fleet is saved as a folder, and {path} is a file: name one with -o."
         )
 
 

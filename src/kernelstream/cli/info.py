@@ -14,7 +14,15 @@ from kernelstream.certificate import Statement
 from kernelstream.cli import options as opt
 from kernelstream.cli.check import column_facts, column_table
 from kernelstream.cli.failures import report_failures
-from kernelstream.cli.modelfile import Stored, holds_monitor, monitor_in, open_file, stored_in
+from kernelstream.cli.modelfile import (
+    Stored,
+    holds_monitor,
+    monitor_in,
+    open_file,
+    predicts,
+    stored_in,
+)
+from kernelstream.cli.supervised import score_line
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.plot.drawing import short_numbers
 
@@ -45,18 +53,19 @@ def info(
             show_other(stored, model, screen)
             return
         facts = facts_of(stored, model)
-        certificate = stored.estimator.certificate_
         treatment = getattr(stored.estimator, "columns_", None)
-        screen.result(
-            facts,
-            facts_table(summary(facts), title=str(model)),
-            *([] if treatment is None else [column_table(treatment, "Columns")]),
-            component_table(facts, components),
-            facts_table(
-                [row for row in certificate.rows() if row[0] and not row[0].startswith("eigen")],
-                title="Certificate: batch kernel PCA of all rows seen",
-            ),
-        )
+        shown = [facts_table(summary(facts), title=str(model))]
+        shown += [] if treatment is None else [column_table(treatment, "Columns")]
+        if not predicts(stored.estimator):
+            rows = stored.estimator.certificate_.rows()
+            shown += [
+                component_table(facts, components),
+                facts_table(
+                    [row for row in rows if row[0] and not row[0].startswith("eigen")],
+                    title="Certificate: batch kernel PCA of all rows seen",
+                ),
+            ]
+        screen.result(facts, *shown)
 
 
 def file_facts(path: Path, kind: str, version: int, release: str) -> dict[str, Any]:
@@ -136,6 +145,7 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
         "dtype": stream.dtype,
         "standardized": is_standardised(stream.scaler),
         "filled": stream.fills,
+        "target": target_facts(stored),
         "features": estimator.n_features_in_,
         "feature_names": stored.names,
         "columns": None if treatment is None else column_facts(treatment),
@@ -163,6 +173,20 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
             "proved": certificate.proved,
             "statistical": statement_facts(certificate.statistical),
         },
+    }
+
+
+def target_facts(stored: Stored) -> dict[str, Any] | None:
+    """What a model predicts and how well, for machines; None where it predicts nothing."""
+    target = stored.target
+    if target is None:
+        return None
+    judged = stored.origin["target"].get("judged")
+    return {
+        "name": target.name,
+        "classes": target.classes.tolist() if target.is_class else None,
+        "words": str(target),
+        "judged": judged if isinstance(judged, dict) and "rows_judged" in judged else None,
     }
 
 
@@ -204,6 +228,10 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("basis", f"{facts['points']} points, {facts['basis']}"),
         ("tracker", facts["tracker"]),
     ]
+    if facts["target"] is not None:
+        rows[2:2] = [("target", facts["target"]["words"])]
+        if facts["target"]["judged"]:
+            rows[3:3] = [score_line(facts["target"]["judged"])]
     if facts["paper"] is not None:
         rows[2:2] = [("paper", facts["paper"]), ("equations", facts["equations"])]
     if facts["standardized"]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -68,8 +67,11 @@ class _Hollow(ModuleType):
         return Nothing
 
 
-class StandIns(MetaPathFinder, Loader):
-    """Finds hollow modules for what is heavy; used as a context."""
+class StandIns:
+    """Finds and loads hollow modules for what is heavy; used as a context.
+
+    The classes that it could derive from bring more modules than all of the help.
+    """
 
     def __enter__(self) -> StandIns:
         global standing_in
@@ -89,7 +91,8 @@ class StandIns(MetaPathFinder, Loader):
         """A hollow module for a heavy package, and for rooms of kernelstream but the commands."""
         top, _, rest = name.partition(".")
         own = top == OWN and rest and rest.split(".")[0] != "cli"
-        return ModuleSpec(name, self, is_package=True) if own or top in HEAVY else None
+        spec = ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+        return spec if own or top in HEAVY else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """A module that holds nothing."""

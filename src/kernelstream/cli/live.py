@@ -8,7 +8,6 @@ import logging
 import re
 import sys
 import time
-import webbrowser
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -244,6 +243,8 @@ class Deck:
         self.error.print(f"Live page: {page.address}", markup=False)
         self.error.print(f"To look only: {page.view_address}", markup=False)
         if chosen.open_page:
+            import webbrowser  # not for help, which imports all commands
+
             webbrowser.open(page.address)
 
     def _count(self, record: Any, lag: float, seconds: float) -> None:

@@ -10,13 +10,14 @@ import typer
 
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
-from kernelstream.cli.modelfile import Stored, lock, read
+from kernelstream.cli.modelfile import Stored, lock, read, require_new
 from kernelstream.cli.terminal import Screen
 
 
 def merge(
     models: Annotated[list[Path], typer.Argument(help="Two or more models of the same kind.")],
     output: opt.Output,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Models that were fitted apart become the model of all their rows.
@@ -32,6 +33,7 @@ def merge(
         if len(models) < 2:
             raise CommandError(USAGE, "Name at least two models to merge.")
         with lock(output):
+            require_new(output, force)
             stored = [read(path) for path in models]
             for path, other in zip(models[1:], stored[1:], strict=True):
                 if other.names != stored[0].names:

@@ -13,8 +13,10 @@ import typer
 
 import kernelstream
 from kernelstream import StreamingKernelPCA, schedules, trackers
+from kernelstream.cli import completion
 from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, history, require_apart
+from kernelstream.cli.parsing import parse_part
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.part import as_number
@@ -61,9 +63,9 @@ STEPS: dict[str, type[schedules.Schedule]] = {
 }
 
 
-def paper_option(help: str) -> Any:
+def paper_option(help: str, completed: completion.Completion | None = None) -> Any:
     """An option of the papers' methods."""
-    return typer.Option(help=help, rich_help_panel=PAPERS)
+    return typer.Option(help=help, rich_help_panel=PAPERS, autocompletion=completed)
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class Rule:
     schedule: Annotated[
         str | None,
         paper_option(
-            "kha, oja, lms, subkha: steps, 0.05 or search_then_converge(eta0=0.5, tau=1000)."
+            "kha, oja, lms, subkha: steps, 0.05 or search_then_converge(eta0=0.5, tau=1000).",
+            completion.names(*completion.SCHEDULES),
         ),
     ] = None
     max_points: Annotated[
@@ -152,6 +155,15 @@ class Rule:
                 )
         if "eta" in self.given and "schedule" in self.given:
             raise CommandError(USAGE, "--eta is a constant step, --schedule another: give one.")
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What parameters of the method are called on the command line."""
+        assert self.method is not None
+        known = PARAMETERS[self.method]
+        called = {parameter: option(name) for name, parameter in known.items()}
+        called |= {known[name]: option(name) for name in self.given}
+        return {**called, "forgetting": "--beta"}
 
     @property
     def in_memory(self) -> bool:
@@ -221,9 +233,6 @@ def parse_schedule(text: str) -> Any:
     >>> parse_schedule("0.05")
     0.05
     """
-    # Imported here: parts are parsed in fit, which imports this file.
-    from kernelstream.cli.fit import parse_part
-
     try:
         step = as_number(float(text))
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from kernelstream import __version__, files
+import kernelstream
+from kernelstream import files
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
+from kernelstream.cli.wording import of_shell
 from kernelstream.estimators.base import build, content_of, new_stream, set_stream
 from kernelstream.estimators.inputs import next_rows
 from kernelstream.estimators.pca import StreamingKernelPCA
@@ -26,7 +28,7 @@ from kernelstream.files.writing import (
     target_of,
 )
 from kernelstream.monitor import KernelMonitor
-from kernelstream.sources import Source
+from kernelstream.sources import Source, Target
 from kernelstream.stream.components import Components
 from kernelstream.stream.stream import Stream
 
@@ -49,7 +51,7 @@ class Stored:
     origin: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
     version: int = files.VERSION  # of the file that it was read from
-    release: str = __version__  # that wrote it
+    release: str = field(default_factory=lambda: kernelstream.__version__)  # that wrote it
 
     @property
     def stream(self) -> Stream:
@@ -71,8 +73,16 @@ class Stored:
         rows = next_rows(self.estimator, self.stream, X, weights)
         self.stream = self.stream.learn(rows, frozen=True)
 
-    def open_source(self, sources: list[str], read_options: dict[str, Any]) -> Source:
-        """A source with the columns that the model wants, in its type."""
+    @property
+    def target(self) -> Target | None:
+        """What the model predicts, where the command line has learned it."""
+        facts = self.origin.get("target")
+        return None if facts is None else Target.from_facts(facts["column"])
+
+    def open_source(
+        self, sources: list[str], read_options: dict[str, Any], target: Target | None = None
+    ) -> Source:
+        """A source with the columns that the model wants, in its type, and with targets if any."""
         treatment = getattr(self.estimator, "columns_", None)
         if treatment is not None and read_options["columns"] is None:
             return Source(
@@ -81,6 +91,7 @@ class Stored:
                 treat=treatment,
                 n_features=self.stream.n_features,
                 dtype=self.stream.dtype,
+                target=target,
             )
         if treatment is not None and not treatment.is_plain:
             raise CommandError(
@@ -94,6 +105,7 @@ class Stored:
             features=None if read_options["columns"] is not None else self.names,
             n_features=self.stream.n_features,
             dtype=self.stream.dtype,
+            target=target,
         )
 
     def save(self, path: Path) -> None:
@@ -110,14 +122,17 @@ class Stored:
             raise
 
 
-def require_sense(estimator: StreamingKernelPCA) -> None:
-    """Fail where parameters make no sense, before any row is read."""
+def require_sense(estimator: StreamingKernelPCA, options: Mapping[str, str] | None = None) -> None:
+    """Fail where parameters make no sense, before any row is read.
+
+    ``options`` are what parameters are called that have another name on the command line.
+    """
     try:
         # landmarks may be given; the papers' methods bring their basis
         points = np.asarray(getattr(getattr(estimator, "basis", None), "points", 0))
         new_stream(estimator, np.empty((0, points.shape[1] if points.ndim == 2 else 1)))
     except (ValueError, TypeError, OverflowError) as problem:  # numbers of any kind and size
-        raise CommandError(USAGE, str(problem)) from problem
+        raise CommandError(USAGE, of_shell(str(problem), options)) from problem
 
 
 def read(path: Path, any_kind: bool = False) -> Stored:
@@ -140,18 +155,10 @@ def stored_in(file: files.ModelFile, path: Path, any_kind: bool = False) -> Stor
     with report_unreadable(path):
         estimator, content = build(file, path)
         origin, progress = origin_of(content), progress_of(content)
-    # Regressions are built on kernel PCA, but learn nothing without targets.
-    needs_targets = is_regressor(estimator) or is_classifier(estimator)
-    if not any_kind and (needs_targets or not isinstance(estimator, StreamingKernelPCA)):
-        raise CommandError(
-            MODEL,
-            f"{path} holds a {type(estimator).__name__}, which this command does not know: use it "
-            "in Python, with kernelstream.load.",
-        )
     names = content.get("feature_names")
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    return Stored(
+    stored = Stored(
         estimator,
         None if names is None else tuple(map(str, names)),
         origin,
@@ -159,6 +166,28 @@ def stored_in(file: files.ModelFile, path: Path, any_kind: bool = False) -> Stor
         file.version,
         file.release,
     )
+    if not any_kind:
+        require_kernel_pca(stored, path)
+    return stored
+
+
+def require_kernel_pca(stored: Stored, path: Path) -> None:
+    """Fail where a model is of another kind, and say what can be done with it."""
+    if predicts(stored.estimator):  # built on kernel PCA, but learns nothing without targets
+        raise CommandError(
+            MODEL, f"{path} predicts a target: use it with 'kernelstream predict {path}'."
+        )
+    if not isinstance(stored.estimator, StreamingKernelPCA):
+        raise CommandError(
+            MODEL,
+            f"{path} holds a {type(stored.estimator).__name__}, which this command does not know: "
+            "use it in Python, with kernelstream.load.",
+        )
+
+
+def predicts(estimator: Any) -> bool:
+    """Whether a model predicts a target."""
+    return is_regressor(estimator) or is_classifier(estimator)
 
 
 def origin_of(content: dict[str, Any]) -> dict[str, Any]:
@@ -167,6 +196,12 @@ def origin_of(content: dict[str, Any]) -> dict[str, Any]:
     entries = origin.get("history", [])
     if not isinstance(entries, list) or not all(map(_is_history, entries)):
         raise ValueError("the file has a history that no release has written.")
+    if "target" in origin:
+        facts = origin["target"]
+        share = facts.get("hold_back") if isinstance(facts, dict) else None
+        if not isinstance(share, int | float) or not 0 <= share < 1:
+            raise ValueError("the file has a target that no release has written.")
+        Target.from_facts(facts.get("column"))
     return origin
 
 
@@ -247,7 +282,8 @@ def report_unreadable(path: Path) -> Iterator[None]:
     try:
         yield
     except ValueError as problem:
-        raise CommandError(MODEL, str(problem)) from problem
+        where = "" if str(path) in str(problem) else f"Cannot load {path}: "
+        raise CommandError(MODEL, f"{where}{problem}") from problem
     except OSError as problem:
         raise CommandError(
             MODEL, f"Cannot read the model {path}: {problem.strerror or problem}."
@@ -256,7 +292,13 @@ def report_unreadable(path: Path) -> Iterator[None]:
 
 def history(sources: list[str], rows: int, bad: int, **more: Any) -> dict[str, Any]:
     """One entry of a model's origin."""
-    return {"sources": sources, "rows": rows, "bad_rows": bad, "version": __version__, **more}
+    return {
+        "sources": sources,
+        "rows": rows,
+        "bad_rows": bad,
+        "version": kernelstream.__version__,
+        **more,
+    }
 
 
 def require_apart(written: list[Path | None], needed: list[Any]) -> None:
@@ -301,6 +343,16 @@ def require_writable(path: Path) -> None:
         raise CommandError(
             WRITE, f"Cannot write {path}: {problem.strerror}. Choose another place with -o."
         ) from problem
+
+
+def require_new(path: Path, force: bool, hint: str = "") -> None:
+    """Fail where a file would be replaced that nobody wanted to lose."""
+    if force or not is_replaceable(path) or not path.exists() or not path.stat().st_size:
+        return
+    raise CommandError(
+        USAGE,
+        f"{path} is there already: replace it with --force, or write another file with -o.{hint}",
+    )
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ import typer
 
 from kernelstream import KernelMonitor
 from kernelstream.backends.arrays import to_host
+from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import (
     DATA,
@@ -100,9 +101,15 @@ class Coming:
     db: Annotated[
         str | None, typer.Option(help="Database of sql: sources; a PostgreSQL address or a file.")
     ] = None
-    time_column: Annotated[str | None, typer.Option(help="Column with the time stamp.")] = None
+    time_column: Annotated[
+        str | None,
+        typer.Option(help="Column with the time stamp.", autocompletion=completion.column),
+    ] = None
     keep: Annotated[
-        str | None, typer.Option(help="Columns to repeat in the output: 'id,place'.")
+        str | None,
+        typer.Option(
+            help="Columns to repeat in the output: 'id,place'.", autocompletion=completion.columns
+        ),
     ] = None
     format: Annotated[RowFormat, typer.Option(help="How rows come in.")] = RowFormat.auto
     delimiter: opt.Delimiter = None
@@ -152,7 +159,10 @@ def monitor(
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(help="Column with the machine of each row: a monitor for each of a fleet."),
+        typer.Option(
+            help="Column with the machine of each row: a monitor for each of a fleet.",
+            autocompletion=completion.column,
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=0, help="How many variables to name.")] = 3,
     alarms_only: Annotated[

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import getpass
 import json
-import sqlite3
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -19,6 +18,9 @@ from kernelstream.cli.live import history_folder
 from kernelstream.cli.terminal import Screen
 from kernelstream.monitor.operation import ask
 from kernelstream.monitor.operation.history import existing
+
+if TYPE_CHECKING:
+    import sqlite3
 
 Running = Annotated[
     Path, typer.Argument(help="The model that is being monitored, or its history folder.")
@@ -150,6 +152,8 @@ def events(
 
       kernelstream events model.safetensors --log --json | tail
     """
+    import sqlite3  # not for help, which imports all commands
+
     with report_failures(as_json):
         try:
             with existing(history_folder(model)) as base:

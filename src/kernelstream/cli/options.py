@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from kernelstream.cli import light
+from kernelstream.cli import completion, light
 from kernelstream.cli.failures import USAGE, CommandError
+from kernelstream.cli.wording import of_shell
 
 if TYPE_CHECKING:
     from kernelstream.sources import Wishes
@@ -64,13 +65,28 @@ Json = Annotated[bool, typer.Option("--json", help="Result and errors as JSON, f
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress and no remarks.")]
 Columns = Annotated[
     str | None,
-    typer.Option(help="Columns to learn: names or patterns, 'a,b,sensor_*'. Default: see check."),
+    typer.Option(
+        help="Columns to learn: names or patterns, 'a,b,sensor_*'. Default: see check.",
+        autocompletion=completion.columns,
+    ),
 ]
-Exclude = Annotated[str | None, typer.Option(help="Columns to leave out: names or patterns.")]
-WeightColumn = Annotated[str | None, typer.Option(help="Column with the weight of each row.")]
+Exclude = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns to leave out: names or patterns.", autocompletion=completion.columns
+    ),
+]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option(help="Column with the weight of each row.", autocompletion=completion.column),
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="End after so many good rows.")]
 Keep = Annotated[
-    str | None, typer.Option(help="Columns to carry through: names or patterns, or 'all'.")
+    str | None,
+    typer.Option(
+        help="Columns to carry through: names or patterns, or 'all'.",
+        autocompletion=completion.columns,
+    ),
 ]
 BadRows = Annotated[
     OnBadRows,
@@ -113,6 +129,10 @@ Resume = Annotated[
     typer.Option(
         "--resume", help="Go on from the checkpoint if there is one.", rich_help_panel=SAFETY
     ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace a model that is there.", rich_help_panel=SAFETY),
 ]
 
 
@@ -171,6 +191,7 @@ class Understanding:
             help="What columns are: 'zip=category,when=calendar,id=number,note=out'. "
             "Names or patterns; number, boolean, category, codes, calendar or out.",
             rich_help_panel=COLUMNS,
+            autocompletion=completion.uses,
         ),
     ] = None
     decimal: Annotated[
@@ -212,7 +233,8 @@ class Understanding:
                 missing=self.missing.value,
             )
         except ValueError as problem:
-            raise CommandError(USAGE, str(problem)) from problem
+            own = {"decimal": "--decimal", "missing": "--missing"}
+            raise CommandError(USAGE, of_shell(str(problem), own)) from problem
 
 
 AS_IT_LOOKS = Understanding()

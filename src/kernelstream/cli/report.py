@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
 from kernelstream.cli.info import facts_of, summary
@@ -36,7 +36,10 @@ def report(
         list[str] | None, typer.Argument(help="Rows to show; without any, the basis is shown.")
     ] = None,
     output: opt.Output = Path("report.html"),
-    color: Annotated[str | None, typer.Option(help="Column to colour the rows by.")] = None,
+    color: Annotated[
+        str | None,
+        typer.Option(help="Column to colour the rows by.", autocompletion=completion.column),
+    ] = None,
     image_shape: Annotated[
         str | None, typer.Option(help="Rows are images: height x width, 28x28.")
     ] = None,
@@ -111,6 +114,8 @@ def written(output: Path, page: str, screen: Screen, open_page: bool) -> None:
     words = f"{output}, {size / 1e6:.1f} MB: open it in a browser."
     screen.result(result, words, output=output)
     if open_page:
+        import webbrowser  # not for help, which imports all commands
+
         webbrowser.open(output.resolve().as_uri())
 
 

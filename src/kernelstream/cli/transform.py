@@ -1,4 +1,4 @@
-"""``transform``, ``denoise`` and ``score``: rows and a model in, a table out."""
+"""``transform``, ``denoise``, ``score`` and ``predict``: rows and a model in, a table out."""
 
 from __future__ import annotations
 
@@ -13,14 +13,23 @@ import pyarrow as pa
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.failures import DATA, CommandError, report_failures, terminable
-from kernelstream.cli.modelfile import Stored, read, require_apart
+from kernelstream.cli.explain import (
+    cause_words,
+    explained,
+    ranked,
+    row_facts,
+    row_table,
+    strangest,
+)
+from kernelstream.cli.failures import DATA, MODEL, CommandError, report_failures, terminable
+from kernelstream.cli.modelfile import Stored, predicts, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.tables import Writer, format_of
 from kernelstream.cli.terminal import Screen, Watch
 from kernelstream.novelty import KernelNovelty
 
 MOST_CAUSES = 3  # columns that are named behind a row
+TOP = 20  # rows that are explained
 
 
 class To(StrEnum):
@@ -45,7 +54,7 @@ Columns = dict[str, Any]
 
 @dataclass(frozen=True)
 class Query:
-    """What the three commands are given."""
+    """What these commands are given."""
 
     model: opt.Model
     sources: opt.Sources
@@ -96,7 +105,21 @@ def denoise(query: Query) -> None:
     apply(query, clean_rows)
 
 
-def score(query: Query) -> None:
+def score(
+    query: Query,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Only so many rows, the strangest first, with rank and p-value. "
+            f"Default: all in their order, {TOP} with --explain.",
+            show_default=False,
+        ),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Of these, the columns that make them strange.")
+    ] = False,
+) -> None:
     """How strange each row is: reconstruction_error (squared, in feature space) and t2.
 
     t2 is the sum of the squared scores, each divided by the variance of its component. Of a
@@ -107,8 +130,13 @@ def score(query: Query) -> None:
     --------
       kernelstream score model.safetensors data.parquet -o errors.parquet --keep time
 
+      kernelstream score model.safetensors data.parquet --top 20 --explain --keep id
+
       kernelstream score model.safetensors - < rows.ndjson
     """
+    if top is not None or explain:
+        score_strangest(query, TOP if top is None else top, explain)
+        return
 
     def statistics(stored: Stored, X: np.ndarray) -> Columns:
         estimator = stored.estimator
@@ -125,6 +153,69 @@ def score(query: Query) -> None:
         }
 
     apply(query, statistics)
+
+
+def score_strangest(query: Query, top: int, explain: bool) -> None:
+    """The strangest rows alone: a table for people, or the file that was asked for."""
+    screen, to = Screen(query.as_json, query.quiet), None if query.to is None else query.to.value
+    with report_failures(screen.as_json):
+        output, shown = query.output, query.output is None and to is None
+        format = "ndjson" if shown else format_of(output, to)
+        stored = read(query.model)
+        read_options = query.reading.of_source(query.columns, keep=query.keep)
+        source = stored.open_source(query.sources, {**read_options, "carried_as_text": True})
+        require_apart([output, query.rejects], [query.model, *(file.path for file in source.files)])
+        with terminable(), Watch(screen, source, "looking at rows") as watch:
+            listing = Rejects(query.rejects, 0)
+            strange = strangest(stored, source, top, watch, listing)
+            listing.close()
+        told = explained(stored, strange, MOST_CAUSES) if explain else ranked(stored, strange)
+        rows = row_facts(strange, told)
+        if not explain:
+            rows = [{k: v for k, v in row.items() if k != "causes"} for row in rows]
+        if shown:
+            screen.result({"rows": rows}, row_table(rows, causes=explain))
+            return
+        with Writer(output, format) as writer:
+            in_words = [
+                {k: cause_words(v) if k == "causes" else v for k, v in row.items()} for row in rows
+            ]
+            writer.write(pa.RecordBatch.from_pylist(in_words))
+        if output is not None:
+            facts = {"rows": len(rows), "output": str(output)}
+            screen.result(facts, f"The {len(rows):,} strangest rows → {output}", output=output)
+
+
+def predict(query: Query) -> None:
+    """What a model of 'fit --target' says of the target: a column with _predicted behind its name.
+
+    Examples
+    --------
+      kernelstream fit houses.csv -o price.safetensors --target price
+
+      kernelstream predict price.safetensors new.csv -o prices.csv --keep id
+    """
+
+    def predictions(stored: Stored, X: np.ndarray) -> Columns:
+        found = np.asarray(stored.estimator.predict(X))
+        target = stored.target
+        name = "target" if target is None else target.name
+        if found.ndim == 2:
+            return {f"{name}{i}_predicted": column for i, column in enumerate(found.T, 1)}
+        return {f"{name}_predicted": found}
+
+    apply(query, predictions, read_predictor)
+
+
+def read_predictor(path: Path) -> Stored:
+    """A model that predicts; another one fails, and says what to do."""
+    stored = read(path, any_kind=True)
+    if not predicts(stored.estimator):
+        raise CommandError(
+            MODEL,
+            f"{path} has no target to predict: fit one with 'kernelstream fit --target COLUMN'.",
+        )
+    return stored
 
 
 def novelty_of(detector: KernelNovelty, X: np.ndarray) -> Columns:
@@ -157,13 +248,17 @@ def t_squared(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
     return np.square(scores[:, real].astype(float)) @ (1.0 / variances[real])
 
 
-def apply(query: Query, compute: Callable[[Stored, np.ndarray], Columns]) -> None:
+def apply(
+    query: Query,
+    compute: Callable[[Stored, np.ndarray], Columns],
+    open_model: Callable[[Path], Stored] = read,
+) -> None:
     """Read blocks, compute columns, write them with those that are kept."""
     output, screen = query.output, Screen(query.as_json, query.quiet)
     with report_failures(screen.as_json):
         read_options = query.reading.of_source(query.columns, keep=query.keep)
         format = format_of(output, None if query.to is None else query.to.value)
-        stored = read(query.model)
+        stored = open_model(query.model)
         read_options = {**read_options, "carried_as_text": format == "csv"}
         source = stored.open_source(query.sources, read_options)
         require_apart([output, query.rejects], [query.model, *(file.path for file in source.files)])

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 import kernelstream
+from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
 from kernelstream.cli.terminal import Screen, facts_table
@@ -24,9 +25,18 @@ def tune(
     exclude: opt.Exclude = None,
     target: Annotated[
         str | None,
-        typer.Option(help="A column of numbers: what scores are to tell. It is no feature then."),
+        typer.Option(
+            help="A column of numbers: what scores are to tell. It is no feature then.",
+            autocompletion=completion.column,
+        ),
     ] = None,
-    kernel: Annotated[str, typer.Option(help="rbf, laplacian or exponential.")] = "rbf",
+    kernel: Annotated[
+        str,
+        typer.Option(
+            help="rbf, laplacian or exponential.",
+            autocompletion=completion.names("rbf", "laplacian", "exponential"),
+        ),
+    ] = "rbf",
     probe: Annotated[
         str, typer.Option(help="With a target: linear, or neighbours (the five nearest).")
     ] = "linear",

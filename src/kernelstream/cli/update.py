@@ -11,7 +11,14 @@ import typer
 from kernelstream.cli import options as opt
 from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import report_failures
-from kernelstream.cli.modelfile import lock, read, require_apart
+from kernelstream.cli.modelfile import (
+    lock,
+    read,
+    require_apart,
+    require_kernel_pca,
+    require_new,
+)
+from kernelstream.cli.supervised import SupervisedRun
 from kernelstream.cli.terminal import Screen
 
 
@@ -24,6 +31,7 @@ def update(
     weight_column: opt.WeightColumn = None,
     checkpoint_every: opt.CheckpointEvery = None,
     resume: opt.Resume = False,
+    force: opt.Force = False,
     rejects: opt.RejectsFile = None,
     columns: opt.Columns = None,
     reading: opt.Reading = opt.AS_IT_COMES,
@@ -42,10 +50,15 @@ def update(
     with report_failures(as_json):
         read_options = reading.of_source(columns, weight_column=weight_column)
         every = opt.seconds(checkpoint_every)
-        target = model if output is None else output
-        with lock(target):
-            stored = read(model)
-            source = stored.open_source(sources, read_options)
+        where = model if output is None else output
+        with lock(where):
+            if where != model and not resume:
+                require_new(where, force)
+            stored = read(model, any_kind=True)
+            target = stored.target
+            if target is None:
+                require_kernel_pca(stored, model)
+            source = stored.open_source(sources, read_options, target)
             identity = {
                 "command": "update",
                 "model": hashlib.sha256(model.read_bytes()).hexdigest(),
@@ -54,5 +67,9 @@ def update(
             }
             require_apart([rejects], [model])
             before = stored.origin.get("history", [])
-            run = Run(stored, source, target, identity, 1, every, rejects, screen)
+            options = stored, source, where, identity, 1, every, rejects, screen
+            if target is None:
+                run = Run(*options)
+            else:
+                run = SupervisedRun(*options, share=stored.origin["target"]["hold_back"])
             run.complete(resume, before)

@@ -18,13 +18,15 @@ from kernelstream.stream.stream import Stream
 
 Score = Callable[[np.ndarray], np.ndarray]  # of rows
 
-REFERENCE_ROWS = 256  # of which columns are changed, and errors are ranked
+REFERENCE_ROWS = 256  # of which columns are changed
 CURVE_ROWS = 2000  # whose scores make curves
+RANKED_ROWS = 2000  # among whose errors those of strange rows are ranked
 CURVE = 15  # points of a curve, at most, each the mean of as many rows
 GRID = 9  # values that are tried for a column of a strange row, at first
 FINER = 5  # between the neighbours of the best, twice
 GAIN = 0.05  # of its error that the next column has to take away from a row
 ONE_WAY = 0.8  # rank correlation from which a curve rises or falls
+ROUNDING = 1e-7  # of the largest error, by which that of a row may differ from itself
 NUMBERS = 2**22  # numbers of changed rows that are held at a time
 
 
@@ -239,12 +241,12 @@ def explain_rows(
         At most so many columns a row.
     """
     R = spread_rows(reference)
-    usual = np.sort(error(R))
+    usual = usual_errors(error, reference)
     # values that each column has in other rows
     tried = np.percentile(R, np.linspace(0.0, 100.0, GRID), axis=0)
     found = []
-    for x, e in zip(rows, error(rows), strict=True):
-        p = (1 + len(usual) - np.searchsorted(usual, e)) / (1 + len(usual))
+    errors = error(rows)
+    for x, e, p in zip(rows, errors, p_values(errors, usual), strict=True):
         causes: list[Cause] = []
         row, left = x.copy(), float(e)
         while len(causes) < n_columns and left > usual[len(usual) // 2]:
@@ -255,6 +257,23 @@ def explain_rows(
             row[c], left = value, rest
         found.append(RowExplanation(float(e), float(p), tuple(causes)))
     return found
+
+
+def usual_errors(error: Score, reference: np.ndarray) -> np.ndarray:
+    """Errors of rows that show what is usual, ascending."""
+    return np.sort(error(spread_rows(reference, RANKED_ROWS)))
+
+
+def p_values(errors: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """Share of usual rows, the row itself counted among them, with such an error or a larger one.
+
+    Examples
+    --------
+    >>> p_values(np.array([2.5, 9.0]), np.array([1.0, 2.0, 3.0]))
+    array([0.5 , 0.25])
+    """
+    equal = errors - ROUNDING * usual[-1]  # a row that was kept does not exceed itself
+    return (1 + len(usual) - np.searchsorted(usual, equal)) / (1 + len(usual))
 
 
 def best_change(error: Score, x: np.ndarray, tried: np.ndarray) -> tuple[int, float, float]:

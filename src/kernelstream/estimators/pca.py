@@ -648,9 +648,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         """
         check_count(type(self).__name__, "n_columns", n_columns, none_allowed=False)
         rows = to_host(as_dense(inputs.query_rows(self, self.stream_, X))).astype(float)
-        error = self._of_host_rows(self._components().reconstruction_error)
+        error = self._of_host_rows(self._error_to_explain())
         names = self._names(feature_names)
         return explain_rows(error, rows, self._reference(reference), names, n_columns)
+
+    def _error_to_explain(self) -> Callable[[Array], Array]:
+        """What makes a row strange."""
+        return self._components().reconstruction_error
 
     def _reference(self, X: Any) -> np.ndarray:
         """Rows to compare with, as float64 on the host."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +18,7 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress, set_stream
+from kernelstream.estimators.explain import RowExplanation
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.novelty.limits import Reference
 from kernelstream.part import check_number
@@ -267,6 +270,44 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         array of shape (n,), int
         """
         return np.where(to_host(self.decision_function(X)) < 0, -1, 1)
+
+    @at_one_moment
+    def explain(
+        self,
+        X: Any,
+        n_columns: int = 3,
+        reference: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> list[RowExplanation]:
+        """Why rows are strange: the columns behind their errors, actual against expected values.
+
+        As in :meth:`StreamingKernelPCA.explain`, with the errors and p-values of a detector.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; each takes some 20 d errors of changed rows.
+        n_columns : int
+            At most so many columns a row.
+        reference : array of shape (k, d), or None
+            Rows that show the usual values and errors; None: those that the model has kept, and for
+            p-values those that it has held back.
+        feature_names : sequence of str, or None
+            Names of the columns; None: those of the frame that was learned, or x0, x1 and so on.
+
+        Returns
+        -------
+        list of RowExplanation
+        """
+        told = super().explain(X, n_columns, reference, feature_names)
+        if reference is not None:
+            return told
+        return [
+            replace(each, p_value=float(p)) for each, p in zip(told, self.p_values(X), strict=True)
+        ]
+
+    def _error_to_explain(self) -> Callable[[Array], Array]:
+        return self._components().unexplained
 
     @at_one_moment
     def p_values(self, X: Any) -> np.ndarray:

@@ -152,16 +152,13 @@ class OnePassRidge(StreamingKernelPCA):
             rows, stream = inputs.first_rows(self, X, sample_weight), None
         else:
             rows, stream = self._rows_to_learn(X, sample_weight)
-        if len(rows) < targets.shape[0]:  # rows of weight zero were dropped
-            targets = targets[np.flatnonzero(inputs.checked_weights(sample_weight, len(targets)))]
+        rows = with_targets(rows, targets, sample_weight)
         if len(rows) == 0:
             if anew:
                 raise ValueError(inputs.NO_WEIGHT)
             return self
         if stream is not None:
             require_same_columns(stream, targets.shape[1])
-        require_summable(targets, rows.weights)
-        rows = replace(rows, targets=to_float64(like(np.ascontiguousarray(targets), rows.X)))
         if anew:
             learned = self._learn_from_all(rows)
         else:
@@ -312,12 +309,48 @@ def replace_stream(estimator: OnePassRidge, stream: Stream) -> None:
     estimator._left_out = None
 
 
+def with_targets(rows: Rows, targets: np.ndarray, sample_weight: Any) -> Rows:
+    """Rows with their targets (n, t), those of weight zero left out of these as well."""
+    if len(rows) < targets.shape[0]:
+        targets = targets[np.flatnonzero(inputs.checked_weights(sample_weight, len(targets)))]
+    if len(rows) == 0:
+        return rows
+    require_summable(targets, rows.weights)
+    return replace(rows, targets=to_float64(like(np.ascontiguousarray(targets), rows.X)))
+
+
+def learn_block(
+    estimator: OnePassRidge, X: Any, y: Any, sample_weight: Any, frozen: bool = False
+) -> None:
+    """Fold a block of a run over files, whose stream has begun; ``frozen`` keeps its basis."""
+    stream = estimator.stream_
+    rows = inputs.next_rows(estimator, stream, X, sample_weight)
+    rows = with_targets(rows, targets_of(estimator, y), sample_weight)
+    if len(rows):
+        replace_stream(estimator, stream.learn(rows, frozen=frozen))
+
+
+def mean_targets(estimator: OnePassRidge) -> np.ndarray:
+    """The mean of all targets learned, (t,): what is predicted without a look at the rows."""
+    state = estimator.stream_.caught_up.begun
+    assert state.targets is not None
+    return to_host(state.targets.origin + state.targets.total / state.moments.weight)
+
+
 def free_points(estimator: OnePassRidge, stream: Stream) -> Stream:
     """The stream for a pass that looks for points: they may follow the rows."""
     basis = stream.chain.basis
     if not estimator._stays(basis):
         return stream
     return stream.with_chain(basis=clone(basis).set_params(follows=True))
+
+
+def fixed_points(estimator: OnePassRidge, stream: Stream) -> Stream:
+    """The stream after that pass: its points stay from now on."""
+    basis = stream.chain.basis
+    if not estimator._stays(basis):
+        return stream
+    return stream.with_chain(basis=clone(basis).set_params(follows=False))
 
 
 def targets_of(estimator: OnePassRidge, y: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ from kernelstream.sources.files import File, SourceError, find_files, fingerprin
 from kernelstream.sources.readers import BadRow
 from kernelstream.sources.source import BadRowError, Block, Position, Source
 from kernelstream.sources.survey import Wishes, treatment_of
+from kernelstream.sources.target import Target, target_of
 from kernelstream.sources.treatment import Column, Treatment
 
 __all__ = [
@@ -27,9 +28,11 @@ __all__ = [
     "Position",
     "Source",
     "SourceError",
+    "Target",
     "Treatment",
     "Wishes",
     "find_files",
     "fingerprint",
+    "target_of",
     "treatment_of",
 ]

@@ -17,18 +17,19 @@ from kernelstream.sources.text import as_number
 
 @dataclass(frozen=True)
 class Chosen:
-    """Columns of a source: those to learn, the weight, and those to carry through."""
+    """Columns of a source: those to learn, weight and target, and those to carry through."""
 
     features: tuple[str, ...]
     weight: str | None
     carried: tuple[str, ...]
     left_out: tuple[str, ...]  # columns of text that nobody asked for
+    target: str | None = None
 
     @property
     def wanted(self) -> list[str]:
         """Every column that must be read, once."""
-        weight = () if self.weight is None else (self.weight,)
-        return list(dict.fromkeys((*self.features, *weight, *self.carried)))
+        beside = [name for name in (self.weight, self.target) if name is not None]
+        return list(dict.fromkeys((*self.features, *beside, *self.carried)))
 
 
 def choose(

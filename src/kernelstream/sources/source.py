@@ -18,8 +18,9 @@ from kernelstream.sources.columns import Bad, Chosen, choose, matrix, name_list,
 from kernelstream.sources.files import File, SourceError, find_files
 from kernelstream.sources.formats import open_reader
 from kernelstream.sources.readers import UNREADABLE, BadRow, Batch, Reader, Reading
-from kernelstream.sources.sample import Sample, sampled
+from kernelstream.sources.sample import ROWS, Sample, sampled
 from kernelstream.sources.survey import Wishes, treatment_of
+from kernelstream.sources.target import Target, target_of
 from kernelstream.sources.treatment import Column, Treatment
 
 
@@ -79,6 +80,8 @@ class Block:
         Where reading goes on after this block.
     bad : tuple of BadRow
         Rows that were passed over.
+    y : array of shape (n,) or None
+        The targets of the rows, where the source has a target.
     """
 
     X: np.ndarray
@@ -88,6 +91,7 @@ class Block:
     rows: np.ndarray
     end: Position
     bad: tuple[BadRow, ...] = ()
+    y: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -134,6 +138,9 @@ class Source:
         Understand the columns before they are learned: by a sample of all files, with what is
         wished for, or as it was decided before. ``X`` then has NaN where values are missing and
         will be filled.
+    target : str or Target, optional
+        The column to be predicted, with ``treat``: its values are ``Block.y``, and a row without
+        one is a bad row. What it is, a number or a class, the sample shows, or is known already.
     stdin : binary stream, optional
         What ``"-"`` reads.
 
@@ -150,6 +157,8 @@ class Source:
     sampled_rows : array of shape (n, d) or None
         The rows by which that was decided, as they would be learned: a uniform sample of all
         files, or the head of a pipe.
+    target : Target or None
+        What is predicted.
 
     Examples
     --------
@@ -183,6 +192,7 @@ class Source:
         carried_as_text: bool = False,
         encoding: str | None = None,
         treat: Wishes | Treatment | None = None,
+        target: str | Target | None = None,
         stdin: BinaryIO | None = None,
     ):
         if on_bad_rows not in ("error", "skip"):
@@ -206,8 +216,18 @@ class Source:
         self.remarks = first.remarks
         self.sample: Sample | None = None
         self.sampled_rows: np.ndarray | None = None
+        aim = target.name if isinstance(target, Target) else target
+        if aim is not None:
+            require([aim], list(first.fields), self.files[0].name)
+            if aim == weight_column:
+                raise SourceError(f"The column {aim!r} cannot be target and weight at once.")
         if isinstance(treat, Wishes):
-            self.sample, treat = self._survey(first, treat, columns, exclude, weight_column)
+            wishes = replace(
+                treat, columns=columns, exclude=exclude, weight=weight_column, target=aim
+            )
+            self.sample, treat = self._survey(first, wishes)
+            if isinstance(target, str):
+                target = target_of(self._table_with(first, target), target, wishes)
             self.remarks = self.sample.remarks
         if isinstance(treat, Treatment) and treat.is_nameless and first.named:
             n_features, treat = len(treat.features), None  # by their order, whatever their names
@@ -217,12 +237,17 @@ class Source:
             self._chosen = choose(first, self.files[0].name, treat.inputs, (), weight_column, keep)
             plain = tuple(column.name for column in treat.learned if column.is_plain)
             encoded = tuple(name for name in treat.inputs if name not in set(plain))
+            encoded += () if aim is None else (aim,)
             self._reading = replace(self._reading, features=plain, encoded=encoded)
         else:
             self._chosen = self._choose(
                 first, columns, exclude, features, n_features, weight_column, keep
             )
             self._reading = replace(self._reading, features=self._chosen.features)
+        if isinstance(target, str):
+            raise ValueError("What a target is shows the sample: give treat=Wishes() as well.")
+        self.target = target
+        self._chosen = replace(self._chosen, target=aim)
         if treat is not None and n_features not in (None, len(treat.features)):
             raise SourceError(
                 f"{len(treat.features)} columns were chosen and the model wants {n_features}."
@@ -270,19 +295,12 @@ class Source:
             f"them with --columns: {name_list(chosen.features)}."
         )
 
-    def _survey(
-        self,
-        first: Reader,
-        wishes: Wishes,
-        columns: Sequence[str] | None,
-        exclude: Sequence[str],
-        weight_column: str | None,
-    ) -> tuple[Sample, Treatment]:
+    def _survey(self, first: Reader, wishes: Wishes) -> tuple[Sample, Treatment]:
         """A sample of all files, and what is to be done with their columns."""
-        wishes = replace(wishes, columns=columns, exclude=exclude, weight=weight_column)
         where = self.files[0].name
         if isinstance(first, ArrayReader):  # the numbers of an array belong together
-            chosen = choose(first, where, columns, exclude, weight_column, ())
+            exclude = [*wishes.exclude, *([] if wishes.target is None else [wishes.target])]
+            chosen = choose(first, where, wishes.columns, exclude, wishes.weight, ())
             learned = tuple(map(Column, chosen.features))
             treatment = Treatment(learned, (), wishes.missing == "fill")
             reading = replace(self._reading, features=chosen.features)
@@ -298,6 +316,25 @@ class Source:
             remarks=sample.remarks,
         )
         return sample, treatment
+
+    def _table_with(self, first: Reader, target: str) -> pa.Table:
+        """A sample with the target in it: of arrays, the matrix alone was sampled."""
+        assert self.sample is not None
+        if not isinstance(first, ArrayReader):
+            return self.sample.table
+        if self.from_pipe:
+            raise SourceError("The target of an array in a pipe is not known before: name a file.")
+        cells = []
+        for file in self.files:
+            reader = open_reader(file, self._reading, None)
+            step = max(1, getattr(reader, "n_rows", 1) // ROWS)
+            require([target], list(reader.fields), file.name)
+            cells += [
+                batch.table.filter(pa.array(batch.numbers % step == 0))
+                for batch in reader.batches([target], 0, self._reading)
+            ]
+            reader.close()
+        return pa.Table.from_batches(cells)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -429,6 +466,10 @@ class Source:
         if self._chosen.weight is not None:
             weights, more = self._weights(batch)
             cells = cells + more
+        y = None
+        if self.target is not None:
+            y, more = self.target.values(batch.table.column(self.target.name))
+            cells = cells + more
         bad = list(batch.broken)
         places: dict[int, Bad] = {}
         for cell in cells:
@@ -449,8 +490,9 @@ class Source:
             if carried.num_columns:
                 carried = carried.filter(pa.array(good))
             weights = None if weights is None else weights[good]
+            y = None if y is None else y[good]
         return Block(
-            X, weights, carried, file.name, numbers, Position(index, batch.end), tuple(bad)
+            X, weights, carried, file.name, numbers, Position(index, batch.end), tuple(bad), y
         )
 
     def _weights(self, batch: Batch) -> tuple[np.ndarray, list[Bad]]:
@@ -484,6 +526,7 @@ def first_rows(block: Block, n: int) -> Block:
         block.rows[:n],
         Position(block.end.file, last),
         tuple(b for b in block.bad if b.row < last),
+        None if block.y is None else block.y[:n],
     )
 
 

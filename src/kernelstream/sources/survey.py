@@ -79,6 +79,8 @@ class Wishes:
         Whether a missing value is filled, or makes its row a bad one.
     weight : str or None
         The column with the weight of rows.
+    target : str or None
+        The column that is to be predicted.
     """
 
     columns: Sequence[str] | None = None
@@ -88,6 +90,7 @@ class Wishes:
     thousands: str | None = None
     missing: str = "fill"
     weight: str | None = None
+    target: str | None = None
 
     def __post_init__(self) -> None:
         treat = dict(self.treat or {})
@@ -160,11 +163,13 @@ def treatment_of(
     for name in names:
         if name == wishes.weight:
             column = Column(name, LEFT_OUT, "the weight of the rows")
+        elif name == wishes.target:
+            column = Column(name, LEFT_OUT, "the target")
         elif name in out or (asked is not None and name not in set(asked)):
             column = Column(name, LEFT_OUT, "not asked for")
         else:
-            column = _look(table, name, wishes)
-            forced = _wish(name, wishes) is not None or asked is not None
+            column = look_at(table, name, wishes)
+            forced = wish_for(name, wishes) is not None or asked is not None
             if column.learned and not forced:
                 column = _purpose(table, column, index, families, named, whole)
         looked.append(column)
@@ -183,16 +188,16 @@ def treatment_of(
     return treatment
 
 
-def _wish(name: str, wishes: Wishes) -> str | None:
+def wish_for(name: str, wishes: Wishes) -> str | None:
     """What the user says that a column is; an exact name counts before a pattern."""
     if name in wishes.treat:
         return wishes.treat[name]
     return next((use for p, use in wishes.treat.items() if fnmatchcase(name, p)), None)
 
 
-def _look(table: pa.Table, name: str, wishes: Wishes) -> Column:
+def look_at(table: pa.Table, name: str, wishes: Wishes) -> Column:
     """What a column holds, by its type or by its words, or by what the user says."""
-    cells, wish = plain_array(table.column(name)), _wish(name, wishes)
+    cells, wish = plain_array(table.column(name)), wish_for(name, wishes)
     if wish == "out":
         return Column(name, LEFT_OUT, "not asked for")
     missing = _missing(cells)
@@ -219,7 +224,7 @@ def _of_wish(name: str, cells: pa.Array, wish: str, wishes: Wishes) -> Column:
     if wish == BOOLEAN:
         return Column(name, BOOLEAN, "booleans, as asked")
     if wish in (CATEGORY, CODES):
-        levels = _levels(cells)
+        levels = levels_of(cells)
         return Column(name, wish, f"{len(levels)} levels, as asked", levels)
     dates = _dates(_words(cells)) if is_text(cells.type) else ISO
     if dates is None or not (is_text(cells.type) or pa.types.is_temporal(cells.type)):
@@ -254,7 +259,7 @@ def _by_itself(name: str, cells: pa.Array, wishes: Wishes) -> Column:
         return numbers
     if _dates(words) is not None:
         return Column(name, LEFT_OUT, _DATES_OUT)
-    levels = _levels(cells)
+    levels = levels_of(cells)
     present = len(cells) - int(_missing(cells).sum())
     if len(levels) <= MOST_LEVELS and len(levels) * REPEATED <= present:
         kind = "level" if len(levels) == 1 else "levels"
@@ -281,7 +286,7 @@ def _words(cells: pa.Array) -> list[str]:
     return [word for word in words if word.lower() not in MISSING]
 
 
-def _levels(cells: pa.Array) -> tuple[str, ...]:
+def levels_of(cells: pa.Array) -> tuple[str, ...]:
     """The levels of a category in the order of the alphabet, at most ``MOST_LEVELS`` of them.
 
     Of more, those that are most frequent.
@@ -400,7 +405,7 @@ def _leave_out_copies(
     seen: dict[object, list[tuple[str, pa.Array]]] = {}
     kept = []
     for column in looked:
-        forced = _wish(column.name, wishes) is not None
+        forced = wish_for(column.name, wishes) is not None
         if column.learned and not forced and families[_stem(column.name)] < FAMILY:
             cells = plain_array(table.column(column.name))
             if is_text(cells.type) and not column.is_plain:

@@ -47,7 +47,8 @@ DATE_FORMATS = (
     "%H:%M",
 )
 ISO = "ISO 8601"
-ASKED = ("not asked for", "the weight of the rows")  # reasons that nobody has to be told
+# Reasons that nobody has to be told.
+ASKED = ("not asked for", "the weight of the rows", "the target")
 # Calendar features: what goes round, and how long that takes (seconds, or days of the year).
 CYCLES = ("hour", "weekday", "yearday")
 

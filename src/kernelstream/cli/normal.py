@@ -1,0 +1,109 @@
+"""``fit --monitor``: normal operation, learned from rows in the order of time."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import kernelstream
+from kernelstream.cli import options as opt
+from kernelstream.cli.failures import DATA, USAGE, CommandError
+from kernelstream.cli.fleet import fit_fleet, machines_of
+from kernelstream.cli.modelfile import history, require_apart
+from kernelstream.cli.parts import Parts
+from kernelstream.cli.rejects import Rejects
+from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.cli.wording import of_shell
+from kernelstream.monitor.parameters import settings_of
+from kernelstream.sources import Block, Source
+
+LAGS = "auto"
+MOST_BYTES = 2 << 30  # of rows that --monitor takes into memory
+
+
+def with_gaps(block: Block) -> np.ndarray:
+    """The rows of a block, with rows of missing values where bad ones were passed over.
+
+    A monitor joins each row to those before it: the neighbours of a bad row must not become each
+    other's.
+    """
+    X = np.vstack([block.X.astype(float), np.full((len(block.bad), block.X.shape[1]), np.nan)])
+    return X[np.argsort(np.concatenate([block.rows, [bad.row for bad in block.bad]]))]
+
+
+def fit_monitor(
+    source: Source,
+    output: Path,
+    limits: dict[str, Any],
+    lags: str,
+    parts: Parts,
+    rejects: Path | None,
+    screen: Screen,
+    by: str | None = None,
+    shared: bool = False,
+) -> None:
+    """``fit --monitor``: learn normal operation from rows in the order of time.
+
+    ``limits`` are the parameters of the monitor that say how often it may be wrong.
+    """
+    require_apart([output, rejects], [file.path for file in source.files])
+    basis, seed = parts.basis, parts.seed
+    if not basis.isdecimal():
+        raise CommandError(USAGE, f"--monitor takes a number of points as basis; got {basis!r}.")
+    if lags != LAGS and not lags.isdecimal():
+        raise CommandError(USAGE, f"--lags must be a number or 'auto'; got {lags!r}.")
+    monitor = kernelstream.KernelMonitor(
+        **limits,
+        lags=lags if lags == LAGS else opt.whole_number(lags, "--lags"),
+        basis=opt.whole_number(basis, "--basis"),
+        random_state=seed,
+    )
+    try:
+        settings_of(monitor)
+    except ValueError as problem:
+        options = {"alpha": "--alpha", "lags": "--lags", "n_points": "--basis"}
+        raise CommandError(USAGE, of_shell(str(problem), options)) from problem
+    began, blocks, bad, size = time.perf_counter(), [], 0, 0
+    machines: list[Any] = []
+    listing = Rejects(rejects, 0)
+    for block in source.ahead():
+        listing.add(block.bad)
+        blocks.append(with_gaps(block))
+        machines += [] if by is None else machines_of(block)
+        bad, size = bad + len(block.bad), size + blocks[-1].nbytes
+        if size > MOST_BYTES:
+            raise CommandError(
+                DATA,
+                f"Normal operation must fit into memory ({MOST_BYTES >> 30} GiB): end earlier "
+                "with --limit, or choose columns.",
+            )
+    listing.close()
+    rows = np.concatenate(blocks) if blocks else np.empty((0, len(source.names)))
+    names = np.array(source.names, dtype=object) if source.named else None
+    if by is None:
+        monitor.fit(rows)
+        if names is not None:
+            monitor.feature_names_in_ = names
+        monitor.save(output)
+    else:
+        fleet = fit_fleet(monitor, rows, machines, shared)
+        for one in (*fleet.monitors_.values(), *([fleet.shared_] if fleet.shared_ else [])):
+            one.feature_names_in_ = names
+        fleet.save(output)
+    n_good = len(rows) - bad
+    facts = history([f.path for f in source.files], n_good, bad)
+    facts |= {"model": str(output), "seconds": time.perf_counter() - began}
+    shown = [
+        ("rows of normal operation", f"{n_good:,} in {facts['seconds']:.1f} s"),
+        ("share of alarms in normal rows", f"{limits['alpha']:g}"),
+        ("monitor", str(output)),
+    ]
+    if limits["false_events_per_day"] is not None:
+        shown[1] = ("false events a day", f"{limits['false_events_per_day']:g}")
+    if by is not None:
+        facts["machines"] = list(fleet.monitors_)
+        shown.insert(1, ("machines", f"{len(fleet.monitors_):,}"))
+    screen.result(facts, facts_table(shown), output=output)

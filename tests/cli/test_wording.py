@@ -1,0 +1,77 @@
+"""What goes wrong is said in the words of the command line: options, and no Python."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from kernelstream.cli.wording import of_shell
+from tests.cli.conftest import run, said
+
+# Words of those who write Python: classes, parameters where an option exists, values.
+PYTHON = re.compile(
+    r"\b(?:None|True|[A-Z]\w*Error|n_components|random_state|batch_size|n_epochs|on_bad_rows"
+    r"|false_events_per_day|RandomState|object|integer|bases\.|trackers\.|preimages\.|kernels\.)"
+    r"|\b(?:RBF|Polynomial|Distance|Centroids|Coherence|Fourier|Hebbian|Covariance|Window|RLS|LMS)[(:]"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--components 0", "--components must be a whole number of at least 1, a share"),
+        ("--components 1.5", "or all; got 1.5"),
+        ("--gamma -1", "rbf(gamma=-1.0): gamma must be a positive number"),
+        ("--gamma auto --kernel poly", "--gamma auto compares widths of a kernel of the distance"),
+        ("--gamma auto --kernel 'rbf(gamma=2)'", "goes with a kernel's name alone"),
+        ("--kernel 'poly(degree=-1)'", "poly(degree=-1): degree must be a whole number"),
+        ("--basis 0", "centroids: n_points must be a whole number of at least 1, got 0"),
+        ("--basis 1e3", "write a whole number, a name"),
+        ("--basis 'distance(nu=-1)'", "distance: nu must be a number above 0, got -1"),
+        ("--basis fourier --kernel poly", "got poly. Use centroids instead"),
+        ("--basis fourier --tracker lms", "The tracker lms needs the coordinates"),
+        ("--tracker hebbian --components all", "give --components as a whole number, got all"),
+        ("--tracker window", "use landmarks, or centroids("),
+        ("--forgetting 2", "--forgetting must be a number between 0 and 1"),
+        ("--preimage foo", "--preimage foo; expected one of 'auto'"),
+        ("--preimage linear", "use --preimage auto"),
+        ("--robust --components all", "--robust judges a row"),
+        ("--seed -1", "--seed must be a whole number from 0 to 4294967295; got -1"),
+        ("--novelty --alpha 2", "--alpha must be a number between 0 and 1"),
+        ("--monitor --alpha 2", "--alpha must be a number between"),
+        ("--monitor --false-events-per-day 1", "--false-events-per-day and --interval, the"),
+        ("--method online --nu -1", "--nu must be a number above 0"),
+        ("--method rls --beta 2", "--beta must be a number between 0 and 1"),
+        ("--method lms --eta -1", "--eta must be a positive number"),
+        ("--method kha --epochs -1", "--epochs must be a whole number of at least 1"),
+        ("--method incremental --block 0", "--block must be a positive whole number"),
+        ("--method incremental --n-points 9 --n-preimages 3", "--n-points 9 and --n-preimages 3"),
+        ("--method online --max-points 0", "--max-points must be a whole number of at least 1"),
+        ("--decimal x", "--decimal must be '.' or ','"),
+    ],
+)
+def test_parameters_are_options(words: str, message: str, data: Path) -> None:
+    heard = said(run("fit", "x.parquet", "-o", "m.safetensors", *shlex.split(words), code=2))
+    assert message in heard
+    assert not PYTHON.search(heard), heard
+
+
+def test_a_bad_row_is_told_once(data: Path) -> None:
+    Path("bad.csv").write_text("a,b\n" + "1,2\n3,4\n" * 20 + "5,None of it\n6,7\n")
+    heard = said(run("fit", "bad.csv", "-o", "m.safetensors", "--treat", "b=number", code=3))
+    assert "'None of it' is not a number" in heard  # what is in the file stays as it is
+    assert heard.endswith("with --on-bad-rows skip.")
+
+
+def test_it_is_said_twice_as_once() -> None:
+    for message in (
+        "Distance: nu must be a number above 0, got -1.",
+        "n_components must be an integer of at least 1; got None.",
+        "false_events_per_day and interval, the seconds between rows, belong together.",
+        "gamma='auto' compares widths; got kernel='poly'.",
+    ):
+        once = of_shell(message)
+        assert of_shell(once) == once != message
