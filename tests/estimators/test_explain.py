@@ -19,6 +19,7 @@ from kernelstream import (
     bases,
 )
 from kernelstream.estimators.explain import (
+    CHANGED_ROWS,
     ColumnEffect,
     along,
     chunks,
@@ -271,3 +272,22 @@ def test_columns_in_groups_that_fit_into_memory() -> None:
     assert [len(group) for group in groups] == [2] * 5
     assert chunks(np.arange(0), 5) == []
     assert len(chunks(np.arange(3), 2**30)) >= 3
+
+
+def test_many_columns_cost_a_bounded_number_of_rows() -> None:
+    asked: list[int] = []
+
+    def counted(R: np.ndarray) -> np.ndarray:
+        asked.append(len(R))
+        return R[:, 3:4]
+
+    d = 700
+    rows = np.random.default_rng(0).normal(size=(300, d))
+    names = [f"x{i}" for i in range(d)]
+    told = explain_components(counted, rows, names, np.ones(1), 1)
+    assert told[0].columns[0].name == "x3" and told[0].columns[0].share == 1.0
+    assert sum(asked) <= CHANGED_ROWS + 2 * len(rows) < 256 * d
+    asked.clear()
+    found = explain_rows(lambda R: counted(R)[:, 0] ** 2, rows[:1] + 5.0, rows, names, 1)
+    assert found[0].causes[0].name == "x3" and abs(found[0].causes[0].expected) < 0.1
+    assert sum(asked) <= 10 * d + len(rows)
