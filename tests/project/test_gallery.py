@@ -48,6 +48,20 @@ def novelty(found: dict[str, Any]) -> None:
     assert 0.02 < found["alarm"][~found["novel"]].mean() < 0.08
 
 
+def explain(found: dict[str, Any]) -> None:
+    before, causes = found["table"].iloc[4], found["told"].causes
+    assert [cause.name for cause in causes] == ["vibration", "current"]
+    for cause in causes:
+        low, high = np.percentile(found["table"][cause.name], [5, 95])
+        assert low < cause.actual < high
+        assert abs(cause.expected - before[cause.name]) < 0.1 * abs(cause.actual - cause.expected)
+    first, second, third = (
+        {c.name for c in component.columns if c.share > 0.4} for component in found["explained"][:3]
+    )
+    assert first == {"temperature", "current"} and second == {"vibration", "noise"}
+    assert third == {"humidity"}
+
+
 def basis_size(found: dict[str, Any]) -> None:
     assert np.all(found["bound"] >= found["truth"])
     assert np.all(np.diff(found["bound"]) < 0)
@@ -99,6 +113,7 @@ TOLD: dict[str, tuple[Any, int]] = {
     "plot_basis_size": (basis_size, 3),
     "plot_comparison": (comparison, 1),
     "plot_drift": (drift, 2),
+    "plot_explain": (explain, 3),
     "plot_first_stream": (first_stream, 2),
     "plot_merge": (merge, 2),
     "plot_novelty": (novelty, 2),
