@@ -19,8 +19,8 @@ from kernelstream.kernels import Kernel
 class ReducedOrderBounds:
     """What is proved about a dictionary, as numbers.
 
-    For :class:`AdaptiveKernelPCA`, whose criterion is the coherence δ itself, both bounds on the
-    coherence are δ, and κ(1 − δ²) takes the place of ν in what rows can miss.
+    For :class:`~kernelstream.AdaptiveKernelPCA`, whose criterion is the coherence δ itself, both
+    bounds on the coherence are δ, and κ(1 − δ²) takes the place of ν in what rows can miss.
 
     The paper states Lemma 3 and Theorem 4 for kernels of unit norm. Here they hold for every
     kernel: with the largest energy κ = max k(d,d) of a point, ν/κ takes the place of ν, and

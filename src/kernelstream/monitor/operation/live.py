@@ -108,7 +108,7 @@ class Status:
 
 
 class LiveMonitor:
-    """A monitor with the verbs of :class:`KernelMonitor`, a history, and listeners.
+    """A monitor with the verbs of :class:`~kernelstream.KernelMonitor`, a history, and listeners.
 
     One row or one command at a time, whichever thread it comes from; each command is a line of the
     log. Commands of other processes come through the folder of the history.
@@ -187,7 +187,7 @@ class LiveMonitor:
     # -- rows
 
     def update(self, x: Any, time: Any = None) -> Record:
-        """Judge the next row, then learn from it: as :meth:`KernelMonitor.update`.
+        """Judge the next row, then learn from it: as :meth:`~kernelstream.KernelMonitor.update`.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class LiveMonitor:
     # -- verbs; what the page and other processes may say
 
     def acknowledge(self, by: str = "python") -> Event:
-        """Say that the present event was seen: as :meth:`KernelMonitor.acknowledge`.
+        """Say that the present event was seen: as :meth:`~kernelstream.KernelMonitor.acknowledge`.
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ class LiveMonitor:
         return event
 
     def accept(self, instead: bool = False, by: str = "python") -> Event:
-        """Declare the present event normal: as :meth:`KernelMonitor.accept`.
+        """Declare the present event normal: as :meth:`~kernelstream.KernelMonitor.accept`.
 
         Parameters
         ----------
@@ -348,7 +348,7 @@ class LiveMonitor:
         return event
 
     def interrupt(self, by: str = "python") -> None:
-        """Begin a new run: as :meth:`KernelMonitor.interrupt`.
+        """Begin a new run: as :meth:`~kernelstream.KernelMonitor.interrupt`.
 
         Parameters
         ----------

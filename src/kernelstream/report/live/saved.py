@@ -27,7 +27,8 @@ def monitor_html(live: LiveMonitor, event: int | None = None, title: str | None 
     Parameters
     ----------
     live : LiveMonitor
-        The monitor with its history; see :meth:`History.copy_of` for one that is running.
+        The monitor with its history; of one that is running, a copy:
+        :meth:`~kernelstream.monitor.operation.History.copy_of`.
     event : int, optional
         The number of an event.
     title : str, optional
