@@ -125,6 +125,13 @@ TOLD: dict[str, tuple[Any, int]] = {
 }
 
 
+def test_every_example_is_offered_as_a_notebook() -> None:
+    page = (EXAMPLES.parent / "docs" / "notebooks.md").read_text()
+    offered = re.findall(r"`(\w+)\.ipynb <gallery/(\w+)\.ipynb>`", page)
+    assert {a for a, b in offered if a == b} == {n for n in SCRIPTS if n.startswith("plot_")}
+    assert all(a == b for a, b in offered)
+
+
 def test_every_example_is_run() -> None:
     assert set(SCRIPTS) == {*TOLD, *ELSEWHERE}
 

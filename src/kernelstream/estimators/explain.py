@@ -14,6 +14,7 @@ from scipy.stats import rankdata
 
 from kernelstream.backends.arrays import as_dense, to_host
 from kernelstream.backends.draws import generator
+from kernelstream.backends.printing import prints_short
 from kernelstream.stream.queries import scaler_of
 from kernelstream.stream.stream import Stream
 
@@ -31,6 +32,7 @@ ONE_WAY = 0.8  # rank correlation from which a curve rises or falls
 NUMBERS = 2**22  # numbers of changed rows that are held at a time
 
 
+@prints_short
 @dataclass(frozen=True, eq=False)
 class ColumnEffect:
     """What one column does to one component.
@@ -92,7 +94,11 @@ class ComponentExplanation:
         parts = [f"{c.name} {c.share:.0%} ({c.shape}, {c.slope:+.3g} a unit)" for c in self.columns]
         return f"component {self.number} ({self.variance_ratio:.1%}): {', '.join(parts)}"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
+
+@prints_short
 @dataclass(frozen=True)
 class Cause:
     """A column of a strange row: what it is, and what the others let expect.
@@ -138,6 +144,9 @@ class RowExplanation:
         return f"error {self.error:.4g} (p = {self.p_value:.3g}): " + (
             "; ".join(parts) or "no single column is behind it"
         )
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
 
 def known_rows(stream: Stream) -> np.ndarray | None:

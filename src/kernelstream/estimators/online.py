@@ -11,10 +11,12 @@ from scipy.spatial.distance import pdist
 
 from kernelstream import bases, kernels, schedules, trackers
 from kernelstream.backends.arrays import to_host
+from kernelstream.backends.printing import prints_short
 from kernelstream.estimators.paper import PaperMethod
 from kernelstream.kernels import Kernel
 
 
+@prints_short
 @dataclass(frozen=True)
 class ReducedOrderBounds:
     """What is proved about a dictionary, as numbers.

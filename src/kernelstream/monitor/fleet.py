@@ -37,8 +37,8 @@ class OfMachine(NamedTuple):
 class MonitorFleet:
     """A monitor for each machine, from one stream of rows with their keys.
 
-    Each is a :class:`~kernelstream.KernelMonitor` with limits, lags and events of its own, and adapts
-    on its own.
+    Each is a :class:`~kernelstream.KernelMonitor` with limits, lags and events of its own, and
+    adapts on its own.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.backends.draws import uniforms
+from kernelstream.backends.printing import prints_short
 from kernelstream.estimators.pca import StreamingKernelPCA
 
 SAMPLE_ROWS = 2000
@@ -16,6 +17,7 @@ BINS = 400
 STRANGEST = 10
 
 
+@prints_short
 @dataclass(frozen=True)
 class Observed:
     """A uniform sample of rows, and the reconstruction errors of all of them over time.

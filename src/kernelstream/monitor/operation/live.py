@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from kernelstream.backends.printing import prints_short
 from kernelstream.monitor import Contributions, Event, KernelMonitor, Record, Records
 from kernelstream.monitor.operation import words
 from kernelstream.monitor.operation.history import HOUR, History
@@ -54,6 +55,7 @@ class Notice:
     facts: dict[str, Any]
 
 
+@prints_short
 @dataclass(frozen=True)
 class Status:
     """How a monitored stream is at the moment.
