@@ -129,7 +129,7 @@ html_theme_options = {
         "text": "kernelstream",
         "alt_text": "kernelstream",
     },
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 6,  # as many as fit beside the search at 1280 pixels
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
@@ -141,8 +141,11 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "use_edit_page_button": False,
 }
-# Pages without a section around them need no bar for it.
-_ALONE = ("index", "start", "choosing", "benchmarks", "command-line", "contributing", "changelog")
+# Pages without a section around them need no bar for it: those that the first page lists itself.
+_INDEX = (HERE / "index.md").read_text()
+_LISTED = re.findall(r"^```\{toctree\}\n:hidden:\n\n(.*?)^```", _INDEX, re.DOTALL | re.MULTILINE)
+_PAGES = [name for name in "".join(_LISTED).split() if "/" not in name]
+_ALONE = ["index", *(p for p in _PAGES if "{toctree}" not in (HERE / f"{p}.md").read_text())]
 html_sidebars = {page: [] for page in _ALONE}
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

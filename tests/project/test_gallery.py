@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelstream import plot
+
 plt = pytest.importorskip("matplotlib.pyplot")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -60,6 +62,12 @@ def explain(found: dict[str, Any]) -> None:
     )
     assert first == {"temperature", "current"} and second == {"vibration", "noise"}
     assert third == {"humidity"}
+
+
+def pictures(found: dict[str, Any]) -> None:
+    event = found["event"]
+    assert 300 <= event.first_row < 310
+    assert found["monitor"].event_contributions(event).ranking()[0][0] == "x1"
 
 
 def basis_size(found: dict[str, Any]) -> None:
@@ -117,12 +125,20 @@ TOLD: dict[str, tuple[Any, int]] = {
     "plot_first_stream": (first_stream, 2),
     "plot_merge": (merge, 2),
     "plot_novelty": (novelty, 2),
+    "plot_pictures": (pictures, 13),
     "plot_paper_chin_suter": (paper, 2),
     "plot_paper_honeine": (paper, 2),
     "plot_paper_kim": (paper, 2),
     "plot_paper_oja": (paper, 1),
     "plot_paper_tanaka": (paper, 2),
 }
+
+
+def test_every_picture_is_drawn_in_the_gallery() -> None:
+    """So that its page of the API shows it."""
+    text = "".join(path.read_text() for name, path in SCRIPTS.items() if name.startswith("plot_"))
+    drawn = {name for name in plot.__all__ if name[0].islower()}
+    assert drawn <= set(re.findall(r"\bplot\.(\w+)\(", text))
 
 
 def test_every_example_is_offered_as_a_notebook() -> None:
