@@ -49,6 +49,15 @@ suppress_warnings = ["config.cache"]  # the settings of the gallery cannot be pi
 
 templates_path = ["_templates"]
 autosummary_generate = True
+# What a function of kernelstream.plot draws, by the number of its picture in that example.
+_SHOWN = (HERE.parent / "examples" / "plot_pictures.py").read_text().split("plt.show()")
+autosummary_context = {
+    "pictures": {
+        f"kernelstream.plot.{name}": number
+        for number, cell in enumerate(_SHOWN, 1)
+        for name in re.findall(r"\bplot\.(\w+)\(", cell)
+    }
+}
 autodoc_typehints = "none"  # the docstrings say it in words
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False  # the template of a class lists them

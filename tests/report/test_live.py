@@ -345,4 +345,4 @@ def test_a_saved_page_says_first_how_the_stream_is(
     assert page.index("strip normal") < page.index("<h2>Events") < page.index("<h2>Model")
     page = report.monitor_html(live)
     assert '<div class="strip event"><b>Event 1 goes on</b>' in page
-    assert "120 rows were judged: one event, the last event 1: heat +" in page
+    assert "120 rows were judged, with one event, event 1: heat +" in page

@@ -113,8 +113,8 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
         else ("bad", "does not fit these rows")
     )
     headline = (
-        f"The model {fits}: {above:.1%} of them are above the limit of the error, and 1.0% of the "
-        "rows it learned."
+        f"The model {fits}: {above:.1%} of them exceed the limit of the error, which 1.0% of the "
+        "rows it learned exceed."
     )
     return Verdict(
         level, headline, (*about_columns(columns, level), *remarks), limit, tuple(columns)

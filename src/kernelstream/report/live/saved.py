@@ -91,10 +91,12 @@ def verdict_html(live: LiveMonitor) -> str:
     last = events[0]
     going_on = live.monitor.event_ is not None and live.monitor.event_.id == last["id"]
     level, state = ("event", f"Event {last['id']} goes on") if going_on else ("normal", "Normal")
-    count = "one event" if len(events) == 1 else f"{len(events):,} events"
-    began = f", {datetime.fromtimestamp(last['begin']):%Y-%m-%d %H:%M}" if "begin" in last else ""
+    count = "one event," if len(events) == 1 else f"{len(events):,} events, the last"
+    began = (
+        f", from {datetime.fromtimestamp(last['begin']):%Y-%m-%d %H:%M}" if "begin" in last else ""
+    )
     return (
-        f'<div class="strip {level}"><b>{state}</b><span class="long">{judged}: {count}, the last '
+        f'<div class="strip {level}"><b>{state}</b><span class="long">{judged}, with {count} '
         f"{text(title_of(live, last))}{began}.</span></div>"
     )
 
