@@ -32,6 +32,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "repository_links",
+    "sample_pages",
 ]
 root_doc = "index"
 # README.md is the index for those who read the folder on a forge; the rest is no page of its own.
@@ -48,6 +49,15 @@ suppress_warnings = ["config.cache"]  # the settings of the gallery cannot be pi
 
 templates_path = ["_templates"]
 autosummary_generate = True
+# What a function of kernelstream.plot draws, by the number of its picture in that example.
+_SHOWN = (HERE.parent / "examples" / "plot_pictures.py").read_text().split("plt.show()")
+autosummary_context = {
+    "pictures": {
+        f"kernelstream.plot.{name}": number
+        for number, cell in enumerate(_SHOWN, 1)
+        for name in re.findall(r"\bplot\.(\w+)\(", cell)
+    }
+}
 autodoc_typehints = "none"  # the docstrings say it in words
 autodoc_preserve_defaults = True
 numpydoc_show_class_members = False  # the template of a class lists them
@@ -64,6 +74,7 @@ numpydoc_validation_exclude = {
     r"\.__",
     r"\.(Kernel|Euclidean|Basis|Span|Projection|Clock|Tracker|Moments|Preimage|Schedule|Stream)\b",
     r"\.images\.patches\.",
+    r"\.OfMachine\.",  # Python's words for the fields of a named tuple
 }
 # The fields of a value are its attributes, not the parameters of a call.
 numpydoc_validation_overrides = {"PR01": {r"(?s)\A(?!.*\n\s*Parameters\n).*\n\s*Attributes\n"}}
@@ -127,7 +138,7 @@ html_theme_options = {
         "text": "kernelstream",
         "alt_text": "kernelstream",
     },
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 6,  # as many as fit beside the search at 1280 pixels
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
@@ -139,8 +150,11 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "use_edit_page_button": False,
 }
-# Pages without a section around them need no bar for it.
-_ALONE = ("index", "start", "choosing", "benchmarks", "command-line", "contributing", "changelog")
+# Pages without a section around them need no bar for it: those that the first page lists itself.
+_INDEX = (HERE / "index.md").read_text()
+_LISTED = re.findall(r"^```\{toctree\}\n:hidden:\n\n(.*?)^```", _INDEX, re.DOTALL | re.MULTILINE)
+_PAGES = [name for name in "".join(_LISTED).split() if "/" not in name]
+_ALONE = ["index", *(p for p in _PAGES if "{toctree}" not in (HERE / f"{p}.md").read_text())]
 html_sidebars = {page: [] for page in _ALONE}
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -173,7 +187,8 @@ def _refuse_what_is_fetched(app, failure):
     if failure is not None or app.builder.format != "html":
         return
     remote = re.compile(r"""(?:src=|<link\b[^>]*?href=)["'](?:https?:)?//[^"']*""")
+    inside = re.compile(r"(<script\b[^>]*>).*?</script>", re.DOTALL)  # Bokeh's own text
     for page in sorted(Path(app.outdir).glob("**/*.html")):
-        found = remote.search(page.read_text())
+        found = remote.search(inside.sub(r"\1", page.read_text()))
         if found is not None:
             raise ExtensionError(f"{page.relative_to(app.outdir)} fetches something: {found[0]}")

@@ -19,6 +19,7 @@ from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from kernelstream.backends.arrays import to_host
+from kernelstream.backends.printing import prints_short
 from kernelstream.stream.queries import scaler_of
 
 __all__ = [
@@ -187,6 +188,7 @@ def mean_reconstruction_error(model: Any, X: Any) -> float:
     return float(np.mean(np.asarray(to_host(model.reconstruction_error(X)), dtype=np.float64)))
 
 
+@prints_short
 @dataclass(frozen=True, eq=False)
 class Prequential:
     """How a detector did along a stream, each row judged before it was learned.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sklearn.decomposition import KernelPCA as Original
 from sklearn.decomposition.tests import test_kernel_pca as theirs
 
 from kernelstream import KernelPCA
@@ -43,3 +46,13 @@ def _collected() -> dict[str, Any]:
 
 
 globals().update(_collected())
+
+
+def test_the_page_lists_every_deviation_and_every_parameter() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "recipes" / "from-scikit-learn.md").read_text()
+    for name in DEVIATIONS:
+        assert hasattr(theirs, name) and f"`{name}`" in page
+    parameters = inspect.signature(Original).parameters
+    assert len(parameters) >= 16
+    for name in parameters:
+        assert f"`{name}`" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import array_api_strict
@@ -19,6 +20,7 @@ from kernelstream import (
     bases,
 )
 from kernelstream.estimators.explain import (
+    CHANGED_ROWS,
     ColumnEffect,
     along,
     chunks,
@@ -107,20 +109,46 @@ def test_a_column_made_wrong_is_named_first(table: Table, kernel: str) -> None:
     assert np.mean(nearer) >= 0.9
 
 
+@dataclass(frozen=True)
+class Pair:
+    """A table of which two columns vary together: places, lengths, curve and number of columns."""
+
+    places: tuple[int, int]
+    lengths: tuple[float, float] = (2.0, -1.5)
+    n_columns: int = 6
+    heavy: bool = False
+    noise: float = 0.2
+    curved: bool = False
+
+
+PAIRS = {
+    "apart": Pair((0, 3)),
+    "beside": Pair((2, 4)),
+    "last": Pair((1, 5)),
+    "equal": Pair((3, 1), (1.5, 1.5)),
+    "many columns": Pair((7, 19), n_columns=24),
+    "heavy tails": Pair((0, 2), heavy=True),
+    "noisy": Pair((4, 5), noise=0.35),
+    "curved": Pair((0, 4), (2.0, 2.0), curved=True),
+}
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial"])
-@pytest.mark.parametrize("pair", [(0, 3), (2, 4), (1, 5)])
-def test_a_component_made_by_two_columns_names_both(pair: tuple[int, int], kernel: str) -> None:
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_a_component_made_by_two_columns_names_both(pair: Pair, kernel: str) -> None:
     rng = np.random.default_rng(0)
-    X = 0.2 * rng.normal(size=(N, 6))
-    t = rng.normal(size=N)
-    X[:, pair[0]] += 2.0 * t
-    X[:, pair[1]] -= 1.5 * t
+    X = pair.noise * rng.normal(size=(N, pair.n_columns))
+    t = rng.standard_t(5, size=N) if pair.heavy else rng.normal(size=N)
+    first, second = pair.places
+    X[:, first] += pair.lengths[0] * t
+    X[:, second] += pair.lengths[1] * (np.tanh(t) * 1.5 if pair.curved else t)
     model = StreamingKernelPCA(1, kernel=kernel, basis=80, random_state=0).fit(X)
     told = model.explain_components(n_columns=2)[0]
-    assert {c.name for c in told.columns} == {f"x{c}" for c in pair}
+    assert {c.name for c in told.columns} == {f"x{c}" for c in pair.places}
     assert sum(c.share for c in told.columns) > 0.8
-    assert {c.shape for c in told.columns} == {"rises", "falls"}
-    assert np.sign(told.columns[0].slope) == -np.sign(told.columns[1].slope)
+    assert {c.shape for c in told.columns} <= {"rises", "falls"}
+    signs = [np.sign(c.slope) for c in told.columns]
+    assert signs[0] * signs[1] == np.sign(pair.lengths[0] * pair.lengths[1])
     assert f"component 1 ({told.variance_ratio:.1%}): x" in str(told)
 
 
@@ -271,3 +299,22 @@ def test_columns_in_groups_that_fit_into_memory() -> None:
     assert [len(group) for group in groups] == [2] * 5
     assert chunks(np.arange(0), 5) == []
     assert len(chunks(np.arange(3), 2**30)) >= 3
+
+
+def test_many_columns_cost_a_bounded_number_of_rows() -> None:
+    asked: list[int] = []
+
+    def counted(R: np.ndarray) -> np.ndarray:
+        asked.append(len(R))
+        return R[:, 3:4]
+
+    d = 700
+    rows = np.random.default_rng(0).normal(size=(300, d))
+    names = [f"x{i}" for i in range(d)]
+    told = explain_components(counted, rows, names, np.ones(1), 1)
+    assert told[0].columns[0].name == "x3" and told[0].columns[0].share == 1.0
+    assert sum(asked) <= CHANGED_ROWS + 2 * len(rows) < 256 * d
+    asked.clear()
+    found = explain_rows(lambda R: counted(R)[:, 0] ** 2, rows[:1] + 5.0, rows, names, 1)
+    assert found[0].causes[0].name == "x3" and abs(found[0].causes[0].expected) < 0.1
+    assert sum(asked) <= 10 * d + len(rows)

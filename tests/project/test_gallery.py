@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelstream import plot
+
 plt = pytest.importorskip("matplotlib.pyplot")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -46,6 +48,26 @@ def novelty(found: dict[str, Any]) -> None:
     assert abs(fresh - 0.05) < 0.01 < learned - 0.05
     assert np.mean(found["found"]) > 0.9
     assert 0.02 < found["alarm"][~found["novel"]].mean() < 0.08
+
+
+def explain(found: dict[str, Any]) -> None:
+    before, causes = found["table"].iloc[4], found["told"].causes
+    assert [cause.name for cause in causes] == ["vibration", "current"]
+    for cause in causes:
+        low, high = np.percentile(found["table"][cause.name], [5, 95])
+        assert low < cause.actual < high
+        assert abs(cause.expected - before[cause.name]) < 0.1 * abs(cause.actual - cause.expected)
+    first, second, third = (
+        {c.name for c in component.columns if c.share > 0.4} for component in found["explained"][:3]
+    )
+    assert first == {"temperature", "current"} and second == {"vibration", "noise"}
+    assert third == {"humidity"}
+
+
+def pictures(found: dict[str, Any]) -> None:
+    event = found["event"]
+    assert 300 <= event.first_row < 310
+    assert found["monitor"].event_contributions(event).ranking()[0][0] == "x1"
 
 
 def basis_size(found: dict[str, Any]) -> None:
@@ -99,15 +121,31 @@ TOLD: dict[str, tuple[Any, int]] = {
     "plot_basis_size": (basis_size, 3),
     "plot_comparison": (comparison, 1),
     "plot_drift": (drift, 2),
+    "plot_explain": (explain, 3),
     "plot_first_stream": (first_stream, 2),
     "plot_merge": (merge, 2),
     "plot_novelty": (novelty, 2),
+    "plot_pictures": (pictures, 13),
     "plot_paper_chin_suter": (paper, 2),
     "plot_paper_honeine": (paper, 2),
     "plot_paper_kim": (paper, 2),
     "plot_paper_oja": (paper, 1),
     "plot_paper_tanaka": (paper, 2),
 }
+
+
+def test_every_picture_is_drawn_in_the_gallery() -> None:
+    """So that its page of the API shows it."""
+    text = "".join(path.read_text() for name, path in SCRIPTS.items() if name.startswith("plot_"))
+    drawn = {name for name in plot.__all__ if name[0].islower()}
+    assert drawn <= set(re.findall(r"\bplot\.(\w+)\(", text))
+
+
+def test_every_example_is_offered_as_a_notebook() -> None:
+    page = (EXAMPLES.parent / "docs" / "notebooks.md").read_text()
+    offered = re.findall(r"`(\w+)\.ipynb <gallery/(\w+)\.ipynb>`", page)
+    assert {a for a, b in offered if a == b} == {n for n in SCRIPTS if n.startswith("plot_")}
+    assert all(a == b for a, b in offered)
 
 
 def test_every_example_is_run() -> None:

@@ -24,3 +24,14 @@ def test_the_first_example_prints_what_its_comments_say(
     exec(compile(BLOCKS[0], str(README), "exec"), {})
     assert capsys.readouterr().out.startswith("(5, 10)\n")
     assert (tmp_path / "digits.safetensors").exists()
+
+
+def test_the_first_screen_is_for_newcomers() -> None:
+    """What people do with it, the picture, how to install: within 45 lines; all of it in 150."""
+    lines = README.read_text().splitlines()
+    assert len(lines) <= 150
+    top = "\n".join(lines[:45])
+    for wanted in ("<picture>", "What people do with it", 'pip install "kernelstream[all]"'):
+        assert wanted in top
+    assert "`make demo`" in top and "`make test`" in top
+    assert "samples.md" in README.read_text()

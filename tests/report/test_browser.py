@@ -1,4 +1,4 @@
-"""The live page in a real browser. CONTRIBUTING.md says how to install one."""
+"""Pages in a real browser. CONTRIBUTING.md says how to install one."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream import KernelMonitor, report
+from kernelstream import KernelMonitor, StreamingKernelPCA, report
+from kernelstream.monitor.operation import LiveMonitor
 
 pytest.importorskip("bokeh", reason="the live page needs bokeh")
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install selenium")
+ActionBuilder = pytest.importorskip(
+    "selenium.webdriver.common.actions.action_builder"
+).ActionBuilder
+Select = pytest.importorskip("selenium.webdriver.support.ui").Select
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.slow,
@@ -57,6 +62,56 @@ let found = null;
   if (node.shadowRoot) walk(node.shadowRoot);
 })(document.body);
 return found;
+"""
+# Where a row of the embedding is in the window; where it cannot be seen, an empty list.
+PLACE = """
+const [kind] = arguments, of = (name) => Bokeh.documents[0].get_model_by_name(name);
+const rows = of("embedding-rows").data, view = Bokeh.index.find_one(of("embedding"));
+const box = view.canvas_view.events_el.getBoundingClientRect();
+const i = rows.kind.indexOf(kind);
+return {row: rows.number[i], x: box.left + view.frame.x_scale.compute(rows.x[i]),
+        y: box.top + view.frame.y_scale.compute(rows.y[i])};
+"""
+TIPS = """
+const found = [];
+(function walk(node) {
+  for (const child of node.querySelectorAll("*")) {
+    if (child.classList.contains("bk-tooltip-content") && child.getClientRects().length)
+      found.push(child.innerText.replace(/\\s+/g, " "));
+    if (child.shadowRoot) walk(child.shadowRoot);
+  }
+})(document);
+return found;
+"""
+# The least contrast of text on canvases with the paper below them (WCAG), and of the page's own.
+CONTRAST = """
+const light = (colour) => {
+  const [r, g, b] = colour.map((v) => (v / 255 <= .04045 ? v / 255 / 12.92
+    : ((v / 255 + .055) / 1.055) ** 2.4));
+  return .2126 * r + .7152 * g + .0722 * b;
+};
+const numbers = (text) => {
+  const probe = document.createElement("i");
+  probe.style.color = text;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  probe.remove();
+  return found;
+};
+const paper = light(numbers(getComputedStyle(document.body).backgroundColor));
+const ratio = (colour) => {
+  const [a, b] = [light(numbers(colour)), paper].sort((x, y) => y - x);
+  return (a + .05) / (b + .05);
+};
+const colours = [...document.querySelectorAll("p, td, th, h1, h2, li, button, label, figcaption")]
+  .map((e) => getComputedStyle(e).color);
+for (const doc of Bokeh.documents) for (const plot of doc.roots()) {
+  const parts = [plot.above, plot.below, plot.left, plot.right, plot.center, plot.title].flat();
+  for (const part of parts) for (const name of
+      ["text_color", "label_text_color", "major_label_text_color", "axis_label_text_color"])
+    if (part && part.attributes && name in part.attributes) colours.push(part[name]);
+}
+return Math.min(...colours.map(ratio));
 """
 POINTS = """
 let most = 0;
@@ -270,3 +325,73 @@ def test_the_page_costs_the_stream_little(browser: Callable[..., Browser], tmp_p
         ratio = max(rates[True]) / max(rates[False])
         print(f"rows a second of work: {rates}, ratio {ratio:.2f}")
         assert ratio >= 0.9
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_report(
+    browser: Callable[..., Browser], tmp_path: Path, width: int, dark: bool
+) -> None:
+    """A mouse on rows, the legend and the choosers; text that can be read in both colours."""
+    X = np.random.default_rng(1).normal(size=(600, 16)) + np.repeat([[0.0], [2.0], [4.0]], 200, 0)
+    model = StreamingKernelPCA(4, basis=60, gamma=0.02, random_state=0).fit(X)
+    page = report.html(model, X, labels=["a", "b", "c"] * 200, image_shape=(4, 4))
+    (tmp_path / "report.html").write_text(page)
+    chrome = browser(width=width, dark=dark)
+    chrome.chrome.get((tmp_path / "report.html").as_uri())
+    chrome.wait("Rows on the components")
+
+    def told(kind: int) -> list[str]:
+        place = chrome.chrome.execute_script(PLACE, kind)
+        mouse = ActionBuilder(chrome.chrome)
+        mouse.pointer_action.move_to_location(1, 1)  # away, so that the last tooltip goes
+        mouse.pointer_action.move_to_location(int(place["x"]), int(place["y"]))
+        mouse.perform()
+        time.sleep(0.3)
+        return [str(tip) for tip in chrome.chrome.execute_script(TIPS)]
+
+    def choose(axis: str, value: str) -> None:
+        shown = chrome.chrome.find_element("css selector", f"select[data-axis={axis}]")
+        Select(shown).select_by_value(value)
+        time.sleep(0.3)
+
+    chrome.chrome.execute_script(
+        "document.querySelector('select[data-axis]').scrollIntoView({block: 'start'})"
+    )
+    time.sleep(1.0)
+    for kind in range(3):
+        tips = told(kind)  # one, however many rows of other kinds are below the mouse
+        assert len(tips) == 1 and "row: " in tips[0] and "colour: " in tips[0], tips
+    before = chrome.chrome.execute_script(PLACE, 0)
+    choose("x", "pc3")
+    choose("y", "pc2")
+    choose("size", "pc4")
+    after = chrome.chrome.execute_script(PLACE, 0)
+    assert abs(before["x"] - after["x"]) > 1 and len(told(0)) == 1
+    # the legend hides a kind, and shows it again; what is hidden cannot be hovered over
+    button = chrome.chrome.find_element("css selector", 'button[data-kind="0"]')
+    for hidden in (True, False):
+        button.click()
+        time.sleep(0.3)
+        assert (chrome.chrome.execute_script(PLACE, 0)["x"] is None) == hidden
+    assert chrome.chrome.execute_script(CONTRAST) >= 4.0
+    assert chrome.chrome.execute_script("return document.documentElement.scrollWidth") <= width
+    assert chrome.problems() == []
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_report_of_a_monitor(
+    browser: Callable[..., Browser], tmp_path: Path, width: int
+) -> None:
+    live = LiveMonitor(monitor(), title="Plant")
+    for x in np.vstack([rows(200, 3), rows(60, 4) + np.array([0.0, 6.0, 0.0, 0.0])]):
+        live.update(x)
+    chrome = browser(width=width, dark=True)
+    for event in (None, 1):
+        (tmp_path / "m.html").write_text(report.monitor_html(live, event))
+        chrome.chrome.get((tmp_path / "m.html").as_uri())
+        chrome.wait("heat")
+        time.sleep(1.0)
+        assert chrome.chrome.execute_script(CONTRAST) >= 4.0
+        assert chrome.chrome.execute_script("return document.documentElement.scrollWidth") <= width
+        assert chrome.problems() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import http.client
 import time
 from collections.abc import Iterator
@@ -43,8 +44,6 @@ def fitted() -> KernelMonitor:
 @pytest.fixture
 def live(fitted: KernelMonitor) -> LiveMonitor:
     """Within an event, with the level lost."""
-    import copy
-
     now = [1_700_000_000.0]
     live = LiveMonitor(copy.deepcopy(fitted), title=NASTY, clock=lambda: now[0])
     X = rows(120)
@@ -311,8 +310,6 @@ def test_out_of_service_and_pause(live: LiveMonitor) -> None:
 
 
 def test_serve_takes_a_monitor_and_keeps_its_history(fitted: KernelMonitor, tmp_path: Path) -> None:
-    import copy
-
     with report.serve(copy.deepcopy(fitted), folder=tmp_path) as page:
         page.update_many(rows(40))
         page.update(rows(1)[0])
@@ -336,3 +333,16 @@ def test_a_browser_that_does_not_read_slows_nothing(page: Any, live: LiveMonitor
     live.update_many(rows(200, 3))
     assert time.perf_counter() - began < 5.0
     connection.close()
+
+
+def test_a_saved_page_says_first_how_the_stream_is(
+    fitted: KernelMonitor, live: LiveMonitor
+) -> None:
+    quiet = LiveMonitor(copy.deepcopy(fitted))
+    quiet.update_many(rows(50))
+    page = report.monitor_html(quiet)
+    assert '<div class="strip normal"><b>Normal</b><span>50 rows were judged: no event.' in page
+    assert page.index("strip normal") < page.index("<h2>Events") < page.index("<h2>Model")
+    page = report.monitor_html(live)
+    assert '<div class="strip event"><b>Event 1 goes on</b>' in page
+    assert "120 rows were judged, with one event, event 1: heat +" in page

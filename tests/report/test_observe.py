@@ -23,3 +23,11 @@ def test_observing_does_not_depend_on_the_cutting(
     assert len(seen.mean_error) <= BINS and seen.bin_rows == 8
     assert np.allclose(seen.mean_error, errors.reshape(-1, 8).mean(axis=1))
     assert np.allclose(seen.largest_error, errors.reshape(-1, 8).max(axis=1))
+
+
+def test_the_sample_does_not_know_how_the_rows_were_drawn(model: StreamingKernelPCA) -> None:
+    """Rows that a user drew with seed 0 are sampled as any others."""
+    first = np.random.default_rng(0).random(6000)
+    rows = np.column_stack([first, np.zeros((6000, 15))])
+    seen = observe(model, [(rows, None)])
+    assert abs(seen.rows[:, 0].mean() - first.mean()) < 4 * first.std() / np.sqrt(SAMPLE_ROWS)

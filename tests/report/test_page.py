@@ -21,6 +21,7 @@ from kernelstream.cli.app import app
 from kernelstream.report import html
 from kernelstream.report.drawings import curve, histograms
 from kernelstream.report.figures import are_numbers, kinds_of
+from kernelstream.report.page import percent
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -87,6 +88,29 @@ def test_images_become_thumbnails(model: StreamingKernelPCA, X: np.ndarray) -> N
         html(model, image_shape=(2, 3))
 
 
+def test_sections_of_images(model: StreamingKernelPCA, X: np.ndarray) -> None:
+    page = html(model, X[:500] + 1.0, image_shape=(4, 4))
+    assert page.count('<img alt="pixels behind pc') == 3
+    assert len(re.findall(r'<img alt="pc1 = ', page)) == 12
+    assert "Strangest images" in page and "difference, up to" in page
+    assert "Strangest rows" not in page and "column by column" not in page
+
+
+@pytest.mark.filterwarnings("ignore:Nine tenths of the squared distances:UserWarning")
+def test_weights_of_columns_in_words() -> None:
+    """What is next to nothing is not told, but for the first column of a component."""
+    rows = np.random.default_rng(0).normal(size=(400, 4)) * [9.0, 0.01, 0.01, 0.01]
+    page = html(StreamingKernelPCA(1, gamma=0.01, basis=30, random_state=0).fit(rows), rows)
+    assert "<td>100%</td>" in page and "<td class=name>x1</td><td>0%" not in page
+    assert percent(0.0004) == "under 1%" and percent(0.0) == "0%" and percent(0.017) == "2%"
+
+
+def test_the_best_possible_is_one_number_where_it_is_known(X: np.ndarray) -> None:
+    exact = StreamingKernelPCA(3, gamma=0.03, basis="everything").fit(X[:200])
+    low, high = exact.certificate_.narrowest_ratio[0]
+    assert f"{low:.1%}" == f"{high:.1%}" and f"<b>{low:.1%}</b>" in html(exact)
+
+
 def test_labels_that_are_numbers_and_labels_that_are_too_many(
     model: StreamingKernelPCA, X: np.ndarray
 ) -> None:
@@ -135,7 +159,7 @@ def test_a_frame_with_kinds_and_gaps(X: np.ndarray) -> None:
     frame = frame.assign(kind=["low", "high"] * 150, gap=[np.nan, 1.0, 2.0] * 100)
     model = StreamingKernelPCA(3, scale="auto", missing="fill", basis=30, random_state=0).fit(frame)
     page = html(model, frame)
-    assert "<td>kind=low</td>" in page and "<td>gap</td>" in page and ">nan" not in page
+    assert ">kind=low</td>" in page and ">gap</td>" in page and ">nan" not in page
 
 
 def test_small_drawings() -> None:
@@ -191,13 +215,14 @@ window.addEventListener('load', () => setTimeout(() => {
   const size = document.querySelector('select[data-axis=size]');
   size.value = 'pc1';
   size.dispatchEvent(new Event('change'));
-  const button = document.querySelector('button[data-kind=kind-1]');
+  const button = document.querySelector('button[data-kind="1"]');
   button.click();
   const rows = of('embedding-rows').data;
   parent.postMessage(JSON.stringify({
     chosen: [...rows.y].every((v, i) => v === rows.pc3[i]) && of('embedding').left[0].axis_label,
     sizes: [Math.min(...rows.size), Math.max(...rows.size)],
-    hidden: [of('kind-0').visible, of('kind-1').visible, button.getAttribute('aria-pressed')],
+    seen: [0, 1, 2].map(kind => rows.x.filter((x, i) => rows.kind[i] === kind && !isNaN(x)).length),
+    pressed: button.getAttribute('aria-pressed'),
     problems, plots: Bokeh.documents[0].roots().length, canvases: canvases(document).length,
     wide: document.documentElement.scrollWidth, window: window.innerWidth,
     text: Math.min(...[...document.querySelectorAll('p, td, th')].map(
@@ -239,7 +264,8 @@ def test_in_a_browser(width: int, tmp_path: Path, model: StreamingKernelPCA, X: 
     assert seen["problems"] == []
     assert seen["plots"] == 3 and seen["canvases"] >= 3
     assert seen["chosen"] == "pc3" and seen["sizes"] == [3, 14]
-    assert seen["hidden"] == [True, False, "false"]
+    assert seen["seen"][1] == 0 and min(seen["seen"][0], seen["seen"][2]) > 500
+    assert seen["pressed"] == "false"
     assert seen["window"] == width and seen["wide"] <= width  # no scrolling sideways
     assert seen["text"] >= 13
 

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from kernelstream.backends.arrays import Array, to_host
+from kernelstream.backends.printing import prints_short
 from kernelstream.bases.base import Span, transition
 from kernelstream.certificate import bounds, rounding
 from kernelstream.certificate.bounds import Evidence, Shown
@@ -25,6 +26,7 @@ from kernelstream.certificate.statement import Judged, Statement, no_statement
 UNDERFLOW = 1e6 * float(np.finfo(np.float32).tiny), 1e6 * float(np.finfo(np.float64).tiny)
 
 
+@prints_short
 @dataclass(frozen=True)
 class Certificate:
     """What is certain about batch kernel PCA of the rows seen.

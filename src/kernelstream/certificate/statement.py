@@ -18,6 +18,7 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from kernelstream.backends.arrays import Array, as_dense, take_rows, to_float64, to_host
+from kernelstream.backends.printing import prints_short
 from kernelstream.certificate.audit import AuditSample, with_replacement
 from kernelstream.certificate.betting import (
     PILOT,
@@ -40,6 +41,7 @@ FEWER_ROWS = 2048
 
 
 @stored
+@prints_short
 @dataclass(frozen=True)
 class Statement:
     """What is known about a model with a stated confidence, from a sample of the rows seen.

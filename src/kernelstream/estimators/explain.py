@@ -13,23 +13,28 @@ import numpy as np
 from scipy.stats import rankdata
 
 from kernelstream.backends.arrays import as_dense, to_host
+from kernelstream.backends.draws import generator
+from kernelstream.backends.printing import prints_short
 from kernelstream.stream.queries import scaler_of
 from kernelstream.stream.stream import Stream
 
 Score = Callable[[np.ndarray], np.ndarray]  # of rows
 
 REFERENCE_ROWS = 256  # of which columns are changed
+CHANGED_ROWS = 2**17  # of all columns together: of 2,000 columns, 65 rows of each are changed
 CURVE_ROWS = 2000  # whose scores make curves
 RANKED_ROWS = 2000  # among whose errors those of strange rows are ranked
 CURVE = 15  # points of a curve, at most, each the mean of as many rows
 GRID = 9  # values that are tried for a column of a strange row, at first
 FINER = 5  # between the neighbours of the best, twice
+LOOKED_AT = 32  # columns, those that promise most, for which finer values are tried
 GAIN = 0.05  # of its error that the next column has to take away from a row
 ONE_WAY = 0.8  # rank correlation from which a curve rises or falls
 ROUNDING = 1e-7  # of the largest error, by which that of a row may differ from itself
 NUMBERS = 2**22  # numbers of changed rows that are held at a time
 
 
+@prints_short
 @dataclass(frozen=True, eq=False)
 class ColumnEffect:
     """What one column does to one component.
@@ -91,7 +96,11 @@ class ComponentExplanation:
         parts = [f"{c.name} {c.share:.0%} ({c.shape}, {c.slope:+.3g} a unit)" for c in self.columns]
         return f"component {self.number} ({self.variance_ratio:.1%}): {', '.join(parts)}"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
+
+@prints_short
 @dataclass(frozen=True)
 class Cause:
     """A column of a strange row: what it is, and what the others let expect.
@@ -138,6 +147,9 @@ class RowExplanation:
             "; ".join(parts) or "no single column is behind it"
         )
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
 
 def known_rows(stream: Stream) -> np.ndarray | None:
     """Rows that a model has kept, in the units of the data: a sample, or its points."""
@@ -182,10 +194,11 @@ def explain_components(
     n_columns : int
         How many columns a component is given.
     """
-    R, r = spread_rows(reference), len(variance_ratio)
-    n, d = R.shape
+    d, r = reference.shape[1], len(variance_ratio)
+    R = spread_rows(reference, min(REFERENCE_ROWS, max(2, CHANGED_ROWS // d)))
+    n = len(R)
     before = score(R)
-    other = np.random.default_rng(0).permutation(n)
+    other = generator(0, "explain").permutation(n)
     other[other] = np.roll(other, 1)  # one cycle: no row is its own partner, of two or more
     effect = np.zeros((d, r))
     varied = np.flatnonzero(np.ptp(R, axis=0) > 0.0)
@@ -280,12 +293,13 @@ def best_change(error: Score, x: np.ndarray, tried: np.ndarray) -> tuple[int, fl
     """The column and the value with which a row has the least error, and that error."""
     d = len(x)
     values = tried.copy()  # (g, d)
-    least, best = np.full(d, np.inf), x.copy()
+    least, best, columns = np.full(d, np.inf), x.copy(), np.arange(d)
     for finer in (False, True, True):
         if finer:  # between the neighbours of the best value so far
             step = (values.max(axis=0) - values.min(axis=0)) / (len(values) - 1)
             values = best + np.linspace(-1.0, 1.0, FINER)[:, None] * step
-        for some in chunks(np.arange(d), len(values) * d):
+            columns = np.sort(np.argsort(least, kind="stable")[:LOOKED_AT])
+        for some in chunks(columns, len(values) * d):
             changed = np.repeat(x[None], len(some) * len(values), axis=0)
             changed[np.arange(len(changed)), np.repeat(some, len(values))] = values[
                 :, some

@@ -56,9 +56,15 @@ class KernelPCA(StreamingKernelPCA):
         Ridge of the way back, if ``fit_inverse_transform``.
     fit_inverse_transform : bool
         Whether ``inverse_transform`` is wanted.
-    eigen_solver, tol, max_iter, iterated_power
-        Taken and checked, and without effect: there is one small eigenproblem, which is solved
-        exactly.
+    eigen_solver : str
+        As ``tol``, ``max_iter`` and ``iterated_power``: taken and checked, and without effect.
+        There is one small eigenproblem, which is solved exactly.
+    tol : float
+        See ``eigen_solver``.
+    max_iter : int or None
+        See ``eigen_solver``.
+    iterated_power : int or "auto"
+        See ``eigen_solver``.
     remove_zero_eig : bool
         Whether components of no variance are left out when ``n_components`` is given.
     random_state : int, RandomState or None

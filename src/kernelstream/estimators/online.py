@@ -11,16 +11,18 @@ from scipy.spatial.distance import pdist
 
 from kernelstream import bases, kernels, schedules, trackers
 from kernelstream.backends.arrays import to_host
+from kernelstream.backends.printing import prints_short
 from kernelstream.estimators.paper import PaperMethod
 from kernelstream.kernels import Kernel
 
 
+@prints_short
 @dataclass(frozen=True)
 class ReducedOrderBounds:
     """What is proved about a dictionary, as numbers.
 
-    For :class:`AdaptiveKernelPCA`, whose criterion is the coherence δ itself, both bounds on the
-    coherence are δ, and κ(1 − δ²) takes the place of ν in what rows can miss.
+    For :class:`~kernelstream.AdaptiveKernelPCA`, whose criterion is the coherence δ itself, both
+    bounds on the coherence are δ, and κ(1 − δ²) takes the place of ν in what rows can miss.
 
     The paper states Lemma 3 and Theorem 4 for kernels of unit norm. Here they hold for every
     kernel: with the largest energy κ = max k(d,d) of a point, ν/κ takes the place of ν, and

@@ -622,7 +622,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         Parameters
         ----------
         X : array of shape (n, d)
-            Rows; each takes some 20 d errors of changed rows.
+            Rows; each takes some 10 d errors of changed rows for a column that is found.
         n_columns : int
             At most so many columns a row.
         reference : array of shape (k, d), or None

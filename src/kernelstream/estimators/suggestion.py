@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from kernelstream import kernels
 from kernelstream.backends.draws import generator
+from kernelstream.backends.printing import prints_short
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.kernels.stationary import Stationary
 from kernelstream.part import check_choice, checked_seed
@@ -25,6 +26,7 @@ RIDGE = 1e-2  # of the linear probe, in units of the variance of a score
 SPREAD = (0.25, 0.5, 0.25)  # scores of neighbouring widths are averaged: a sample is small
 
 
+@prints_short
 @dataclass(frozen=True)
 class Suggestion:
     """What ``suggest`` found.

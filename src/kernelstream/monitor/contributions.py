@@ -15,12 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelstream.backends.printing import prints_short
 from kernelstream.monitor.normal import TINIEST, Normal, Product, row_dots, rows_times
 
 MOST_ROWS = 64  # over which the curvature is averaged
 FLATTEST = 1e-6  # of the largest curvature: a variable that hardly matters has no huge size
 
 
+@prints_short
 @dataclass(frozen=True, eq=False)
 class Contributions:
     """What each variable adds to the index, and by how much it is off.

@@ -11,11 +11,13 @@ from typing import Annotated
 
 import numpy as np
 
+from kernelstream.backends.printing import prints_short
 from kernelstream.files import stored
 from kernelstream.monitor.limits import Limits
 from kernelstream.monitor.normal import Normal
 
 
+@prints_short
 @stored
 @dataclass(frozen=True, eq=False)
 class Drift:

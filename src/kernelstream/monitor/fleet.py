@@ -20,16 +20,25 @@ SHARED = f"shared by all{ENDING}"  # no machine has that file: a blank in its na
 
 
 class OfMachine(NamedTuple):
-    """A record or an event, and the machine that it belongs to."""
+    """A record or an event, and the machine that it belongs to.
+
+    Attributes
+    ----------
+    machine : str
+        The key of the machine.
+    what : Record, Event or SensorEvent
+        What is said of it.
+    """
 
     machine: str
     what: Any
 
 
 class MonitorFleet:
-    """A :class:`KernelMonitor` for each machine, from one stream of rows with their keys.
+    """A monitor for each machine, from one stream of rows with their keys.
 
-    Each machine has limits, lags and events of its own, and adapts on its own.
+    Each is a :class:`~kernelstream.KernelMonitor` with limits, lags and events of its own, and
+    adapts on its own.
 
     Parameters
     ----------

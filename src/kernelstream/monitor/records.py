@@ -7,11 +7,13 @@ from typing import Annotated, Any, SupportsIndex, overload
 
 import numpy as np
 
+from kernelstream.backends.printing import prints_short
 from kernelstream.files import stored
 from kernelstream.monitor.contributions import Contributions
 from kernelstream.monitor.drift import Drift
 
 
+@prints_short
 @dataclass(frozen=True, eq=False)
 class Record:
     """One row of a stream, judged before it was learned.
@@ -139,6 +141,11 @@ class Records(list[Record]):
         chosen = super().__getitem__(which)
         return Records(chosen) if isinstance(chosen, list) else chosen
 
+    def __repr__(self) -> str:
+        alarms = sum(bool(record.alarm) for record in self)
+        rows = f", rows {self[0].row:,} to {self[-1].row:,}" if self else ""
+        return f"<{len(self):,} records{rows}, {alarms:,} alarms>"
+
     def column(self, name: str) -> np.ndarray:
         """One field of all records.
 
@@ -168,6 +175,7 @@ class Records(list[Record]):
         return pd.DataFrame(table, index=pd.Index([r.time for r in self], name="time"))
 
 
+@prints_short
 @stored
 @dataclass(frozen=True, eq=False)
 class Event:

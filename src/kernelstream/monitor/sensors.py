@@ -14,6 +14,7 @@ from scipy.linalg import solve
 
 from kernelstream.backends.arrays import symmetric_eigen
 from kernelstream.backends.draws import generator
+from kernelstream.backends.printing import prints_short
 from kernelstream.files import stored
 from kernelstream.monitor.normal import Normal, lag_rows, row_dots
 
@@ -122,6 +123,7 @@ def without_glitches(normal: Normal, R: np.ndarray) -> np.ndarray:
     return R[squared <= GLITCH**2 * np.median(squared)]
 
 
+@prints_short
 @stored
 @dataclass(frozen=True)
 class SensorEvent:

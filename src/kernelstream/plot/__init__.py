@@ -10,6 +10,7 @@
 'component'
 """
 
+from kernelstream.plot.explanations import component_curves, row_causes
 from kernelstream.plot.models import basis, contours, embedding, scree
 from kernelstream.plot.monitor import (
     adaptation_chart,
@@ -25,6 +26,7 @@ __all__ = [
     "LearningCurve",
     "adaptation_chart",
     "basis",
+    "component_curves",
     "contours",
     "contribution_bars",
     "contribution_map",
@@ -33,6 +35,7 @@ __all__ = [
     "embedding",
     "follow",
     "learning_curve",
+    "row_causes",
     "score_plot",
     "scree",
 ]

@@ -18,13 +18,18 @@ def axes(given: Any, rows: int = 1, size: tuple[float, float] | None = None) -> 
     """The given Axes, or fresh ones: as many as ``rows``, one below the other."""
     if given is not None:
         return given
+    return pyplot().subplots(rows, sharex=True, figsize=size, layout="constrained")[1]
+
+
+def pyplot() -> Any:
+    """Matplotlib's functions, where it is installed."""
     try:
         import matplotlib.pyplot as plt
     except ModuleNotFoundError as problem:
         raise ModuleNotFoundError(
             "kernelstream.plot needs matplotlib: pip install 'kernelstream[plot]'"
         ) from problem
-    return plt.subplots(rows, sharex=True, figsize=size, layout="constrained")[1]
+    return plt
 
 
 def set_labels(ax: Any, title: str | None = None, **labels: str) -> Any:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from kernelstream.backends.arrays import to_host
+from kernelstream.backends.printing import prints_short
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.plot.drawing import axes, set_labels
 
 
+@prints_short
 @dataclass(frozen=True)
 class LearningCurve:
     """How a stream was learned: errors of rows that the model had not seen yet.

@@ -10,9 +10,11 @@ import array_api_compat
 import numpy as np
 
 from kernelstream.backends.arrays import Array, cast, namespace_of, take_rows, to_float64, to_host
+from kernelstream.backends.printing import prints_short
 from kernelstream.part import Part, as_number, check_count
 
 
+@prints_short
 @dataclass(frozen=True)
 class Report:
     """Pre-images, and how each of them was found.

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 from bokeh.models import (
-    CDSView,
     ColumnDataSource,
     HoverTool,
-    IndexFilter,
     LinearColorMapper,
     NumeralTickFormatter,
 )
@@ -76,13 +74,20 @@ def scree(model: StreamingKernelPCA) -> Any:
     bars = plot.vbar("number", top="share", width=0.7, color=ACCENT, alpha=0.75, source=source)
     if intervals is not None:
         plot.segment("number", "low", "number", "high", color=QUIET, line_width=3, source=source)
+        for end in ("low", "high"):  # a line without length is seen by its ends
+            plot.scatter(
+                "number", end, marker="dash", size=11, color=QUIET, line_width=3, source=source
+            )
         plot.y_range.end = 1.1 * float(max(shares.max(), data["high"].max()))
     plot.add_tools(HoverTool(renderers=[bars], tooltips=tips, mode="vline", limit=1))
     return plot
 
 
 def embedding(
-    model: StreamingKernelPCA, observed: Observed | None, image_shape: tuple[int, int] | None
+    model: StreamingKernelPCA,
+    observed: Observed | None,
+    image_shape: tuple[int, int] | None,
+    ink: bool = False,
 ) -> Any | None:
     """Rows (or the points of the basis) on two components, to hover over.
 
@@ -103,6 +108,7 @@ def embedding(
         "x": scores[:, 0],
         "y": scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(scores)),
         "size": np.full(len(scores), MARK),
+        "kind": np.zeros(len(scores), dtype=int),
         "number": numbers,
         "error": np.asarray(model.reconstruction_error(rows), dtype=float),
     }
@@ -121,43 +127,35 @@ def embedding(
         tips.insert(1, ("colour", "@label"))
     if image_shape is not None:
         step = -(-max(image_shape) // THUMBNAIL)
-        images = grey_levels(rows.astype(float)).reshape(-1, *image_shape)[:, ::step, ::step]
+        images = grey_levels(rows.astype(float), ink).reshape(-1, *image_shape)[:, ::step, ::step]
         data["image"] = [data_uri(image) for image in images]
         lines = "".join(f"<div>{name}: {text}</div>" for name, text in tips)
         tooltips = f'<img src="@image{{safe}}" width="72" style="image-rendering:pixelated">{lines}'
     marks = draw(plot, data, labels)
-    # one row at a time: five tooltips over each other cannot be read
-    plot.add_tools(HoverTool(renderers=marks, tooltips=tooltips, limit=1))
+    # one row at a time, and one set of marks: the limit counts for each set
+    plot.add_tools(HoverTool(renderers=[marks], tooltips=tooltips, limit=1))
     return plot
 
 
-def draw(plot: Any, data: dict[str, Any], labels: list[Any] | None) -> list[Any]:
-    """Marks in one colour, by number, or a group for each kind, which the page can hide."""
+def draw(plot: Any, data: dict[str, Any], labels: list[Any] | None) -> Any:
+    """Marks in one colour, by number, or by kinds, which the page can hide."""
     if labels is not None and are_numbers(labels):
-        return [draw_by_number(plot, data, labels)]
-    source = ColumnDataSource(data, name="embedding-rows")
+        return draw_by_number(plot, data, labels)
     if labels is None:
-        return [scatter(plot, source, ACCENT)]
-    told = [kind_of(label) for label in labels]
+        return scatter(plot, data, ACCENT)
     shown = kinds_of(labels)
-    group = np.array([kind if kind in shown else OTHER for kind in told])
-    return [
-        scatter(
-            plot,
-            source,
-            colour,
-            name=f"kind-{i}",
-            view=CDSView(filter=IndexFilter(indices=np.flatnonzero(group == kind).tolist())),
-        )
-        for i, (kind, colour) in enumerate(shown.items())
-    ]
+    group = [kind if kind in shown else OTHER for kind in map(kind_of, labels)]
+    place = {kind: i for i, kind in enumerate(shown)}
+    data["kind"] = [place[kind] for kind in group]
+    data["colour"] = [shown[kind] for kind in group]
+    return scatter(plot, data, "colour")
 
 
-def scatter(plot: Any, source: ColumnDataSource, color: Any, **options: Any) -> Any:
-    """Marks of a source."""
-    return plot.scatter(
-        "x", "y", size="size", color=color, alpha=0.65, line_color=None, source=source, **options
-    )
+def scatter(plot: Any, data: dict[str, Any], color: Any) -> Any:
+    """Marks of rows, which the page finds by the name of their source."""
+    source = ColumnDataSource(data, name="embedding-rows")
+    style: dict[str, Any] = {"alpha": 0.65, "line_color": None}
+    return plot.scatter("x", "y", size="size", color=color, source=source, **style)
 
 
 def kind_of(label: Any) -> str:
@@ -200,8 +198,7 @@ def draw_by_number(plot: Any, data: dict[str, Any], labels: list[Any]) -> Any:
     mapper = LinearColorMapper(
         palette=Viridis256, low=finite.min(), high=finite.max(), nan_color="#9aa0a6"
     )
-    source = ColumnDataSource(data, name="embedding-rows")
-    marks = scatter(plot, source, {"field": "value", "transform": mapper})
+    marks = scatter(plot, data, {"field": "value", "transform": mapper})
     bar = ColorBar(color_mapper=mapper, width=10, background_fill_color=None)
     bar.major_label_text_color = QUIET
     plot.add_layout(bar, "right")
@@ -238,9 +235,10 @@ def errors(observed: Observed, limit: float | None = None) -> Any:
                 name="limit",
             )
         )
-    plot.legend.location = "top_left"
+    plot.add_layout(plot.legend[0], "above")  # beside the lines, not on them
     plot.legend.orientation = "horizontal"
-    plot.legend.background_fill_alpha = 0.0
+    plot.legend.background_fill_alpha = plot.legend.border_line_alpha = 0.0
+    plot.legend.padding = plot.legend.margin = 2
     plot.legend.label_text_color = QUIET
     plot.legend.click_policy = "hide"
     plot.y_range.start = 0

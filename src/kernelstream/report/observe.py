@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.backends.draws import uniforms
+from kernelstream.backends.printing import prints_short
 from kernelstream.estimators.pca import StreamingKernelPCA
 
 SAMPLE_ROWS = 2000
@@ -15,6 +17,7 @@ BINS = 400
 STRANGEST = 10
 
 
+@prints_short
 @dataclass(frozen=True)
 class Observed:
     """A uniform sample of rows, and the reconstruction errors of all of them over time.
@@ -71,13 +74,12 @@ def observe(
     >>> seen.n_rows, seen.rows.shape, bool(seen.mean_error.max() <= seen.largest_error.max())
     (900, (900, 3), True)
     """
-    rng = np.random.default_rng(seed)
     sample: list[tuple[float, int, np.ndarray, Any]] = []  # the rows of smallest random key
     worst, n, with_labels = 1.0, 0, False
     bins = Bins()
     strange: list[tuple[float, int, np.ndarray]] = []
     for X, labels in blocks:
-        keys = rng.random(len(X))
+        keys = uniforms(seed, "report", n, len(X))
         with_labels = with_labels or labels is not None
         for i in np.flatnonzero(keys < worst):
             label = None if labels is None else labels[i]

@@ -16,7 +16,7 @@ from kernelstream.estimators.frames import is_frame
 from kernelstream.estimators.inputs import query_rows
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.plot.drawing import in_data_units, short_numbers, without_names
-from kernelstream.report import drawings
+from kernelstream.report import colours, drawings, image_sections
 from kernelstream.report.figures import (
     MOST_CHOSEN,
     are_numbers,
@@ -32,6 +32,7 @@ from kernelstream.report.verdict import Verdict, judge
 BLOCK = 4096
 MOST_THUMBNAILS = 120
 TOLD = 5  # components whose columns are told
+WORTH_TELLING = 0.01  # share of a component that a column has, but for its first
 COMPARED = 20  # columns, those that differ most
 
 # Choosers and legend are plain HTML; they reach the picture by its names.
@@ -47,24 +48,31 @@ SCRIPT = """
     const low = Math.min(...values), high = Math.max(...values), span = high - low || 1;
     return Array.from(values, (v) => 3 + 11 * (v - low) / span);
   }
-  for (const select of document.querySelectorAll("select[data-axis]")) {
-    select.addEventListener("change", () => {
-      const rows = model("embedding-rows"), plot = model("embedding"), axis = select.dataset.axis;
-      const data = {...rows.data};
+  // What the choosers and the legend say, as it is now.
+  function redraw() {
+    const rows = model("embedding-rows"), plot = model("embedding"), data = {...rows.data};
+    const buttons = [...document.querySelectorAll("button[data-kind]")];
+    const hidden = buttons.filter((b) => b.getAttribute("aria-pressed") === "false")
+      .map((b) => Number(b.dataset.kind));
+    const seen = (value, i) => hidden.includes(data.kind[i]) ? NaN : value;
+    for (const select of document.querySelectorAll("select[data-axis]")) {
+      const axis = select.dataset.axis;
       if (axis === "size") {
-        data.size = select.value ? sizes(data[select.value]) : Array.from(data.x, () => 6);
+        data.size = select.value ? sizes(data[select.value]) : Array.from(data.size, () => 6);
       } else {
-        data[axis] = data[select.value];
+        data[axis] = Array.from(data[select.value]);
         (axis === "x" ? plot.below : plot.left)[0].axis_label = select.value;
       }
-      rows.data = data;
-    });
+    }
+    data.x = Array.from(document.querySelector("select[data-axis=x]") ? data.x : data.pc1, seen);
+    rows.data = data;
   }
+  for (const select of document.querySelectorAll("select[data-axis]"))
+    select.addEventListener("change", redraw);
   for (const button of document.querySelectorAll("button[data-kind]")) {
     button.addEventListener("click", () => {
-      const marks = model(button.dataset.kind);
-      marks.visible = !marks.visible;
-      button.setAttribute("aria-pressed", marks.visible);
+      button.setAttribute("aria-pressed", button.getAttribute("aria-pressed") === "false");
+      redraw();
     });
   }
 })();
@@ -97,6 +105,11 @@ p { margin: .2rem 0 .8rem; max-width: 46rem; }
 .legend button[aria-pressed=false] { opacity: .35; text-decoration: line-through; }
 .legend i { display: inline-block; width: 10px; height: 10px; border-radius: 50%;
   margin-right: 5px; }
+table.pictures img { width: 44px; height: auto; margin: 0 2px 2px 0; }
+table.pictures td.strip { white-space: normal; min-width: 190px; }
+.figures { display: flex; flex-wrap: wrap; gap: 12px; } .figures figure { margin: 0; width: 84px; }
+.figures img { width: 84px; } .figures figcaption { color: var(--quiet); font-size: .86rem; }
+.pictures img, .figures img { image-rendering: pixelated; border: 1px solid var(--line); }
 .thumbs img { width: 100%; image-rendering: pixelated; border: 1px solid var(--line); }
 .verdict { border-left: 5px solid var(--quiet); padding: 4px 0 4px 16px; margin: 1.2rem 0; }
 .verdict b { font-size: 1.15rem; font-weight: 650; }
@@ -111,6 +124,7 @@ p { margin: .2rem 0 .8rem; max-width: 46rem; }
 .wide th { width: auto; border-bottom: 1px solid var(--line); }
 .wide td, .wide th { padding: 4px 16px 4px 0; white-space: nowrap; }
 .wide td.words { white-space: normal; min-width: 14rem; }
+.wide td.name { white-space: normal; overflow-wrap: anywhere; min-width: 6.5rem; }
 svg.small { width: 140px; height: 32px; display: block; }
 svg .curve { fill: none; stroke: var(--accent); stroke-width: 1.6; }
 svg .learned { fill: none; stroke: var(--ink); stroke-width: 1.2; }
@@ -121,7 +135,8 @@ th { text-align: left; font-weight: 500; color: var(--quiet); padding: 4px 16px 
   vertical-align: top; width: 34%; }
 td { padding: 4px 0; overflow-wrap: anywhere; }
 tr + tr { border-top: 1px solid var(--line); }
-@media (max-width: 480px) { main { padding: 16px 12px 40px; } h1 { font-size: 1.35rem; } }
+@media (max-width: 480px) { main { padding: 16px 12px 40px; } h1 { font-size: 1.35rem; }
+  .wide td, .wide th { padding-right: 10px; } .wide td.words { min-width: 10rem; } }
 """
 
 
@@ -190,22 +205,29 @@ def html(
         )
     verdict = judge(model, observed, called)
     figures = {"scree": scree(model)}
-    rows_shown = embedding(model, observed, image_shape)
+    ink = image_shape is not None and image_sections.are_ink(model, observed)
+    rows_shown = embedding(model, observed, image_shape, ink)
     if rows_shown is not None:
         figures["embedding"] = rows_shown
     if observed is not None:
         figures["errors"] = errors(observed, verdict.limit)
     script, places = components(figures)
-    thumbs = "" if image_shape is None else thumbnails(model, image_shape)
+    thumbs = "" if image_shape is None else thumbnails(model, image_shape, ink)
+    if image_shape is None:
+        columns = behind_components(model, called) + behind_rows(model, observed, called)
+        columns += comparison(verdict)
+    else:
+        columns = image_sections.behind_components(model, image_shape, ink, TOLD)
+        columns += image_sections.strangest(observed, image_shape, ink)
+        columns += image_sections.means(verdict.columns, called, image_shape, ink)
     resources = Resources(mode="inline", components=["bokeh"])
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLE}</style>{resources.render()}{script}</head>"
         f"<body><main>{head(model, title, verdict)}{body(model, places, thumbs, observed)}"
-        f"{behind_components(model, called)}{behind_rows(model, observed, called)}"
-        f"{comparison(verdict)}{tables(model, names, history)}</main>"
-        f"<script>{SCRIPT}</script></body></html>\n"
+        f"{columns}{tables(model, names, history)}</main>"
+        f"<script>{SCRIPT}{colours.SCRIPT}</script></body></html>\n"
     )
 
 
@@ -214,7 +236,9 @@ def head(model: StreamingKernelPCA, title: str, verdict: Verdict) -> str:
     share = float(model.explained_variance_ratio_.sum())
     points = len(getattr(model, "basis_points_", ()))
     (low, high), kind = model.certificate_.narrowest_ratio
-    certain = f"{low:.1%} – {high:.1%}" if (low, high) != (0.0, 1.0) else "–"
+    certain = " – ".join(dict.fromkeys((f"{low:.1%}", f"{high:.1%}")))
+    if (low, high) == (0.0, 1.0):
+        certain = "–"
     facts = [
         ("rows learned", f"{model.n_samples_seen_:,}"),
         ("features", f"{model.n_features_in_:,}"),
@@ -301,7 +325,7 @@ def legend(observed: Observed | None) -> str:
     if labels is None or are_numbers(labels):
         return ""
     entries = "".join(
-        f'<button type=button data-kind="kind-{i}" aria-pressed=true>'
+        f'<button type=button data-kind="{i}" aria-pressed=true>'
         f'<i style="background:{colour}"></i>{escape(kind)}</button>'
         for i, (kind, colour) in enumerate(kinds_of(labels).items())
     )
@@ -314,11 +338,12 @@ def behind_components(model: StreamingKernelPCA, names: Sequence[str]) -> str:
         return ""
     lines = ""
     for component in model.explain_components(feature_names=names)[:TOLD]:
-        for i, c in enumerate(component.columns):
+        told = [c for i, c in enumerate(component.columns) if i == 0 or c.share >= WORTH_TELLING]
+        for i, c in enumerate(told):
             first = f"pc{component.number}, {component.variance_ratio:.1%}" if i == 0 else ""
             lines += (
-                f"<tr><td>{first}</td><td>{escape(c.name)}</td><td>{c.share:.0%}</td>"
-                f"<td>{c.shape}</td><td>{c.slope:+.3g}</td>"
+                f"<tr><td>{first}</td><td class=name>{escape(c.name)}</td>"
+                f"<td>{percent(c.share)}</td><td>{c.shape}</td><td>{c.slope:+.3g}</td>"
                 f"<td>{drawings.curve(c.values, c.scores)}</td></tr>"
             )
     return (
@@ -358,7 +383,7 @@ def comparison(verdict: Verdict) -> str:
     if not verdict.columns:
         return ""
     lines = "".join(
-        f"<tr><td>{escape(c.name)}</td><td>{c.distance:.2f}</td>"
+        f"<tr><td class=name>{escape(c.name)}</td><td>{c.distance:.2f}</td>"
         f"<td>{c.learned.mean():.4g} ± {c.learned.std():.3g}</td>"
         f"<td>{c.these.mean():.4g} ± {c.these.std():.3g}</td>"
         f"<td>{drawings.histograms(c.learned, c.these)}</td></tr>"
@@ -374,10 +399,10 @@ def comparison(verdict: Verdict) -> str:
     )
 
 
-def thumbnails(model: StreamingKernelPCA, shape: tuple[int, int]) -> str:
+def thumbnails(model: StreamingKernelPCA, shape: tuple[int, int], ink: bool) -> str:
     """The points as small pictures."""
     points = in_data_units(model, to_host(model.basis_points_).astype(float))
-    images = grey_levels(points)[:MOST_THUMBNAILS]
+    images = grey_levels(points, ink)[:MOST_THUMBNAILS]
     shown = "".join(
         f'<img alt="point {i}" title="point {i}" src="{data_uri(image.reshape(shape))}">'
         for i, image in enumerate(images, 1)
@@ -393,7 +418,7 @@ def tables(
     """Certificate and parameters in words."""
     stream, chain = model.stream_, model.stream_.chain
     parameters = [
-        ("kernel", str(model.kernel_)),
+        ("kernel", short_numbers(str(model.kernel_))),
         ("basis", str(chain.basis)),
         ("tracker", str(chain.tracker)),
         ("centred", "yes" if chain.center else "no"),
@@ -416,3 +441,8 @@ def table(rows: Sequence[tuple[str, str]]) -> str:
     """Names and values."""
     lines = "".join(f"<tr><th>{escape(n)}</th><td>{escape(text)}</td></tr>" for n, text in rows)
     return f"<table>{lines}</table>"
+
+
+def percent(share: float) -> str:
+    """A share as people write it; what is not nothing is not shown as 0 %."""
+    return f"{share:.0%}" if share >= 0.005 or share == 0.0 else "under 1%"

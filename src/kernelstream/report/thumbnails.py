@@ -11,11 +11,16 @@ import numpy as np
 from kernelstream.plot.drawing import is_ink
 
 
-def grey_levels(rows: np.ndarray) -> np.ndarray:
-    """Rows as bytes: one scale for all, so that they can be compared; ink is dark, light bright."""
+def grey_levels(rows: np.ndarray, ink: bool | None = None) -> np.ndarray:
+    """Rows as bytes: one scale for all, so that they can be compared; ink is dark, light bright.
+
+    Whether they are ink is found out, where it is not given.
+    """
+    if ink is None:
+        ink = is_ink(rows)
     low, high = float(rows.min()), float(rows.max())
     levels = 255 * (rows - low) / max(high - low, 1e-300)
-    return (255 - levels if is_ink(rows) else levels).astype(np.uint8)
+    return (255 - levels if ink else levels).astype(np.uint8)
 
 
 def data_uri(image: np.ndarray) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class Column:
     learned: np.ndarray
     these: np.ndarray
 
-    @property
+    @cached_property
     def distance(self) -> float:
         """Largest difference of the two distribution functions."""
         both = np.sort(np.concatenate([self.learned, self.these]))
@@ -112,7 +113,8 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
         else ("bad", "does not fit these rows")
     )
     headline = (
-        f"The model {fits}: {above:.1%} of them have an error that 1 % of the rows it learned have."
+        f"The model {fits}: {above:.1%} of them exceed the limit of the error, which 1.0% of the "
+        "rows it learned exceed."
     )
     return Verdict(
         level, headline, (*about_columns(columns, level), *remarks), limit, tuple(columns)

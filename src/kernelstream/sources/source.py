@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from kernelstream.backends.printing import prints_short
 from kernelstream.sources.arrays import ArrayReader
 from kernelstream.sources.columns import Bad, Chosen, choose, matrix, name_list, require
 from kernelstream.sources.files import File, SourceError, find_files
@@ -61,6 +62,7 @@ class BadRowError(SourceError):
         self.bad = bad
 
 
+@prints_short
 @dataclass(frozen=True)
 class Block:
     """Rows of one file, ready to be learned.

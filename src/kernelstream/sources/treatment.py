@@ -135,7 +135,13 @@ class Column:
     # -- cells to numbers
 
     def encode(self, cells: pa.Array) -> np.ndarray:
-        """Numbers (n, features); NaN where a value is missing or is not what it should be."""
+        """Numbers (n, features); NaN where a value is missing or is not what it should be.
+
+        Parameters
+        ----------
+        cells : Arrow array of length n
+            The column of a table.
+        """
         cells = plain_array(cells)
         if self.use == NUMBER:
             return self._numbers(cells)[:, None]
@@ -179,7 +185,15 @@ class Column:
         return np.column_stack([f(angle) for angle in angles for f in (np.sin, np.cos)])
 
     def why(self, cell: Any, dtype: str) -> str | None:
-        """What is wrong with a cell that became NaN or infinite; None where it is missing."""
+        """What is wrong with a cell that became NaN or infinite; None where it is missing.
+
+        Parameters
+        ----------
+        cell : object
+            As it was read.
+        dtype : str
+            What the numbers were to be.
+        """
         if cell is None or cell != cell:
             return None
         if isinstance(cell, str):
@@ -194,7 +208,13 @@ class Column:
     # -- numbers to cells
 
     def decode(self, X: np.ndarray) -> pa.Array:
-        """Cells like those of the table, from its features: the likeliest level of a category."""
+        """Cells like those of the table, from its features: the likeliest level of a category.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            The features of this column.
+        """
         if self.use == CATEGORY:
             return pa.array(np.array(self.levels, dtype=object)[X.argmax(axis=1)], pa.string())
         if self.use == BOOLEAN:
@@ -389,7 +409,15 @@ class Treatment:
     # -- rows
 
     def encode(self, batch: Batch, dtype: str) -> tuple[np.ndarray, list[Bad]]:
-        """Rows as numbers, NaN where they will be filled, and the first bad cell of bad rows."""
+        """Rows as numbers, NaN where they will be filled, and the first bad cell of bad rows.
+
+        Parameters
+        ----------
+        batch : Batch
+            What a reader has read.
+        dtype : str
+            What the numbers are to be.
+        """
         if batch.matrix is not None:
             with np.errstate(over="ignore"):
                 X = np.ascontiguousarray(batch.matrix, dtype=dtype)
@@ -435,7 +463,17 @@ class Treatment:
         return np.asarray(pc.is_valid(cells).to_numpy(zero_copy_only=False), dtype=bool)
 
     def rows_of(self, table: pa.Table, dtype: str, where: str = "The table") -> np.ndarray:
-        """Rows of a table that must all be good ones; NaN where values are missing."""
+        """Rows of a table that must all be good ones; NaN where values are missing.
+
+        Parameters
+        ----------
+        table : Arrow table
+            With all columns that were learned.
+        dtype : str
+            What the numbers are to be.
+        where : str
+            What an error calls the table.
+        """
         missing = [name for name in self.inputs if name not in table.column_names]
         if missing:
             raise SourceError(
@@ -455,7 +493,13 @@ class Treatment:
         return X
 
     def decode(self, X: np.ndarray) -> dict[str, pa.Array]:
-        """Columns like those of the table, from features: what a model makes of rows."""
+        """Columns like those of the table, from features: what a model makes of rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows as the model has them.
+        """
         columns: dict[str, pa.Array] = {}
         at = 0
         for column in self.learned:
@@ -475,7 +519,13 @@ class Treatment:
 
     @classmethod
     def from_text(cls, text: str) -> Treatment:
-        """Read what ``to_text`` wrote; a text that it did not write is a ``ValueError``."""
+        """Read what ``to_text`` wrote; a text that it did not write is a ``ValueError``.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        """
         try:
             values = json.loads(text)
             columns = tuple(

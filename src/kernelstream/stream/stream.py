@@ -39,6 +39,7 @@ from kernelstream.backends.devices import (
     preferred_rows,
 )
 from kernelstream.backends.draws import generator
+from kernelstream.backends.printing import prints_short
 from kernelstream.backends.threads import cores, cut
 from kernelstream.bases import Clock
 from kernelstream.bases.base import finite
@@ -65,6 +66,7 @@ CLEAR = 1e4  # squared norms, in squared widths of a kernel, that cost at most 1
 MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
 
 
+@prints_short
 @stored
 @dataclass(frozen=True, eq=False)
 class Stream(Value):

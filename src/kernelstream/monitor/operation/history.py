@@ -316,7 +316,17 @@ class History:
     # -- rows
 
     def add(self, at: float, record: Record, x: np.ndarray) -> None:
-        """One more row, as the monitor saw it."""
+        """One more row, as the monitor saw it.
+
+        Parameters
+        ----------
+        at : float
+            When, in seconds since 1970.
+        record : Record
+            What the monitor said of it.
+        x : array of shape (d,)
+            Its values.
+        """
         with self.turn:
             values = np.concatenate([channel_values(record), x])
             event = record.event or 0
@@ -407,7 +417,13 @@ class History:
         return float(np.median(np.abs(steps))) if len(steps) else 1.0
 
     def totals(self, since: float) -> tuple[int, int, int]:
-        """Rows, alarms, and alarms outside events, of the minutes since a time."""
+        """Rows, alarms, and alarms outside events, of the minutes since a time.
+
+        Parameters
+        ----------
+        since : float
+            In seconds since 1970.
+        """
         with self.turn:
             minutes = self.stretches[MINUTE]
             recent = minutes["at"] >= since
@@ -423,7 +439,19 @@ class History:
     # -- the log, events, facts
 
     def write(self, kind: str, text: str, at: float, event: int | None = None) -> None:
-        """One more line of the log."""
+        """One more line of the log.
+
+        Parameters
+        ----------
+        kind : str
+            One word: begin, end, start and so on.
+        text : str
+            What happened.
+        at : float
+            When, in seconds since 1970.
+        event : int, optional
+            The event that it is about.
+        """
         with self.turn, self._base as base:
             base.execute(
                 "INSERT INTO log (at, kind, event, text) VALUES (?, ?, ?, ?)",
@@ -432,7 +460,13 @@ class History:
             base.execute("DELETE FROM log WHERE id <= (SELECT max(id) FROM log) - ?", (LOG_LINES,))
 
     def log(self, most: int = 1000) -> list[Line]:
-        """The last lines, the newest first."""
+        """The last lines, the newest first.
+
+        Parameters
+        ----------
+        most : int
+            How many at most.
+        """
         with self.turn:
             found = self._base.execute(
                 "SELECT at, kind, event, text FROM log ORDER BY id DESC LIMIT ?", (most,)
@@ -440,7 +474,15 @@ class History:
             return [Line(*entry) for entry in found]
 
     def keep_event(self, id: int, **facts: Any) -> None:
-        """Facts about an event, beside those that are known."""
+        """Facts about an event, beside those that are known.
+
+        Parameters
+        ----------
+        id : int
+            The number of the event.
+        **facts
+            What is to be known, as JSON has it.
+        """
         with self.turn, self._base as base:
             known = self.event(id) or {}
             base.execute(
@@ -449,13 +491,25 @@ class History:
             base.execute("DELETE FROM events WHERE id <= ?", (id - EVENTS,))
 
     def event(self, id: int) -> dict[str, Any] | None:
-        """What is known about one event."""
+        """What is known about one event.
+
+        Parameters
+        ----------
+        id : int
+            Its number.
+        """
         with self.turn:
             found = self._base.execute("SELECT facts FROM events WHERE id = ?", (id,)).fetchone()
             return None if found is None else {"id": id, **json.loads(found[0])}
 
     def events(self, most: int = 1000) -> list[dict[str, Any]]:
-        """The last events, the newest first."""
+        """The last events, the newest first.
+
+        Parameters
+        ----------
+        most : int
+            How many at most.
+        """
         with self.turn:
             found = self._base.execute(
                 "SELECT id, facts FROM events ORDER BY id DESC LIMIT ?", (most,)
@@ -463,7 +517,15 @@ class History:
             return [{"id": id, **json.loads(facts)} for id, facts in found]
 
     def fact(self, name: str, default: Any = None) -> Any:
-        """Something to remember, as it was last kept."""
+        """Something to remember, as it was last kept.
+
+        Parameters
+        ----------
+        name : str
+            What it was kept as.
+        default : object
+            What to return where nothing was kept.
+        """
         with self.turn:
             found = self._base.execute(
                 "SELECT value FROM facts WHERE name = ?", (f"own {name}",)
@@ -471,7 +533,15 @@ class History:
             return default if found is None else json.loads(found[0])
 
     def keep_fact(self, name: str, value: Any) -> None:
-        """Remember something over a restart."""
+        """Remember something over a restart.
+
+        Parameters
+        ----------
+        name : str
+            What to keep it as.
+        value : object
+            As JSON has it.
+        """
         with self.turn, self._base as base:
             base.execute(
                 "INSERT OR REPLACE INTO facts VALUES (?, ?)", (f"own {name}", json.dumps(value))
@@ -490,7 +560,17 @@ class History:
             return [(id, verb, json.loads(arguments)) for id, verb, arguments in found]
 
     def answer(self, id: int, state: str, text: str) -> None:
-        """What became of a command of another process."""
+        """What became of a command of another process.
+
+        Parameters
+        ----------
+        id : int
+            The command.
+        state : str
+            ``done`` or ``refused``.
+        text : str
+            What the process is told.
+        """
         with self.turn, self._base as base:
             base.execute(
                 "UPDATE commands SET state = ?, answer = ? WHERE id = ?", (state, text, id)

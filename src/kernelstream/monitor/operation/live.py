@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from kernelstream.backends.printing import prints_short
 from kernelstream.monitor import Contributions, Event, KernelMonitor, Record, Records
 from kernelstream.monitor.operation import words
 from kernelstream.monitor.operation.history import HOUR, History
@@ -54,6 +55,7 @@ class Notice:
     facts: dict[str, Any]
 
 
+@prints_short
 @dataclass(frozen=True)
 class Status:
     """How a monitored stream is at the moment.
@@ -108,7 +110,7 @@ class Status:
 
 
 class LiveMonitor:
-    """A monitor with the verbs of :class:`KernelMonitor`, a history, and listeners.
+    """A monitor with the verbs of :class:`~kernelstream.KernelMonitor`, a history, and listeners.
 
     One row or one command at a time, whichever thread it comes from; each command is a line of the
     log. Commands of other processes come through the folder of the history.
@@ -187,7 +189,7 @@ class LiveMonitor:
     # -- rows
 
     def update(self, x: Any, time: Any = None) -> Record:
-        """Judge the next row, then learn from it: as :meth:`KernelMonitor.update`.
+        """Judge the next row, then learn from it: as :meth:`~kernelstream.KernelMonitor.update`.
 
         Parameters
         ----------
@@ -314,7 +316,7 @@ class LiveMonitor:
     # -- verbs; what the page and other processes may say
 
     def acknowledge(self, by: str = "python") -> Event:
-        """Say that the present event was seen: as :meth:`KernelMonitor.acknowledge`.
+        """Say that the present event was seen: as :meth:`~kernelstream.KernelMonitor.acknowledge`.
 
         Parameters
         ----------
@@ -329,7 +331,7 @@ class LiveMonitor:
         return event
 
     def accept(self, instead: bool = False, by: str = "python") -> Event:
-        """Declare the present event normal: as :meth:`KernelMonitor.accept`.
+        """Declare the present event normal: as :meth:`~kernelstream.KernelMonitor.accept`.
 
         Parameters
         ----------
@@ -348,7 +350,7 @@ class LiveMonitor:
         return event
 
     def interrupt(self, by: str = "python") -> None:
-        """Begin a new run: as :meth:`KernelMonitor.interrupt`.
+        """Begin a new run: as :meth:`~kernelstream.KernelMonitor.interrupt`.
 
         Parameters
         ----------

@@ -226,7 +226,13 @@ def over_time(
         tips = [("time", "@at{%F %T}"), (chart.value, f"@{chart.value}{{0.000}}")]
         tips += [(limit, f"@{limit}{{0.000}}") for limit in chart.limits]
         plot.add_tools(
-            HoverTool(renderers=[line], tooltips=tips, formatters={"@at": "datetime"}, mode="vline")
+            HoverTool(
+                renderers=[line],
+                tooltips=tips,
+                formatters={"@at": "datetime"},
+                mode="vline",
+                limit=1,
+            )
         )
         if links:
             plot.add_tools(
@@ -239,7 +245,7 @@ def over_time(
 def heat_map(source: ColumnDataSource, mapper: LinearColorMapper, names: list[str]) -> Any:
     """Sensors × time: the root of each contribution, with the sign of the deviation."""
     plot = blank(
-        "contributions: orange too high, blue too low",
+        "contributions",
         90 + 20 * max(len(names), 5),
         x_axis_type="datetime",
         y_range=FactorRange(factors=[label(name) for name in reversed(names)]),
@@ -255,8 +261,11 @@ def heat_map(source: ColumnDataSource, mapper: LinearColorMapper, names: list[st
         fill_color={"field": "value", "transform": mapper},
     )
     plot.grid.visible = False
+    plot.xaxis.ticker.desired_num_ticks = 3  # names of sensors leave little room on a phone
     tips = [("time", "@at{%F %T}"), ("sensor", "@name"), ("off by", "@size{+0.000}")]
-    plot.add_tools(HoverTool(renderers=[cells], tooltips=tips, formatters={"@at": "datetime"}))
+    plot.add_tools(
+        HoverTool(renderers=[cells], tooltips=tips, formatters={"@at": "datetime"}, limit=1)
+    )
     return plot
 
 

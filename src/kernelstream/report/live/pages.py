@@ -330,9 +330,7 @@ class IncidentView:
         for name, values, expected in zip(found.leading, self.values, self.expected, strict=True):
             unit = live.units.get(name, "")
             shown = f"{words.bare(name)} [{unit}]" if unit else name
-            plot = charts.trend(
-                f"{shown}; green: what the others expect", values, expected, x_range
-            )
+            plot = charts.trend(shown, values, expected, x_range)
             x_range = plot.x_range
             self.figures.append(plot)
         self.figures.append(charts.score_path(self.normal, self.path))
@@ -390,6 +388,8 @@ def incident_html(
         f"<p>Off by</p><ul>{top or '<li>unknown</li>'}</ul>"
         "<p>Events like it, by the cosine of their contributions</p>"
         f"<ul>{like or '<li>none</li>'}</ul>"
+        '<p class="quiet">Contributions: orange is too high, blue too low. Green bands are what '
+        "the other sensors let expect.</p>"
     )
 
 

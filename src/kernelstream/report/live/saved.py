@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from bokeh.embed import components
@@ -9,6 +10,7 @@ from bokeh.models import ColumnDataSource
 from bokeh.resources import Resources
 
 from kernelstream.monitor.operation import LiveMonitor
+from kernelstream.report import colours
 from kernelstream.report.live import charts, frame, pages
 from kernelstream.report.live.frame import text
 from kernelstream.report.live.incident import incident, title_of
@@ -25,7 +27,8 @@ def monitor_html(live: LiveMonitor, event: int | None = None, title: str | None 
     Parameters
     ----------
     live : LiveMonitor
-        The monitor with its history; see :meth:`History.copy_of` for one that is running.
+        The monitor with its history; of one that is running, a copy:
+        :meth:`~kernelstream.monitor.operation.History.copy_of`.
     event : int, optional
         The number of an event.
     title : str, optional
@@ -52,7 +55,8 @@ def monitor_html(live: LiveMonitor, event: int | None = None, title: str | None 
     return _page(title or live.title, *_of_stream(live))
 
 
-def _of_event(live: LiveMonitor, event: int) -> tuple[str, list[Any]]:
+def _of_event(live: LiveMonitor, event: int) -> tuple[str, list[Any], str]:
+    """What stands above the figures, these, and what stands below."""
     found = incident(live, event)
     if found is None:
         known = [str(e["id"]) for e in live.history.events(20)]
@@ -63,10 +67,10 @@ def _of_event(live: LiveMonitor, event: int) -> tuple[str, list[Any]]:
     comment = found.facts.get("comment")
     said = f"<p>{text(found.facts.get('class', ''))} {text(comment or '')}</p>"
     body = head + pages.incident_html(live, found.facts, found, links=False) + said
-    return body, pages.IncidentView(found, live).figures
+    return body, pages.IncidentView(found, live).figures, ""
 
 
-def _of_stream(live: LiveMonitor) -> tuple[str, list[Any]]:
+def _of_stream(live: LiveMonitor) -> tuple[str, list[Any], str]:
     for window in reversed(charts.WINDOWS.values()):
         seen, _ = charts.looked_up(live.history, window, 0, None)
         if len(seen["at"]) >= SHORTEST:
@@ -75,10 +79,29 @@ def _of_stream(live: LiveMonitor) -> tuple[str, list[Any]]:
     plots = charts.over_time(
         charts.charts_of(), source, ColumnDataSource(pages.event_spans(live)), links=False
     )
-    return pages.log_html(live, "", links=False) + pages.model_html(live), plots
+    return verdict_html(live), plots, pages.log_html(live, "", links=False) + pages.model_html(live)
 
 
-def _page(title: str, body: str, figures: list[Any]) -> str:
+def verdict_html(live: LiveMonitor) -> str:
+    """How the stream was when the page was saved, and what has happened to it, in words."""
+    events = live.history.events(pages.KEPT_LINES)
+    judged = f"{live.monitor.n_samples_seen_:,} rows were judged"
+    if not events:
+        return f'<div class="strip normal"><b>Normal</b><span>{judged}: no event.</span></div>'
+    last = events[0]
+    going_on = live.monitor.event_ is not None and live.monitor.event_.id == last["id"]
+    level, state = ("event", f"Event {last['id']} goes on") if going_on else ("normal", "Normal")
+    count = "one event," if len(events) == 1 else f"{len(events):,} events, the last"
+    began = (
+        f", from {datetime.fromtimestamp(last['begin']):%Y-%m-%d %H:%M}" if "begin" in last else ""
+    )
+    return (
+        f'<div class="strip {level}"><b>{state}</b><span class="long">{judged}, with {count} '
+        f"{text(title_of(live, last))}{began}.</span></div>"
+    )
+
+
+def _page(title: str, above: str, figures: list[Any], below: str) -> str:
     script, places = components(figures)
     css = frame.PART.replace(":host", ".page")
     return (
@@ -86,6 +109,6 @@ def _page(title: str, body: str, figures: list[Any]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{text(title)}</title><style>{frame.STYLE}{css}{TABLE}</style>"
         f"{Resources(mode='inline', components=['bokeh']).render()}{script}</head>"
-        f'<body><div class="page"><h1>{text(title)}</h1>{body}{"".join(places)}'
-        "</div></body></html>\n"
+        f'<body><div class="page"><h1>{text(title)}</h1>{above}{"".join(places)}{below}'
+        f"</div><script>{colours.SCRIPT}</script></body></html>\n"
     )

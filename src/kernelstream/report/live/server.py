@@ -121,7 +121,7 @@ class Page:
         self._loop.close()
 
     def update(self, x: Any, time: Any = None) -> Record:
-        """Judge the next row, then learn from it: as :meth:`KernelMonitor.update`.
+        """Judge the next row, then learn from it: as :meth:`~kernelstream.KernelMonitor.update`.
 
         Parameters
         ----------

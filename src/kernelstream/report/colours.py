@@ -1,0 +1,27 @@
+"""Colours of pictures in pages that were saved: canvases know nothing of style sheets."""
+
+from __future__ import annotations
+
+# Once the pictures are there, and whenever the page changes between light and dark.
+SCRIPT = """
+(function () {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  function paint() {
+    const ink = dark.matches ? "#c9d0da" : "#4b5563";
+    for (const doc of Bokeh.documents) for (const plot of doc.roots()) {
+      const parts = [plot.above, plot.below, plot.left, plot.right, plot.center].flat();
+      for (const part of [...parts, plot.title]) {
+        if (!part || !part.attributes) continue;
+        for (const name of ["text_color", "label_text_color", "major_label_text_color",
+                            "axis_label_text_color", "axis_line_color", "major_tick_line_color"])
+          if (name in part.attributes) part[name] = ink;
+      }
+    }
+  }
+  (function begin() {
+    if (!window.Bokeh || !Bokeh.documents.length) { setTimeout(begin, 50); return; }
+    dark.addEventListener("change", paint);
+    paint();
+  })();
+})();
+"""
