@@ -22,7 +22,7 @@ from kernelstream.sources.live import LiveRow, LiveRows
 pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
 from confluent_kafka import Producer
 
-from kernelstream.sources.feeds import open_address
+from kernelstream.sources.feeds import open_address, read_settings
 from kernelstream.sources.kafka import KafkaAlarms, KafkaFeed, split
 
 numbers = count()
@@ -162,6 +162,25 @@ def test_what_cannot_be_is_told(broker: Broker) -> None:
     ):
         with pytest.raises(SourceError, match=why):
             split(wrong)
+
+
+def test_settings_reach_the_client(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Users and certificates are those of the file; what is wrong with them is told."""
+    file = tmp_path / "settings"
+    monkeypatch.setenv("KERNELSTREAM_SETTINGS", str(file))
+    for text, why in (
+        ("security.protocol = sasl_plaintext\nsasl.mechanism = PLAIN", "sasl.username"),
+        ("security.protocol = ssl\nssl.ca.location = no.pem", "ssl.ca.location failed"),
+        ("colour = red", "colour"),
+        ("no equals sign", "line 1: write name = value"),
+    ):
+        file.write_text(text)
+        with pytest.raises(SourceError, match=why):
+            open_address(f"kafka://{broker.address}/t", parse(), settings=read_settings(None))
+    with pytest.raises(SourceError, match="The settings of Kafka"):
+        KafkaAlarms(f"kafka://{broker.address}/t", {"colour": "red"}, "model")
 
 
 def test_alarms_have_an_id_by_which_repeats_are_dropped(broker: Broker) -> None:

@@ -62,6 +62,14 @@ def split(address: str) -> tuple[str, str, dict[str, str]]:
     return parts.netloc, topic, options
 
 
+def client_of(kind: Any, settings: dict[str, Any]) -> Any:
+    """A consumer or a producer; settings that make no sense are told in librdkafka's words."""
+    try:
+        return kind(settings, logger=_Silent())
+    except KafkaException as problem:
+        raise SourceError(f"The settings of Kafka: {problem.args[0].str()}") from problem
+
+
 class KafkaFeed:
     """The messages of a topic as rows.
 
@@ -91,7 +99,8 @@ class KafkaFeed:
         self.ends_here = options.get("stop") == "end"
         self.troubled = False
         self._said: list[str] = []
-        self.consumer = Consumer(
+        self.consumer = client_of(
+            Consumer,
             {
                 "bootstrap.servers": brokers,
                 "group.id": GROUP,
@@ -103,7 +112,6 @@ class KafkaFeed:
                 "error_cb": self._trouble,
                 **(settings or {}),
             },
-            logger=_Silent(),
         )
         self.offsets = self._begin(address, position, options.get("start", "earliest"))
         self.ends = self._ends() if self.ends_here else {}
@@ -113,8 +121,8 @@ class KafkaFeed:
         try:
             found = self.consumer.list_topics(self.topic, timeout=ANSWER).topics[self.topic]
         except KafkaException as problem:
-            why = problem.args[0].str()
-            raise SourceError(f"{address}: no broker answers ({why}).") from problem
+            why = [problem.args[0].str(), *self._said]  # it was told what is wrong, if anything
+            raise SourceError(f"{address}: no broker answers ({'; '.join(why)}).") from problem
         if found.error is not None or not found.partitions:
             raise SourceError(f"{address}: there is no topic {self.topic!r} ({found.error}).")
         if position is not None and position.get("topic") != self.topic:
@@ -247,8 +255,8 @@ class KafkaAlarms:
     def __init__(self, address: str, settings: dict[str, str], model: str):
         brokers, self.topic, _ = split(address)
         self.model, self.failed = model, 0
-        self.producer = Producer(
-            {"bootstrap.servers": brokers, "enable.idempotence": True, **settings}, logger=_Silent()
+        self.producer = client_of(
+            Producer, {"bootstrap.servers": brokers, "enable.idempotence": True, **settings}
         )
 
     def send(self, facts: dict[str, Any]) -> None:
