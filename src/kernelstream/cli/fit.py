@@ -16,7 +16,7 @@ import kernelstream
 from kernelstream import StreamingKernelPCA, bases, kernels, trackers
 from kernelstream.cli import options as opt
 from kernelstream.cli.beginning import Like, say_columns
-from kernelstream.cli.checkpoints import Run
+from kernelstream.cli.checkpoints import Run, going_on, left_by, place_in
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
 from kernelstream.cli.fleet import fit_fleet, machines_of, require_folder
 from kernelstream.cli.methods import NO_RULE, Method, Rule, fit_in_memory
@@ -325,6 +325,8 @@ def fit(
       kernelstream fit good.csv -o detector.safetensors --novelty --alpha 0.01
 
       kernelstream fit data.csv -o m.safetensors --method online --nu 0.1 --eta0 0.5 --tau 1000
+
+      kernelstream fit kafka://broker/plant -o m.safetensors --limit 100000
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
@@ -393,6 +395,8 @@ def fit(
             },
         )
         with lock(output):
+            left = left_by(output, sources, resume)
+            read_options = going_on(read_options, place_in(left, sources))
             if monitor:
                 source = Source(sources, **read_options, dtype=dtype.value)
                 limits = dict(
@@ -404,6 +408,8 @@ def fit(
                 return
             if rule.method is not None or novelty:
                 source = Source(sources, **read_options, dtype=dtype.value)
+            elif left is not None:
+                source = left.open_source(sources, read_options)
             elif model is None:
                 source = Source(
                     sources, **read_options, dtype=dtype.value, treat=understanding.wishes()

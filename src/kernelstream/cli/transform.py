@@ -108,6 +108,8 @@ def score(query: Query) -> None:
       kernelstream score model.safetensors data.parquet -o errors.parquet --keep time
 
       kernelstream score model.safetensors - < rows.ndjson
+
+      kernelstream score model.safetensors kafka://broker/plant --keep t -o errors.parquet
     """
 
     def statistics(stored: Stored, X: np.ndarray) -> Columns:
@@ -179,6 +181,7 @@ def apply(query: Query, compute: Callable[[Stored, np.ndarray], Columns]) -> Non
             if writer.rows == 0:
                 raise CommandError(DATA, "The source holds no good row.")
         listing.close()
+        source.close()
         facts = {"rows": writer.rows, "bad_rows": bad, "output": str(output) if output else None}
         if output is not None:
             skipped = f", {bad:,} bad rows passed over" if bad else ""

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.checkpoints import Run
+from kernelstream.cli.checkpoints import Run, going_on, left_by, place_in
 from kernelstream.cli.failures import report_failures
 from kernelstream.cli.modelfile import lock, read, require_apart
 from kernelstream.cli.terminal import Screen
@@ -37,6 +37,8 @@ def update(
       kernelstream update model.safetensors today.parquet
 
       kernelstream update model.safetensors new/ -o newer.safetensors
+
+      kernelstream update model.safetensors kafka://broker/plant
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
@@ -45,7 +47,9 @@ def update(
         target = model if output is None else output
         with lock(target):
             stored = read(model)
-            source = stored.open_source(sources, read_options)
+            left = left_by(target, sources, resume)
+            place = place_in(left or stored, sources)
+            source = stored.open_source(sources, going_on(read_options, place))
             identity = {
                 "command": "update",
                 "model": hashlib.sha256(model.read_bytes()).hexdigest(),
