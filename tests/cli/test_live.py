@@ -319,3 +319,41 @@ def test_twenty_kills_and_the_same_bytes(plant: Path) -> None:
         assert load("killed.safetensors").n_samples_seen_ == 6000
     finally:
         broker.end()
+
+
+@pytest.mark.slow
+def test_an_update_that_is_killed_goes_on(plant: Path) -> None:
+    """Checkpoints have the offsets: the same bytes as without a kill, garbage left out."""
+    pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
+    from tests.sources.test_kafka import Broker
+
+    broker = Broker()
+    try:
+        topic = broker.topic()
+        X = rows(30_000, 4)  # the mock broker keeps 5 MB
+        told = [json.dumps(dict(zip(NAMES, x, strict=True))).encode() for x in X.tolist()]
+        broker.send(topic, [*told[:3000], b"{broken", *told[3000:]])
+        address = f"kafka://{broker.address}/{topic}"
+        run("fit", address, "-o", "m0.safetensors", "--basis", 60, "--limit", 2000)
+        words = ("update", "m0.safetensors", address, "--on-bad-rows", "skip")
+        words = (*words, "--checkpoint-every", "0s", "--resume", "-o")
+        run(*words, "whole.safetensors")
+        assert load("whole.safetensors").n_samples_seen_ == 30_000
+        dice, checkpoint = random.Random(5), Path("killed.safetensors.checkpoint")
+        for kill in range(5):
+            process = subprocess.Popen(
+                command(*words, "killed.safetensors"), stderr=subprocess.DEVNULL
+            )
+            before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+            while process.poll() is None:
+                if checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
+                    break
+                time.sleep(0.01)
+            time.sleep(dice.uniform(0.0, 0.1))
+            assert process.poll() is None, f"it was done before kill {kill}"
+            process.kill()
+            process.communicate()
+        run(*words, "killed.safetensors")
+        assert Path("killed.safetensors").read_bytes() == Path("whole.safetensors").read_bytes()
+    finally:
+        broker.end()

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from kernelstream.sources import SourceError
+from kernelstream.sources import Source, SourceError
 from kernelstream.sources.live import LiveRow, LiveRows
 
 pytest.importorskip("paho.mqtt", reason="needs paho-mqtt")
@@ -182,6 +183,32 @@ def test_tags_become_rows(broker: Running) -> None:
     assert [row.x.tolist() for row in rows[:4]] == [[0, 0], [1, -1], [2, -2], [3, -3]]
     assert [row.time for row in rows[:4]] == [1_700_000_001.0 + i for i in range(4)]
     assert made.join is not None and made.join.unknown == 1
+
+
+def test_tags_are_a_source_for_fit_and_score(broker: Running) -> None:
+    """So many rows of them, with the time of each where it is asked for."""
+    address = f"mqtt://127.0.0.1:{broker.port}/p6/+/value?interval=1&client=six&patience=0"
+    at = 1_700_000_000.2
+
+    def send() -> None:
+        time.sleep(0.5)  # after the subscription
+        broker.send(
+            *(
+                (f"p6/{name}/value", value(second, at + second))
+                for second in range(6)
+                for name in "ab"
+            )
+        )
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    source = Source(address, columns=["b", "a"], keep=["time"], limit=4)
+    blocks = list(source)
+    source.close()
+    sender.join()
+    assert np.concatenate([block.X for block in blocks]).tolist() == [[i, i] for i in range(4)]
+    times = [t for block in blocks for t in block.carried.column("time").to_pylist()]
+    assert times == [1_700_000_001.0 + i for i in range(4)]
 
 
 def test_whole_rows_and_garbage(broker: Running) -> None:
