@@ -19,7 +19,7 @@ from kernelstream.sources.live import LiveRow, LiveRows
 
 pytest.importorskip("asyncua", reason="needs asyncua")
 from asyncua import Server, ua
-from asyncua.server.user_managers import User, UserRole
+from asyncua.server.user_managers import User, UserManager, UserRole
 
 from kernelstream.sources.feeds import open_address, read_settings
 from kernelstream.sources.opcua import OpcUaFeed
@@ -68,7 +68,7 @@ class Plant:
                 value = ua.Variant(-1.0 if self.constant else -n, ua.VariantType.Double)
                 if self.infinite:
                     value = ua.Variant(math.inf, ua.VariantType.Double)
-                now = datetime.now(UTC)
+                now: Any = datetime.now(UTC)
                 if not self.frozen:
                     await b.write_value(ua.DataValue(value, status, SourceTimestamp=now))
                 await asyncio.sleep(0.2)
@@ -149,7 +149,7 @@ def test_a_value_that_stays_is_no_tag_that_stops() -> None:
         plant.end()
 
 
-class OneUser:
+class OneUser(UserManager):
     """Lets in who knows the password."""
 
     def get_user(
