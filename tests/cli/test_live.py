@@ -335,8 +335,10 @@ def test_an_update_that_is_killed_goes_on(plant: Path) -> None:
         broker.send(topic, [*told[:3000], b"{broken", *told[3000:]])
         address = f"kafka://{broker.address}/{topic}"
         run("fit", address, "-o", "m0.safetensors", "--basis", 60, "--limit", 2000)
-        words = ("update", "m0.safetensors", address, "--on-bad-rows", "skip")
-        words = (*words, "--checkpoint-every", "0s", "--resume", "-o")
+        words = [
+            *("update", "m0.safetensors", address, "--on-bad-rows", "skip"),
+            *("--checkpoint-every", "0s", "--resume", "-o"),
+        ]
         run(*words, "whole.safetensors")
         assert load("whole.safetensors").n_samples_seen_ == 30_000
         dice, checkpoint = random.Random(5), Path("killed.safetensors.checkpoint")
