@@ -27,6 +27,7 @@ pytest.importorskip("amqtt", reason="needs amqtt, a broker")
 import paho.mqtt.client as mqtt
 from amqtt.broker import Broker
 
+from kernelstream.sources.addresses import Cells
 from kernelstream.sources.feeds import open_address, read_settings
 from kernelstream.sources.mqtt import MqttFeed, value_in
 
@@ -219,6 +220,17 @@ def test_whole_rows_and_garbage(broker: Running) -> None:
     assert [row.x.tolist() for row in rows if isinstance(row, LiveRow)] == [[1, 2], [3, 4]]
     wrong = [row for row in rows if isinstance(row, str)]
     assert len(wrong) == 2 and all(w.startswith("p2: ") for w in wrong)
+
+
+def test_values_of_tags_without_names_are_no_rows(broker: Running) -> None:
+    """A model would learn all tags as one column."""
+    made = MqttFeed(f"mqtt://127.0.0.1:{broker.port}/p7/+?client=seven", Cells(None))
+    time.sleep(0.5)
+    broker.send(("p7/a", b"1.5"), ("p7/b", b'{"a": 1, "b": 2}'))
+    rows = take(made, 2)
+    made.close()
+    assert "p7/a: a value of one tag" in rows[0] and "--columns" in rows[0]
+    assert rows[1].kept == {"a": 1, "b": 2}
 
 
 def test_values() -> None:

@@ -21,7 +21,7 @@ import paho.mqtt.client as mqtt
 
 from kernelstream.sources.files import SourceError
 from kernelstream.sources.live import LiveRow, LiveRows
-from kernelstream.sources.tags import TagFeed, join_of
+from kernelstream.sources.tags import NAMELESS, TagFeed, join_of
 from kernelstream.sources.text import as_number
 
 ALIVE = 10  # seconds between two signs of life: a broker that is gone without a word is missed
@@ -125,6 +125,8 @@ class MqttFeed(TagFeed):
             When it came, which counts where it says no time.
         """
         found = value_in(payload)
+        if found is not None and self.join is None and self.parse.n_features != 1:
+            return f"{topic}: a value of one tag. {NAMELESS}"
         if found is None or self.join is None:  # a row of its own
             row = self.parse.read(payload)
             return f"{topic}: {row}" if isinstance(row, str) else row

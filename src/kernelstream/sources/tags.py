@@ -27,6 +27,12 @@ CATCHING_UP = 5.0  # seconds after a return in which what was kept meanwhile beg
 LONGEST_GAP = 3600  # rows without any value that are given; a longer pause is skipped
 
 
+NAMELESS = (
+    "Tags are joined by their names: a model knows those of the columns that it was fitted to, and "
+    "fit is told them with --columns"
+)
+
+
 @dataclass
 class Tag:
     """One tag: its values that wait for a row, and the last that went into one."""
@@ -187,10 +193,7 @@ def join_of(
         Is given sentences about tags.
     """
     if not names:
-        raise SourceError(
-            "Tags are joined by their names, and this model knows none: fit it to a table with "
-            "column names, those of the tags."
-        )
+        raise SourceError(NAMELESS)
     numbers: dict[str, Any] = {"patience": ON_ITS_WAY}
     for name in ("interval", "tolerance", "dead", "patience"):
         if name in options:
