@@ -197,6 +197,30 @@ def test_alarms_have_an_id_by_which_repeats_are_dropped(broker: Broker) -> None:
 
 
 @pytest.mark.slow
+def test_a_broker_that_is_gone_is_not_waited_for_at_the_end() -> None:
+    """A process that has told it what was saved ends in a few seconds."""
+    own = Broker()
+    topic = own.topic()
+    own.send(topic, rows_as_json(3))
+    script = (
+        "import io; from kernelstream.sources.live import LiveRows;"
+        "from kernelstream.sources.kafka import KafkaFeed;"
+        f"feed = KafkaFeed('kafka://{own.address}/{topic}',"
+        "LiveRows(io.BytesIO(), 2, ['a', 'b']));"
+        "next(feed.rows()); print('read', flush=True); input();"
+        "feed.commit(feed.position()); feed.close()"
+    )
+    reader = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "read\n"
+    own.end()
+    reader.communicate("\n", timeout=20)
+    assert reader.returncode == 0
+
+
+@pytest.mark.slow
 def test_a_broker_that_vanishes_for_ten_seconds(broker: Broker) -> None:
     """It stops in the middle, is missed in words, and nothing is lost or read twice."""
     own = Broker()

@@ -10,6 +10,7 @@ partitions there is none, and two runs may interleave them differently.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -31,6 +32,7 @@ from kernelstream.sources.live import LiveRow, LiveRows
 
 AT_ONCE = 500  # messages that are fetched together
 ANSWER = 15.0  # seconds for a broker to say which partitions there are
+CLOSING = 3.0  # seconds for a broker to answer the last commit
 DELIVERY = 30.0  # seconds for alarms to arrive, before the model is saved
 BINARY = {"float64": "<f8", "float32": "<f4"}
 GROUP = "kernelstream"
@@ -235,8 +237,11 @@ class KafkaFeed:
         self.consumer.commit(offsets=places, asynchronous=True)
 
     def close(self) -> None:
-        """Let go of the brokers."""
-        self.consumer.close()
+        """Let go of the brokers; one that is gone is not waited for, whatever it was told last."""
+        # librdkafka would wait most of a minute for the answer to a commit on which nothing depends
+        closing = threading.Thread(target=self.consumer.close, name="kafka closes", daemon=True)
+        closing.start()
+        closing.join(CLOSING)
 
 
 class KafkaAlarms:
