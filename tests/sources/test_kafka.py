@@ -164,6 +164,22 @@ def test_what_cannot_be_is_told(broker: Broker) -> None:
             split(wrong)
 
 
+def test_an_interruption_inside_a_callback_is_heard(broker: Broker) -> None:
+    """confluent-kafka loses the exception of a signal there, and says that something is wrong."""
+
+    class Losing:
+        def consume(self, most: int, seconds: float) -> list[Any]:
+            raise SystemError("<method 'consume'> returned NULL without setting an exception")
+
+    topic = broker.topic()
+    broker.send(topic, rows_as_json(1))
+    made = feed(broker, topic, more="")
+    consumer, made.consumer = made.consumer, Losing()
+    with pytest.raises(KeyboardInterrupt):
+        next(made.rows())
+    consumer.close()
+
+
 def test_settings_reach_the_client(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

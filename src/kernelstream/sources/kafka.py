@@ -160,7 +160,7 @@ class KafkaFeed:
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows in the order of each partition."""
         while not (self.ends_here and all(self.offsets[p] >= e for p, e in self.ends.items())):
-            messages = self.consumer.consume(AT_ONCE, PATIENCE)
+            messages = self._next_messages()
             self._pass_on()
             came = False
             for message in messages:
@@ -180,6 +180,16 @@ class KafkaFeed:
                     yield row
             if not came:
                 yield None
+
+    def _next_messages(self) -> list[Any]:
+        """What has come; Ctrl-C is heard also where the client was just telling of an error."""
+        try:
+            return list(self.consumer.consume(AT_ONCE, PATIENCE))
+        except SystemError as problem:
+            # What a signal raises inside a callback, confluent-kafka loses on the way out.
+            if "without setting an exception" in str(problem):
+                raise KeyboardInterrupt from problem
+            raise
 
     def _row(self, message: Any) -> LiveRow | str | None:
         value = message.value()
