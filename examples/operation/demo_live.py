@@ -25,6 +25,7 @@ def main() -> int:
     given = words.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kernelstream-demo-"))
     replay = monitor = None
+    told = False  # whether Ctrl-C has reached all of them
     try:
         print("1. A plant: 1,500 rows of normal operation, and a day with a fault.", flush=True)
         subprocess.run([sys.executable, HERE / "plant.py", folder], check=True)
@@ -77,12 +78,14 @@ def main() -> int:
             return monitor.returncode
         return 0
     except KeyboardInterrupt:
+        told = True
         return 0
     finally:
         for process in (monitor, replay):
             if process is not None and process.poll() is None:
-                process.terminate()
-                process.wait(20)
+                if not told:
+                    process.terminate()
+                process.wait(60)  # the model is being saved
         if (folder / "plant.safetensors.history").exists():
             events = [*COMMAND, "events", "plant.safetensors"]
             subprocess.run(events, cwd=folder, check=False)

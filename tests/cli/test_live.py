@@ -275,6 +275,37 @@ def test_hooks(plant: Path) -> None:
 
 
 @pytest.mark.slow
+def test_garbage_in_a_topic_is_named_counted_and_not_learned(plant: Path) -> None:
+    pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
+    from tests.sources.test_kafka import Broker
+
+    told = [json.dumps(dict(zip(NAMES, x, strict=True))).encode() for x in rows(60, 1).tolist()]
+    garbage = [b"{broken", b"\xff\xfe\x00", b'{"heat": "warm", "load": 1}', b'{"other": 1}']
+    models = []
+    broker = Broker()
+    try:
+        for sent in (told, [*told[:30], *garbage, *told[30:]]):
+            topic = broker.topic()
+            broker.send(topic, sent)
+            words = ("--learn", "-o", f"{topic}.safetensors", "--history", topic)
+            address = f"kafka://{broker.address}/{topic}?stop=end"
+            done = lines(run("monitor", "m.safetensors", address, *words).stdout)
+            models.append((load(f"{topic}.safetensors"), done))
+    finally:
+        broker.end()
+    (clean, judged), (dirty, all_lines) = models
+    errors = [line["error"] for line in all_lines if "error" in line]
+    assert [e.split(":")[0] for e in errors] == [f"{topic}[0] at {30 + i}" for i in range(4)]
+    assert [line["index"] for line in all_lines if "index" in line] == [
+        line["index"] for line in judged
+    ]
+    assert clean.n_samples_seen_ == dirty.n_samples_seen_ == 60
+    log = [line["text"] for line in lines(run("events", topic, "--log", "--json").stdout)]
+    assert any(text.startswith(f"bad row 1: {topic}[0] at 30:") for text in log)
+    assert any(text.startswith(f"bad row 4: {topic}[0] at 33:") for text in log)
+
+
+@pytest.mark.slow
 def test_silence_is_told(plant: Path) -> None:
     made = Running("m.safetensors", "--history", "h")
     made.feed(rows(10, 1))
@@ -317,5 +348,45 @@ def test_twenty_kills_and_the_same_bytes(plant: Path) -> None:
         run(*words)
         assert Path("killed.safetensors").read_bytes() == Path("whole.safetensors").read_bytes()
         assert load("killed.safetensors").n_samples_seen_ == 6000
+    finally:
+        broker.end()
+
+
+@pytest.mark.slow
+def test_an_update_that_is_killed_goes_on(plant: Path) -> None:
+    """Checkpoints have the offsets: the same bytes as without a kill, garbage left out."""
+    pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
+    from tests.sources.test_kafka import Broker
+
+    broker = Broker()
+    try:
+        topic = broker.topic()
+        X = rows(30_000, 4)  # the mock broker keeps 5 MB
+        told = [json.dumps(dict(zip(NAMES, x, strict=True))).encode() for x in X.tolist()]
+        broker.send(topic, [*told[:3000], b"{broken", *told[3000:]])
+        address = f"kafka://{broker.address}/{topic}"
+        run("fit", address, "-o", "m0.safetensors", "--basis", 60, "--limit", 2000)
+        words = [
+            *("update", "m0.safetensors", address, "--on-bad-rows", "skip"),
+            *("--checkpoint-every", "0s", "--resume", "-o"),
+        ]
+        run(*words, "whole.safetensors")
+        assert load("whole.safetensors").n_samples_seen_ == 30_000
+        dice, checkpoint = random.Random(5), Path("killed.safetensors.checkpoint")
+        for kill in range(5):
+            process = subprocess.Popen(
+                command(*words, "killed.safetensors"), stderr=subprocess.DEVNULL
+            )
+            before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+            while process.poll() is None:
+                if checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
+                    break
+                time.sleep(0.01)
+            time.sleep(dice.uniform(0.0, 0.1))
+            assert process.poll() is None, f"it was done before kill {kill}"
+            process.kill()
+            process.communicate()
+        run(*words, "killed.safetensors")
+        assert Path("killed.safetensors").read_bytes() == Path("whole.safetensors").read_bytes()
     finally:
         broker.end()

@@ -235,6 +235,17 @@ def test_an_incident_names_the_variable_and_what_was_expected(live: LiveMonitor)
     assert incident(live, 99) is None
 
 
+def test_an_earlier_event_does_not_show_what_is_usual(live: LiveMonitor) -> None:
+    before = incident(live, 1)
+    assert before is not None
+    usual = before.moments[before.moments < before.looks[0]]
+    live.history.keep_event(2, begin=usual[0], end=usual[len(usual) // 2])
+    found = incident(live, 1)
+    assert found is not None
+    moments = found.moments[found.moments < found.looks[0]]
+    assert len(moments) > 2 and moments.min() > usual[len(usual) // 2]
+
+
 def test_similar_events_are_found(live: LiveMonitor) -> None:
     live.accept(instead=False)
     event = live.history.event(1)

@@ -22,7 +22,7 @@ from kernelstream.sources.live import LiveRow, LiveRows
 pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
 from confluent_kafka import Producer
 
-from kernelstream.sources.feeds import open_address
+from kernelstream.sources.feeds import open_address, read_settings
 from kernelstream.sources.kafka import KafkaAlarms, KafkaFeed, split
 
 numbers = count()
@@ -164,6 +164,41 @@ def test_what_cannot_be_is_told(broker: Broker) -> None:
             split(wrong)
 
 
+def test_an_interruption_inside_a_callback_is_heard(broker: Broker) -> None:
+    """confluent-kafka loses the exception of a signal there, and says that something is wrong."""
+
+    class Losing:
+        def consume(self, most: int, seconds: float) -> list[Any]:
+            raise SystemError("<method 'consume'> returned NULL without setting an exception")
+
+    topic = broker.topic()
+    broker.send(topic, rows_as_json(1))
+    made = feed(broker, topic, more="")
+    consumer, made.consumer = made.consumer, Losing()
+    with pytest.raises(KeyboardInterrupt):
+        next(made.rows())
+    consumer.close()
+
+
+def test_settings_reach_the_client(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Users and certificates are those of the file; what is wrong with them is told."""
+    file = tmp_path / "settings"
+    monkeypatch.setenv("KERNELSTREAM_SETTINGS", str(file))
+    for text, why in (
+        ("security.protocol = sasl_plaintext\nsasl.mechanism = PLAIN", "sasl.username"),
+        ("security.protocol = ssl\nssl.ca.location = no.pem", "ssl.ca.location failed"),
+        ("colour = red", "colour"),
+        ("no equals sign", "line 1: write name = value"),
+    ):
+        file.write_text(text)
+        with pytest.raises(SourceError, match=why):
+            open_address(f"kafka://{broker.address}/t", parse(), settings=read_settings(None))
+    with pytest.raises(SourceError, match="The settings of Kafka"):
+        KafkaAlarms(f"kafka://{broker.address}/t", {"colour": "red"}, "model")
+
+
 def test_alarms_have_an_id_by_which_repeats_are_dropped(broker: Broker) -> None:
     topic = broker.topic()
     alarms = KafkaAlarms(f"kafka://{broker.address}/{topic}", {}, "model")
@@ -175,6 +210,30 @@ def test_alarms_have_an_id_by_which_repeats_are_dropped(broker: Broker) -> None:
     ids = [row.kept["id"] for row in made.rows() if isinstance(row, LiveRow)]
     made.close()
     assert sorted(ids) == ["model-3", "model-3", "model-4"]
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_gone_is_not_waited_for_at_the_end() -> None:
+    """A process that has told it what was saved ends in a few seconds."""
+    own = Broker()
+    topic = own.topic()
+    own.send(topic, rows_as_json(3))
+    script = (
+        "import io; from kernelstream.sources.live import LiveRows;"
+        "from kernelstream.sources.kafka import KafkaFeed;"
+        f"feed = KafkaFeed('kafka://{own.address}/{topic}',"
+        "LiveRows(io.BytesIO(), 2, ['a', 'b']));"
+        "next(feed.rows()); print('read', flush=True); input();"
+        "feed.commit(feed.position()); feed.close()"
+    )
+    reader = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "read\n"
+    own.end()
+    reader.communicate("\n", timeout=20)
+    assert reader.returncode == 0
 
 
 @pytest.mark.slow

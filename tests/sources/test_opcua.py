@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 import socket
 import threading
 import time
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +19,9 @@ from kernelstream.sources.live import LiveRow, LiveRows
 
 pytest.importorskip("asyncua", reason="needs asyncua")
 from asyncua import Server, ua
+from asyncua.server.user_managers import User, UserManager, UserRole
 
+from kernelstream.sources.feeds import open_address, read_settings
 from kernelstream.sources.opcua import OpcUaFeed
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -25,23 +30,31 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 class Plant:
     """A server with two variables that change five times a second."""
 
-    def __init__(self, port: int | None = None) -> None:
+    def __init__(
+        self, port: int | None = None, certificate: tuple[Path, Path] | None = None
+    ) -> None:
         if port is None:
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
-        self.port, self.stopped, self.text = port, False, False
+        self.port, self.stopped, self.certificate = port, False, certificate
         self.quality = ua.StatusCodes.Good
+        self.frozen = self.constant = self.infinite = False  # what becomes of b
         self.started = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
         self.thread.start()
         assert self.started.wait(30)
 
     async def _run(self) -> None:
-        server = Server()
+        server = Server(user_manager=None if self.certificate is None else OneUser())
         await server.init()
         server.set_endpoint(f"opc.tcp://127.0.0.1:{self.port}/")
         server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
+        if self.certificate is not None:
+            server.set_security_policy([ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt])
+            await server.set_application_uri("urn:kernelstream:plant")
+            await server.load_certificate(str(self.certificate[0]))
+            await server.load_private_key(str(self.certificate[1]))
         place = await server.nodes.objects.add_object(2, "Line")
         a = await place.add_variable(2, "a", 0.0)
         b = await place.add_variable(2, "b", 0.0)
@@ -52,8 +65,12 @@ class Plant:
                 n += 1.0
                 await a.write_value(n)
                 status = ua.StatusCode(ua.UInt32(self.quality))
-                value = ua.Variant(-n, ua.VariantType.Double)
-                await b.write_value(ua.DataValue(value, status))
+                value = ua.Variant(-1.0 if self.constant else -n, ua.VariantType.Double)
+                if self.infinite:
+                    value = ua.Variant(math.inf, ua.VariantType.Double)
+                now: Any = datetime.now(UTC)
+                if not self.frozen:
+                    await b.write_value(ua.DataValue(value, status, SourceTimestamp=now))
                 await asyncio.sleep(0.2)
 
     def end(self) -> None:
@@ -108,17 +125,89 @@ def test_no_server() -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_goes_away_and_comes_back() -> None:
+def test_a_value_that_stays_is_no_tag_that_stops() -> None:
+    """The sensor of the one is alive; the other is missing, and named. No row is of garbage."""
+    plant = Plant()
+    plant.constant = True
+    try:
+        made = feed(plant, "a", "b", more="?interval=0.2&tolerance=0.9&dead=1.2&patience=0.5")
+        told: list[str] = []
+        made.tell = told.append
+        rows = take(made, 10**6, seconds=2.5)
+        assert len(rows) > 5 and all(row.x[1] == -1.0 for row in rows[2:]) and told == []
+        plant.infinite = True
+        wrong = [row for row in take(made, 10**6, seconds=1.0) if isinstance(row, str)]
+        assert wrong and set(wrong) == {"column 'b': the value is missing or infinite"}
+        plant.infinite, plant.frozen = False, True
+        take(made, 10**6, seconds=2.0)
+        assert [text[:22] for text in told] == ["b has sent nothing for"]
+        plant.frozen = False
+        rows = take(made, 10**6, seconds=1.0)
+        assert told[1:] == ["b is back"] and rows[-1].x[1] == -1.0
+        made.close()
+    finally:
+        plant.end()
+
+
+class OneUser(UserManager):
+    """Lets in who knows the password."""
+
+    def get_user(
+        self, iserver: Any, username: Any = None, password: Any = None, certificate: Any = None
+    ) -> User | None:
+        known = (username, password) == ("press", "a secret")
+        return User(role=UserRole.User) if known else None
+
+
+@pytest.mark.slow
+def test_users_and_certificates_come_from_a_file(
+    tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    plant = Plant(certificate=certificate)
+    try:
+        parse = LiveRows(io.BytesIO(), 1, ["a"], takes_missing=True)
+        address = f"opcua://127.0.0.1:{plant.port}/?interval=0.2&patience=0.3"
+        policy = "Basic256Sha256,SignAndEncrypt"
+        settings = tmp_path / "settings"
+        settings.write_text(
+            f"security = {policy},{certificate[0]},{certificate[1]}\n"
+            "username = press\npassword = a secret\n"
+        )
+        given = read_settings(settings)
+        made = open_address(address, parse, settings=given)
+        assert isinstance(made, OpcUaFeed) and take(made, 1)[0].x[0] > 0
+        made.close()
+        for wrong, why in (
+            ({}, ""),  # a server that wants encryption has nothing to say without
+            ({**given, "password": "guessed"}, "BadUserAccessDenied|BadIdentityToken|denied"),
+            ({**given, "security": f"{policy},no.pem,no.key"}, r"no\.pem"),
+        ):
+            with pytest.raises(SourceError, match=why):
+                OpcUaFeed(address, parse, wrong)
+    finally:
+        plant.end()
+
+
+@pytest.mark.slow
+def test_a_server_that_vanishes_for_ten_seconds() -> None:
+    """Told when it goes and when it is back; meanwhile no row is made up by the clock."""
     plant = Plant()
     made = feed(plant, "a", "b")
     told: list[str] = []
     made.tell = told.append
     assert len(take(made, 2)) == 2
     plant.end()
-    take(made, 10**6, seconds=10.0)
+    until = time.monotonic() + 20
+    while not told and time.monotonic() < until:
+        take(made, 10**6, seconds=0.5)
+    gone = time.time()
+    assert take(made, 10**6, seconds=10.0) == []
     plant = Plant(plant.port)
     rows = take(made, 10**6, seconds=25.0)
     made.close()
     plant.end()
-    assert any("no connection" in text for text in told) and any("is back" in text for text in told)
-    assert isinstance(rows[-1], LiveRow) and rows[-1].x[0] == rows[-1].x[0]
+    assert len(told) == 2 and "no connection" in told[0] and "is back" in told[1]
+    later = [row for row in rows if row.time > gone + 10.0]
+    assert len(later) > 10 and all((row.x == row.x).all() for row in later[4:])
+    # values from before it went stand for two seconds, and no longer
+    assert not [row for row in rows if gone + 2.0 < row.time < gone + 9.0]

@@ -67,7 +67,9 @@ def test_an_old_value_is_missing_and_a_dead_tag_is_named_once() -> None:
 
 
 def test_late_values_are_counted_and_patience_waits_for_them() -> None:
-    hasty, patient = TagJoin(["a"], 1.0, 5.0), TagJoin(["a"], 1.0, 5.0, patience=2.0)
+    told: list[str] = []
+    hasty = TagJoin(["a"], 1.0, 5.0, tell=told.append)
+    patient = TagJoin(["a"], 1.0, 5.0, patience=2.0, tell=told.append)
     seen = []
     for join in (hasty, patient):
         for at, value in ((0.5, 1.0), (2.5, 2.0)):
@@ -76,7 +78,9 @@ def test_late_values_are_counted_and_patience_waits_for_them() -> None:
         join.put("a", 9.0, 1.2)
         join.put("a", 3.0, 6.0)
         seen.append(rows + joined(join))
-    assert hasty.late == 1 and patient.late == 0
+        join.put("a", 9.0, 1.3)
+    assert hasty.late == 2 and patient.late == 1
+    assert len(told) == 2 and told[0].startswith("a: a value of 1.8 s ago came after its row")
     assert seen[0][1] == (2.0, [1.0]) and seen[1][1] == (2.0, [9.0])
 
 
@@ -106,7 +110,7 @@ def test_what_makes_no_sense() -> None:
         join.put("a", 1.0, math.nan)
     with pytest.raises(SourceError, match="interval=0"):
         TagJoin(["a"], interval=0)
-    with pytest.raises(SourceError, match="knows none"):
+    with pytest.raises(SourceError, match=r"joined by their names: .*--columns"):
         join_of({}, None, print)
     with pytest.raises(SourceError, match="tolerance must be a number"):
         join_of({"tolerance": "soon"}, ["a"], print)

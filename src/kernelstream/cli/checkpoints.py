@@ -21,6 +21,8 @@ from kernelstream.cli.wording import in_shell, option_of
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.files.writing import is_replaceable, with_ending
 from kernelstream.sources import Block, Position, Source, fingerprint
+from kernelstream.sources.addresses import same_source
+from kernelstream.sources.files import is_address
 from kernelstream.stream.passes import begin_second_pass, end_second_pass, wants_second_pass
 
 
@@ -39,6 +41,48 @@ class Place:
     def position(self) -> Position:
         """The place in the source."""
         return Position(self.file, self.row)
+
+
+def left_by(output: Path, sources: list[str], resume: bool) -> Stored | None:
+    """What a run over an address that was stopped has left, where this one is to go on with it.
+
+    Parameters
+    ----------
+    output : Path
+        Where the model will be.
+    sources : list of str
+        One address, or files, whose place is found without.
+    resume : bool
+        Whether to go on.
+    """
+    checkpoint = with_ending(output, ".checkpoint")
+    wanted = resume and is_address(sources[0]) and checkpoint.exists()
+    return read(checkpoint, any_kind=True) if wanted else None
+
+
+def place_in(stored: Stored | None, sources: list[str]) -> dict[str, Any] | None:
+    """Where an address is gone on with: after what a model, or a checkpoint, has learned of it.
+
+    Parameters
+    ----------
+    stored : Stored or None
+        The model.
+    sources : list of str
+        One address, or files, which have no place.
+    """
+    if stored is None or not is_address(sources[0]):
+        return None
+    if stored.progress is not None:
+        return stored.progress.get("position")
+    for entry in reversed(stored.origin.get("history", [])):
+        if entry["sources"] and same_source(entry["sources"][0], sources[0]):
+            return entry.get("position")
+    return None
+
+
+def going_on(read_options: dict[str, Any], place: dict[str, Any] | None) -> dict[str, Any]:
+    """The options of a source that begins at a place of an address."""
+    return {**read_options, "connection": replace(read_options["connection"], position=place)}
 
 
 class Run:
@@ -86,6 +130,7 @@ class Run:
         self.files = [list(entry) for entry in fingerprint(source.files)]
         require_apart([output, self.checkpoint, rejects], [file.path for file in source.files])
         self.place = Place()
+        self.reached: dict[str, Any] | None = None  # the place in an address
         self.saved_at = time.monotonic()
 
     def complete(self, resume: bool, before: list[dict[str, Any]]) -> None:
@@ -114,9 +159,13 @@ class Run:
             passes=place.turn,
             identity=self.identity,
             sizes=self._sizes(),
+            **({} if self.reached is None else {"position": self.reached}),
         )
         stored.origin = {**stored.origin, "history": [*before, entry]}
         stored.save(output)
+        if self.reached is not None:
+            self.source.commit(self.reached)
+        self.source.close()
         self.checkpoint.unlink(missing_ok=True)
         took = time.perf_counter() - began
         facts = {
@@ -163,8 +212,12 @@ class Run:
             return False
         if self.output.exists():
             done = read(self.output, self.any_kind).origin.get("history", [])
-            if done and self._made(done[-1]):
+            # What an address had to give is learned; an update looks for what came since.
+            newer = self.source.has_places and self.identity["command"] == "update"
+            if done and self._made(done[-1]) and not newer:
                 return True
+            if newer:
+                return False
             if self.identity["command"] != "update":
                 raise CommandError(
                     CHANGED,
@@ -193,7 +246,7 @@ class Run:
         """Go on from the checkpoint, if there is one that fits; False to start afresh."""
         if not self.checkpoint.exists():
             return False
-        if self.source.from_pipe:
+        if self.source.from_pipe and not self.source.has_places:
             raise CommandError(
                 CHANGED, "--resume needs files: a pipe cannot be read from a place in it."
             )
@@ -223,13 +276,16 @@ class Run:
             )
         self.stored = replace(stored, progress=None)
         self.place = Place(**progress["place"])
+        if self.source.has_places:  # it was opened at the place of the checkpoint
+            self.reached = progress.get("position")
+            self.place = replace(self.place, file=0, row=0)
         return True
 
     def learn(self) -> None:
         """Run to the end; interrupted, leave a checkpoint where checkpoints were asked for."""
         rejects = Rejects(self.rejects_path, self.place.rejected_bytes)
         # Always of one moment: what a checkpoint writes.
-        self.held = self._model(), self.place
+        self.held = self._model(), self.place, self.reached
         try:
             if self.place.turn == 1:
                 self._pass(rejects)
@@ -278,6 +334,7 @@ class Run:
                 if rejects is not None:
                     bad, size = bad + len(block.bad), rejects.add(block.bad) if block.bad else size
                 end, rows = block.end, self.place.rows + len(block)
+                self.reached = self.source.place(end)
                 self._reach(Place(self.place.turn, end.file, end.row, rows, bad, size))
                 watch.update(len(block), self.stored.estimator)
 
@@ -295,7 +352,7 @@ class Run:
 
     def _reach(self, place: Place) -> None:
         self.place = place
-        self.held = self._model(), place
+        self.held = self._model(), place, self.reached
         due = self.every is not None and time.monotonic() - self.saved_at >= self.every
         if due and self.held[0] is not None:
             self._save()
@@ -306,9 +363,13 @@ class Run:
         return copy.copy(model) if model.__sklearn_is_fitted__() else None
 
     def _save(self) -> None:
-        model, place = self.held
+        model, place, reached = self.held
         assert model is not None
         self.stored.estimator = model
         progress = {"identity": self.identity, "files": self.files, "place": asdict(place)}
+        if reached is not None:
+            progress["position"] = reached
         replace(self.stored, progress=progress).save(self.checkpoint)
+        if reached is not None:
+            self.source.commit(reached)
         self.saved_at = time.monotonic()

@@ -15,7 +15,7 @@ from kernelstream import StreamingKernelPCA
 from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.beginning import Like, say_columns
-from kernelstream.cli.checkpoints import Run
+from kernelstream.cli.checkpoints import Run, going_on, left_by, place_in
 from kernelstream.cli.failures import USAGE, CommandError, report_failures
 from kernelstream.cli.fleet import require_folder
 from kernelstream.cli.methods import NO_RULE, Rule, fit_in_memory
@@ -151,6 +151,8 @@ def fit(
       kernelstream fit houses.csv -o price.safetensors --target price
 
       kernelstream fit data.csv -o m.safetensors --method online --nu 0.1 --eta0 0.5 --tau 1000
+
+      kernelstream fit kafka://broker/plant -o m.safetensors --limit 100000
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
@@ -217,6 +219,8 @@ def fit(
         with lock(output):
             if not resume:
                 require_new(output, force, f" ('kernelstream update {output}' goes on with it.)")
+            left = left_by(output, sources, resume)
+            read_options = going_on(read_options, place_in(left, sources))
             if monitor:
                 source = Source(sources, **read_options, dtype=dtype.value)
                 limits = dict(
@@ -228,6 +232,8 @@ def fit(
                 return
             if rule.method is not None or novelty:
                 source = Source(sources, **read_options, dtype=dtype.value)
+            elif left is not None:
+                source = left.open_source(sources, read_options, left.target)
             elif model is None:
                 source = Source(
                     sources,
@@ -236,10 +242,10 @@ def fit(
                     treat=understanding.wishes(),
                     target=aim.target,
                 )
-                if source.target is not None:
-                    estimator = parts.predictor(source.target)
             else:
                 source = model.stored.open_source(sources, read_options)
+            if source.target is not None:
+                estimator = parts.predictor(source.target)
             parameters = chosen_parameters(estimator, parts)
             if model is not None:
                 model.begin(estimator, source)

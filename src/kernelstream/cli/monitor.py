@@ -53,10 +53,10 @@ from kernelstream.sources.feeds import (
     FileFeed,
     PipeFeed,
     Position,
-    is_address,
     open_address,
     read_settings,
 )
+from kernelstream.sources.files import is_address
 from kernelstream.sources.live import LiveRow, LiveRows
 from kernelstream.sources.source import standard_input
 from kernelstream.sources.treatment import few
@@ -94,13 +94,8 @@ class Coming:
     speed: Annotated[
         str | None, typer.Option(help="Replay files so fast: 60x by time stamps, or 200/s.")
     ] = None
-    settings: Annotated[
-        Path | None,
-        typer.Option(help="File with users, passwords and certificates of a broker or server."),
-    ] = None
-    db: Annotated[
-        str | None, typer.Option(help="Database of sql: sources; a PostgreSQL address or a file.")
-    ] = None
+    settings: opt.Settings = None
+    db: opt.Database = None
     time_column: Annotated[
         str | None,
         typer.Option(help="Column with the time stamp.", autocompletion=completion.column),

@@ -57,7 +57,11 @@ SAFETY = "Safety"
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 Sources = Annotated[
-    list[str], typer.Argument(help="Files, folders, globs, or - for the standard input.")
+    list[str],
+    typer.Argument(
+        help="Files, folders, globs, - for the standard input, or a kafka://, mqtt://, opcua:// or "
+        "sql: address."
+    ),
 ]
 Model = Annotated[Path, typer.Argument(help="A model file.")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
@@ -117,6 +121,19 @@ Encoding = Annotated[
         help="Of text: utf-8, utf-16, latin-1, … Default: as it looks.", rich_help_panel=READING
     ),
 ]
+Settings = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with users, passwords and certificates of a broker or server.",
+        rich_help_panel=READING,
+    ),
+]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="Database of sql: sources; a PostgreSQL address or a file.", rich_help_panel=READING
+    ),
+]
 CheckpointEvery = Annotated[
     str | None,
     typer.Option(
@@ -147,6 +164,8 @@ class Reading:
     delimiter: Delimiter = None
     header: Header = None
     encoding: Encoding = None
+    settings: Settings = None
+    db: Database = None
 
     def of_source(
         self,
@@ -156,7 +175,11 @@ class Reading:
         keep: str | None = None,
     ) -> dict[str, Any]:
         """These options, and those about columns, as those of a Source."""
+        from kernelstream.sources import Connection
+        from kernelstream.sources.feeds import read_settings
+
         return dict(
+            connection=Connection(read_settings(self.settings), self.db, tell=remark),
             columns=column_list(columns),
             exclude=column_list(exclude) or [],
             weight_column=weight_column,
@@ -169,6 +192,11 @@ class Reading:
             header=self.header,
             encoding=self.encoding,
         )
+
+
+def remark(text: str) -> None:
+    """What a source says while it is read, for people."""
+    typer.echo(text, err=True)
 
 
 AS_IT_COMES = Reading()

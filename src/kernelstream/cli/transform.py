@@ -133,6 +133,8 @@ def score(
       kernelstream score model.safetensors data.parquet --top 20 --explain --keep id
 
       kernelstream score model.safetensors - < rows.ndjson
+
+      kernelstream score model.safetensors kafka://broker/plant --keep t -o errors.parquet
     """
     if top is not None or explain:
         score_strangest(query, TOP if top is None else top, explain)
@@ -274,6 +276,7 @@ def apply(
             if writer.rows == 0:
                 raise CommandError(DATA, "The source holds no good row.")
         listing.close()
+        source.close()
         facts = {"rows": writer.rows, "bad_rows": bad, "output": str(output) if output else None}
         if output is not None:
             skipped = f", {bad:,} bad rows passed over" if bad else ""

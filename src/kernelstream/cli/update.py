@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.checkpoints import Run
+from kernelstream.cli.checkpoints import Run, going_on, left_by, place_in
 from kernelstream.cli.failures import report_failures
 from kernelstream.cli.modelfile import (
     lock,
@@ -45,6 +45,8 @@ def update(
       kernelstream update model.safetensors today.parquet
 
       kernelstream update model.safetensors new/ -o newer.safetensors
+
+      kernelstream update model.safetensors kafka://broker/plant
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
@@ -58,7 +60,8 @@ def update(
             target = stored.target
             if target is None:
                 require_kernel_pca(stored, model)
-            source = stored.open_source(sources, read_options, target)
+            place = place_in(left_by(where, sources, resume) or stored, sources)
+            source = stored.open_source(sources, going_on(read_options, place), target)
             identity = {
                 "command": "update",
                 "model": hashlib.sha256(model.read_bytes()).hexdigest(),

@@ -242,8 +242,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         ----------
         X : array of shape (n, d), dense or CSR, data frame, path, Source, iterator or lazy frame
             The rows. Files (``"day*.parquet"``, or a :class:`kernelstream.sources.Source`), lazy
-            frames of polars, datasets of Arrow, arrays of Dask and functions that return an iterator
-            of blocks are read twice and never held in memory; an iterator of blocks is read once.
+            frames of polars, datasets of Arrow, arrays of Dask and functions that return an
+            iterator of blocks are read twice and never held in memory; an iterator of blocks is
+            read once.
         y : ignored
         sample_weight : array of shape (n,), optional
             Non-negative weights; a weight of two counts like the row twice.

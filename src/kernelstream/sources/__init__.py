@@ -13,7 +13,7 @@
 """
 
 from kernelstream.sources.files import File, SourceError, find_files, fingerprint
-from kernelstream.sources.readers import BadRow
+from kernelstream.sources.readers import BadRow, Connection
 from kernelstream.sources.source import BadRowError, Block, Position, Source
 from kernelstream.sources.survey import Wishes, treatment_of
 from kernelstream.sources.target import Target, target_of
@@ -24,6 +24,7 @@ __all__ = [
     "BadRowError",
     "Block",
     "Column",
+    "Connection",
     "File",
     "Position",
     "Source",

@@ -25,10 +25,10 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.sources.files import SourceError, find_files, open_bytes
+from kernelstream.sources.files import SCHEMES, SourceError, find_files, open_bytes
+from kernelstream.sources.formats import open_reader
 from kernelstream.sources.live import LiveRow, LiveRows
 from kernelstream.sources.readers import LONGEST_LINE, UNREADABLE, Reading
-from kernelstream.sources.source import open_reader
 
 Position = dict[str, Any]
 PATIENCE = 0.25  # seconds after which None says that nothing came
@@ -212,21 +212,6 @@ def table_rows(table: pa.RecordBatch, parse: LiveRows, named: bool) -> Iterator[
     for cells in table.to_pylist():
         values = {n: math.nan if v is None else v for n, v in cells.items()}
         yield parse.row_of(values if named else parse.named(list(values.values())))
-
-
-def is_address(source: str) -> bool:
-    """Whether a source is the address of a broker, a server or a query, and no file.
-
-    Examples
-    --------
-    >>> [is_address(s) for s in ("kafka://broker/topic", "sql:SELECT 1", "rows.csv", "C:/x.csv")]
-    [True, True, False, False]
-    """
-    scheme = source.split(":", 1)[0].lower() if ":" in source else ""
-    return scheme in SCHEMES
-
-
-SCHEMES = ("kafka", "mqtt", "mqtts", "opcua", "sql")
 
 
 def open_address(

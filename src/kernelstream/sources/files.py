@@ -35,6 +35,7 @@ FORMATS: dict[str, str] = {
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".br")
 NEEDS_FILE = ("parquet", "npz")  # formats whose directory stands at the end of the file
 STDIN = "-"
+SCHEMES = ("kafka", "mqtt", "mqtts", "opcua", "sql")  # of addresses
 _BUFFER = 1 << 20
 _MAGIC = (
     (b"PAR1", "parquet"),
@@ -56,9 +57,21 @@ class SourceError(ValueError):
     """A source that cannot be read as asked; the message says why and what to do."""
 
 
+def is_address(source: str) -> bool:
+    """Whether a source is the address of a broker, a server or a query, and no file.
+
+    Examples
+    --------
+    >>> [is_address(s) for s in ("kafka://broker/topic", "sql:SELECT 1", "rows.csv", "C:/x.csv")]
+    [True, True, False, False]
+    """
+    scheme = source.split(":", 1)[0].lower() if ":" in source else ""
+    return scheme in SCHEMES
+
+
 @dataclass(frozen=True)
 class File:
-    """One file of a source, or the standard input (``-``).
+    """One file of a source, the standard input (``-``), or an address.
 
     Attributes
     ----------
@@ -85,9 +98,19 @@ class File:
         return self.path == STDIN
 
     @property
+    def is_address(self) -> bool:
+        """Whether this is the address of a broker, a server or a query."""
+        return is_address(self.path)
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether its rows come once, from somewhere that is no file."""
+        return self.is_stdin or self.is_address
+
+    @property
     def size(self) -> int:
         """Bytes on the disk, as they are stored."""
-        return 0 if self.is_stdin else os.stat(self.path).st_size
+        return 0 if self.is_passing else os.stat(self.path).st_size
 
 
 def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = None) -> list[File]:
@@ -121,6 +144,8 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
         text = os.fspath(item)
         if text == STDIN:
             files.append(File(STDIN, format, None))
+        elif is_address(text):
+            files.append(File(text, "ndjson", None))  # what its rows are read as
         elif os.path.isdir(text):
             files += _in_folder(Path(text), format)
         elif os.path.exists(text):
@@ -136,6 +161,8 @@ def find_files(given: Iterable[str | os.PathLike[str]], format: str | None = Non
         raise SourceError("No source was given: name files, folders or globs, or - for a pipe.")
     if sum(file.is_stdin for file in files) > 1:
         raise SourceError("The standard input (-) can be read only once.")
+    if len(files) > 1 and any(file.is_address for file in files):
+        raise SourceError("An address stands alone: give one, and no files beside it.")
     return files
 
 
@@ -185,8 +212,8 @@ def fingerprint(files: list[File]) -> tuple[tuple[str, int, int], ...]:
     """
     entries = []
     for file in files:
-        if file.is_stdin:
-            entries.append((STDIN, 0, 0))
+        if file.is_passing:
+            entries.append((file.path, 0, 0))
         else:
             stat = os.stat(file.path)
             entries.append((os.path.abspath(file.path), stat.st_size, stat.st_mtime_ns))

@@ -24,6 +24,10 @@ GUESSED_BY = 1 << 16  # first bytes of a text that tell its encoding
 
 def open_reader(file: File, reading: Reading, stdin: BinaryIO | None) -> Reader:
     """Open one file; its format is that of its name, or else of its first bytes."""
+    if file.is_address:
+        from kernelstream.sources.addresses import AddressReader  # which opens files, too
+
+        return AddressReader(file, reading)
     format, on_disk = file.format, not file.is_stdin and file.compression is None
     opened = None
     try:

@@ -10,6 +10,7 @@ partitions there is none, and two runs may interleave them differently.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -31,6 +32,7 @@ from kernelstream.sources.live import LiveRow, LiveRows
 
 AT_ONCE = 500  # messages that are fetched together
 ANSWER = 15.0  # seconds for a broker to say which partitions there are
+CLOSING = 3.0  # seconds for a broker to answer the last commit
 DELIVERY = 30.0  # seconds for alarms to arrive, before the model is saved
 BINARY = {"float64": "<f8", "float32": "<f4"}
 GROUP = "kernelstream"
@@ -62,6 +64,14 @@ def split(address: str) -> tuple[str, str, dict[str, str]]:
     return parts.netloc, topic, options
 
 
+def client_of(kind: Any, settings: dict[str, Any]) -> Any:
+    """A consumer or a producer; settings that make no sense are told in librdkafka's words."""
+    try:
+        return kind(settings, logger=_Silent())
+    except KafkaException as problem:
+        raise SourceError(f"The settings of Kafka: {problem.args[0].str()}") from problem
+
+
 class KafkaFeed:
     """The messages of a topic as rows.
 
@@ -91,7 +101,8 @@ class KafkaFeed:
         self.ends_here = options.get("stop") == "end"
         self.troubled = False
         self._said: list[str] = []
-        self.consumer = Consumer(
+        self.consumer = client_of(
+            Consumer,
             {
                 "bootstrap.servers": brokers,
                 "group.id": GROUP,
@@ -103,7 +114,6 @@ class KafkaFeed:
                 "error_cb": self._trouble,
                 **(settings or {}),
             },
-            logger=_Silent(),
         )
         self.offsets = self._begin(address, position, options.get("start", "earliest"))
         self.ends = self._ends() if self.ends_here else {}
@@ -113,8 +123,8 @@ class KafkaFeed:
         try:
             found = self.consumer.list_topics(self.topic, timeout=ANSWER).topics[self.topic]
         except KafkaException as problem:
-            why = problem.args[0].str()
-            raise SourceError(f"{address}: no broker answers ({why}).") from problem
+            why = [problem.args[0].str(), *self._said]  # it was told what is wrong, if anything
+            raise SourceError(f"{address}: no broker answers ({'; '.join(why)}).") from problem
         if found.error is not None or not found.partitions:
             raise SourceError(f"{address}: there is no topic {self.topic!r} ({found.error}).")
         if position is not None and position.get("topic") != self.topic:
@@ -150,7 +160,7 @@ class KafkaFeed:
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows in the order of each partition."""
         while not (self.ends_here and all(self.offsets[p] >= e for p, e in self.ends.items())):
-            messages = self.consumer.consume(AT_ONCE, PATIENCE)
+            messages = self._next_messages()
             self._pass_on()
             came = False
             for message in messages:
@@ -170,6 +180,16 @@ class KafkaFeed:
                     yield row
             if not came:
                 yield None
+
+    def _next_messages(self) -> list[Any]:
+        """What has come; Ctrl-C is heard also where the client was just telling of an error."""
+        try:
+            return list(self.consumer.consume(AT_ONCE, PATIENCE))
+        except SystemError as problem:
+            # What a signal raises inside a callback, confluent-kafka loses on the way out.
+            if "without setting an exception" in str(problem):
+                raise KeyboardInterrupt from problem
+            raise
 
     def _row(self, message: Any) -> LiveRow | str | None:
         value = message.value()
@@ -227,8 +247,11 @@ class KafkaFeed:
         self.consumer.commit(offsets=places, asynchronous=True)
 
     def close(self) -> None:
-        """Let go of the brokers."""
-        self.consumer.close()
+        """Let go of the brokers; one that is gone is not waited for, whatever it was told last."""
+        # librdkafka would wait most of a minute for the answer to a commit on which nothing depends
+        closing = threading.Thread(target=self.consumer.close, name="kafka closes", daemon=True)
+        closing.start()
+        closing.join(CLOSING)
 
 
 class KafkaAlarms:
@@ -247,8 +270,8 @@ class KafkaAlarms:
     def __init__(self, address: str, settings: dict[str, str], model: str):
         brokers, self.topic, _ = split(address)
         self.model, self.failed = model, 0
-        self.producer = Producer(
-            {"bootstrap.servers": brokers, "enable.idempotence": True, **settings}, logger=_Silent()
+        self.producer = client_of(
+            Producer, {"bootstrap.servers": brokers, "enable.idempotence": True, **settings}
         )
 
     def send(self, facts: dict[str, Any]) -> None:

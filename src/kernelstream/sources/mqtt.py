@@ -11,28 +11,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import queue
+import os
 import ssl
 import time
-from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import paho.mqtt.client as mqtt
 
-from kernelstream.sources.feeds import PATIENCE, Placeless
 from kernelstream.sources.files import SourceError
 from kernelstream.sources.live import LiveRow, LiveRows
-from kernelstream.sources.tags import join_of
+from kernelstream.sources.tags import NAMELESS, TagFeed, join_of
 from kernelstream.sources.text import as_number
 
-ANSWER = 15.0
-MOST_WAITING = 100_000
+ALIVE = 10  # seconds between two signs of life: a broker that is gone without a word is missed
 SETTINGS = ("username", "password", "ca_file", "cert_file", "key_file")
 
 
-class MqttFeed(Placeless):
+class MqttFeed(TagFeed):
     """Messages of topics as rows.
 
     Parameters
@@ -44,8 +40,6 @@ class MqttFeed(Placeless):
     settings : dict
         ``username``, ``password``, ``ca_file``, ``cert_file``, ``key_file``.
     """
-
-    tell: Callable[[str], None] = staticmethod(lambda text: None)
 
     def __init__(self, address: str, parse: LiveRows, settings: dict[str, str] | None = None):
         parts = urlsplit(address.replace("#", "%23"))
@@ -59,9 +53,9 @@ class MqttFeed(Placeless):
             )
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         given = dict(settings or {})
-        self.parse = parse
-        self.join = (
-            join_of(options, parse.names, lambda text: self.tell(text)) if parse.names else None
+        super().__init__(
+            parse,
+            join_of(options, parse.names, lambda text: self.tell(text)) if parse.names else None,
         )
         # The same name after a restart: the broker keeps the session under it.
         digest = hashlib.sha256(f"{address} {parse.names}".encode()).hexdigest()[:12]
@@ -69,7 +63,6 @@ class MqttFeed(Placeless):
         if options:
             raise SourceError(f"{address!r}: {', '.join(options)} is unknown.")
         self.plus = self.topic.split("/").index("+") if "+" in self.topic.split("/") else -1
-        self.messages: queue.Queue[Any] = queue.Queue(MOST_WAITING)
         self.client = mqtt.Client(
             mqtt.CallbackAPIVersion.VERSION2, client_id=name, clean_session=False
         )
@@ -77,11 +70,9 @@ class MqttFeed(Placeless):
         self._secure(parts.scheme == "mqtts", given)
         self.client.on_connect, self.client.on_message = self._connected, self._came
         self.client.on_disconnect = self._gone
-        self.lost = False
+        usual = 8883 if parts.scheme == "mqtts" else 1883
         try:
-            self.client.connect(
-                parts.hostname, parts.port or (8883 if parts.scheme == "mqtts" else 1883)
-            )
+            self.client.connect(parts.hostname, parts.port or usual, keepalive=ALIVE)
         except (OSError, ValueError) as problem:
             raise SourceError(f"{address}: no broker answers ({problem}).") from problem
         self.client.loop_start()
@@ -90,11 +81,16 @@ class MqttFeed(Placeless):
         unknown = set(given) - set(SETTINGS)
         if unknown:
             raise SourceError(f"Settings of MQTT are {', '.join(SETTINGS)}; got {sorted(unknown)}.")
+        for name in ("ca_file", "cert_file", "key_file"):
+            if name in given and not os.path.isfile(given[name]):
+                raise SourceError(f"{name} = {given[name]}: there is no such file.")
         if tls:
             context = ssl.create_default_context(cafile=given.get("ca_file"))
             if "cert_file" in given:
                 context.load_cert_chain(given["cert_file"], given.get("key_file"))
             self.client.tls_set_context(context)
+        elif "password" in given:
+            self.messages.put(f"{self.topic}: the password goes unencrypted; mqtts:// hides it")
         if "username" in given:
             self.client.username_pw_set(given["username"], given.get("password"))
 
@@ -105,41 +101,32 @@ class MqttFeed(Placeless):
             self.messages.put(SourceError(f"{self.topic}: the broker refuses ({reason})."))
             return
         client.subscribe(self.topic, qos=1)
-        if self.lost:
-            self.lost = False
-            self.messages.put("the broker is back")
+        self.find(f"{self.topic}: the broker is back")
 
     def _gone(self, client: Any, data: Any, flags: Any, reason: Any, more: Any) -> None:
-        if reason.is_failure and not self.lost:
-            self.lost = True
-            self.messages.put(f"no connection to the broker ({reason})")
+        if reason.is_failure:
+            self.lose(f"{self.topic}: no connection to the broker ({reason})")
 
     def _came(self, client: Any, data: Any, message: Any) -> None:
         self.messages.put((message.topic, message.payload, time.time()))
 
     # -- the feed
 
-    def rows(self) -> Iterator[LiveRow | str | None]:
-        """Rows of messages, and rows that tags are joined into."""
-        while True:
-            try:
-                message = self.messages.get(timeout=PATIENCE)
-            except queue.Empty:
-                yield from self._due(time.time())
-                yield None
-                continue
-            if isinstance(message, SourceError):
-                raise message
-            if isinstance(message, str):
-                self.tell(f"{self.topic}: {message}")
-                continue
-            row = self._take(*message)
-            if row is not None:
-                yield row
-            yield from self._due(None)
+    def take(self, topic: str, payload: bytes, arrived: float) -> LiveRow | str | None:
+        """A message: a row, or the value of a tag.
 
-    def _take(self, topic: str, payload: bytes, arrived: float) -> LiveRow | str | None:
+        Parameters
+        ----------
+        topic : str
+            Where it was published.
+        payload : bytes
+            What it says.
+        arrived : float
+            When it came, which counts where it says no time.
+        """
         found = value_in(payload)
+        if found is not None and self.join is None and self.parse.n_features != 1:
+            return f"{topic}: a value of one tag. {NAMELESS}"
         if found is None or self.join is None:  # a row of its own
             row = self.parse.read(payload)
             return f"{topic}: {row}" if isinstance(row, str) else row
@@ -150,15 +137,6 @@ class MqttFeed(Placeless):
         name = parts[self.plus] if -1 < self.plus < len(parts) else parts[-1]
         self.join.put(name, value, arrived if at is None else at)
         return None
-
-    def _due(self, now: float | None) -> Iterator[LiveRow | str]:
-        if self.join is None:
-            return
-        for at, cells in self.join.rows(now):
-            if all(math.isnan(v) for v in cells.values()):
-                continue  # silence is told by the one who watches
-            row = self.parse.row_of(dict(cells))
-            yield row if isinstance(row, str) else row.at(at)
 
     def close(self) -> None:
         """Let go of the broker, which keeps what comes meanwhile."""

@@ -13,16 +13,15 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from asyncua import Client, ua
 
-from kernelstream.sources.feeds import PATIENCE, Backoff, Placeless
+from kernelstream.sources.feeds import Backoff
 from kernelstream.sources.files import SourceError
-from kernelstream.sources.live import LiveRow, LiveRows
-from kernelstream.sources.tags import join_of
+from kernelstream.sources.live import LiveRows
+from kernelstream.sources.tags import TagFeed, TagJoin, join_of
 
 SETTINGS = ("username", "password", "security")
 DEEPEST, MOST_NODES = 6, 20_000
@@ -30,7 +29,7 @@ ALIVE = 2.0  # seconds between two looks whether the server is there
 ANSWER = 30.0
 
 
-class OpcUaFeed(Placeless):
+class OpcUaFeed(TagFeed):
     """Variables of a server as rows.
 
     Parameters
@@ -38,12 +37,12 @@ class OpcUaFeed(Placeless):
     address : str
         ``opcua://host:4840/path``.
     parse : LiveRows
-        What makes rows.
+        What makes rows; its names are those of the tags.
     settings : dict
         ``username``, ``password``, ``security`` (``Policy,Mode,certificate,key``).
     """
 
-    tell: Callable[[str], None] = staticmethod(lambda text: None)
+    join: TagJoin
 
     def __init__(self, address: str, parse: LiveRows, settings: dict[str, str] | None = None):
         parts = urlsplit(address)
@@ -54,17 +53,16 @@ class OpcUaFeed(Placeless):
             )
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         self.url = f"opc.tcp://{parts.hostname}:{parts.port or 4840}{parts.path}"
-        self.parse, self.settings = parse, dict(settings or {})
+        self.settings = dict(settings or {})
         unknown = set(self.settings) - set(SETTINGS)
         if unknown:
             raise SourceError(
                 f"Settings of OPC UA are {', '.join(SETTINGS)}; got {sorted(unknown)}."
             )
-        self.join = join_of(options, parse.names, lambda text: self.tell(text))
+        super().__init__(parse, join_of(options, parse.names, lambda text: self.tell(text)))
         if options:
             raise SourceError(f"{address!r}: {', '.join(options)} is unknown.")
-        self.messages: queue.Queue[Any] = queue.Queue(100_000)
-        self.ended = threading.Event()
+        self.ended, self._began = threading.Event(), False
         self._first: queue.Queue[Exception | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="opcua", daemon=True)
         self._thread.start()
@@ -78,34 +76,20 @@ class OpcUaFeed(Placeless):
         asyncio.run(self._stay())
 
     async def _stay(self) -> None:
-        backoff, began = Backoff(), False
+        """Until the end; what goes wrong at first is an error, later it is tried again."""
+        backoff = Backoff()
         while not self.ended.is_set():
             try:
-                await self._follow(backoff, began)
-                return
-            except (TimeoutError, OSError, ua.UaError, ConnectionError) as problem:
-                if not began and backoff.wait == backoff.first and not self._first_done:
-                    self._answer(problem)
+                await self._follow(backoff)
+            except Exception as problem:  # of the network, of OPC UA, of files with certificates
+                if not self._began:
+                    self._first.put(problem)
                     return
-                began = True
-                self.messages.put(
-                    f"no connection to {self.url} ({str(problem) or type(problem).__name__})"
-                )
+                why = str(problem) or type(problem).__name__
+                self.lose(f"no connection to {self.url} ({why})")
                 await asyncio.sleep(backoff.next())
-            except SourceError as problem:
-                if self._first_done:
-                    self.messages.put(problem)
-                else:
-                    self._answer(problem)
-                return
 
-    _first_done = False
-
-    def _answer(self, problem: Exception | None) -> None:
-        self._first_done = True
-        self._first.put(problem)
-
-    async def _follow(self, backoff: Backoff, again: bool) -> None:
+    async def _follow(self, backoff: Backoff) -> None:
         client = Client(self.url, timeout=ANSWER / 3)
         if "security" in self.settings:
             await client.set_security_string(self.settings["security"])
@@ -117,20 +101,45 @@ class OpcUaFeed(Placeless):
             subscription = await client.create_subscription(
                 1000 * min(self.join.interval / 2, 1.0), Handler(self, nodes)
             )
-            await subscription.subscribe_data_change([client.get_node(n) for n in nodes])
+            await self._subscribe(subscription, nodes)
             backoff.reset()
-            if again:
-                self.messages.put(f"{self.url} is back")
-            if not self._first_done:
-                self._answer(None)
+            self.find(f"{self.url} is back")
+            if not self._began:
+                self._began = True
+                self._first.put(None)
+            looked = time.monotonic()
             while not self.ended.is_set():
-                await asyncio.sleep(min(ALIVE, 0.2))
-                if time.monotonic() - getattr(self, "_looked", 0.0) > ALIVE:
-                    self._looked = time.monotonic()
+                await asyncio.sleep(0.2)
+                if time.monotonic() - looked > ALIVE:
+                    looked = time.monotonic()
                     await asyncio.wait_for(client.check_connection(), ANSWER / 3)
                     await asyncio.wait_for(client.nodes.server_state.read_value(), ANSWER / 3)
             with contextlib.suppress(Exception):
                 await subscription.delete()
+
+    async def _subscribe(self, subscription: Any, nodes: dict[Any, str]) -> None:
+        """Be told of every value, also of one that is like the last: its sensor is alive."""
+        wanted = []
+        for handle, node in enumerate(nodes, 1):
+            item = ua.MonitoredItemCreateRequest()
+            item.ItemToMonitor.NodeId = node
+            item.ItemToMonitor.AttributeId = ua.AttributeIds.Value
+            item.MonitoringMode = ua.MonitoringMode.Reporting
+            item.RequestedParameters.ClientHandle = handle
+            item.RequestedParameters.SamplingInterval = 1000 * min(self.join.interval / 2, 1.0)
+            item.RequestedParameters.QueueSize = 1
+            change = ua.DataChangeFilter()
+            change.Trigger = ua.DataChangeTrigger.StatusValueTimestamp
+            item.RequestedParameters.Filter = change
+            wanted.append(item)
+        answers = await subscription.create_monitored_items(wanted)
+        refused = [
+            name
+            for name, answer in zip(nodes.values(), answers, strict=True)
+            if isinstance(answer, ua.StatusCode)
+        ]
+        if refused:
+            raise SourceError(f"{self.url} does not let {', '.join(refused[:10])} be followed.")
 
     async def _nodes(self, client: Client) -> dict[Any, str]:
         """Node ids of the tags."""
@@ -162,33 +171,22 @@ class OpcUaFeed(Placeless):
 
     # -- the feed
 
-    def rows(self) -> Iterator[LiveRow | str | None]:
-        """Rows that the tags are joined into."""
-        while True:
-            try:
-                message = self.messages.get(timeout=PATIENCE)
-            except queue.Empty:
-                yield from self._due(time.time())
-                yield None
-                continue
-            if isinstance(message, Exception):
-                raise message
-            if isinstance(message, str):
-                self.tell(message)
-                continue
-            name, value, at = message
-            if isinstance(value, str):
-                yield f"{name}: {value}"
-            else:
-                self.join.put(name, value, at)
-            yield from self._due(None)
+    def take(self, name: str, value: float | str, at: float) -> str | None:
+        """A value of a tag; the reason in words where it is none.
 
-    def _due(self, now: float | None) -> Iterator[LiveRow | str]:
-        for at, cells in self.join.rows(now):
-            if all(math.isnan(v) for v in cells.values()):
-                continue
-            row = self.parse.row_of(dict(cells))
-            yield row if isinstance(row, str) else row.at(at)
+        Parameters
+        ----------
+        name : str
+            The tag.
+        value : float or str
+            The value.
+        at : float
+            When the server had it.
+        """
+        if isinstance(value, str):
+            return f"{name}: {value}"
+        self.join.put(name, value, at)
+        return None
 
     def close(self) -> None:
         """Let go of the server."""

@@ -6,7 +6,7 @@ import csv
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,6 +84,49 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Connection:
+    """How an address is reached, and from where it is read.
+
+    Attributes
+    ----------
+    settings : mapping
+        Users, passwords and certificates, by name.
+    database : str or None
+        Where a query is asked.
+    position : dict or None
+        Where to go on: what :meth:`Source.place` gave after the rows of an earlier run.
+    names : tuple of str or None
+        Columns that are wanted: the tags of a server, values that come without names.
+    limit : int or None
+        Good rows that are wanted.
+    name : str
+        What messages call the address.
+    tell : callable
+        Is given sentences: about a broker that is gone, a query without an order.
+
+    Examples
+    --------
+    >>> from kernelstream.sources import Connection, Source
+    >>> def rows_from(place):
+    ...     query = "sql:SELECT i AS a, i % 3 AS b FROM range(5) rows(i) ORDER BY i"
+    ...     source = Source(query, limit=3, connection=Connection(position=place))
+    ...     (block,) = source
+    ...     return block.X[:, 0].tolist(), source.place(block.end)
+    >>> first, place = rows_from(None)
+    >>> first, rows_from(place)[0]
+    ([0.0, 1.0, 2.0], [3.0, 4.0])
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    database: str | None = None
+    position: dict[str, Any] | None = None
+    names: tuple[str, ...] | None = None
+    limit: int | None = None
+    name: str = ""
+    tell: Callable[[str], None] = lambda text: None
+
+
+@dataclass(frozen=True)
 class Reading:
     """How files are to be read, as far as the format leaves a choice."""
 
@@ -94,6 +137,7 @@ class Reading:
     encoded: tuple[str, ...] = field(default=())  # columns that will be made numbers
     carried_as_text: bool = False
     encoding: str | None = None  # of text; None: UTF-8, or UTF-16 where the file says so
+    connection: Connection = Connection()  # of an address
     guesses: bool = False  # encoding, delimiter, comments and a row of units by the first lines
 
 
@@ -125,6 +169,13 @@ class Reader:
         read = min(1.0, self.opened.stored.count / max(self.file.size, 1))
         # Text is read ahead of the rows that were handed out: of what was read, they are a share.
         return read * min(1.0, self.handed_out / self.text_read) if self.text_read else read
+
+    def place(self, row: int) -> dict[str, Any] | None:
+        """Where an address is gone on with after so many rows; files are counted by rows."""
+        return None
+
+    def commit(self, position: dict[str, Any]) -> None:
+        """All rows before a place were saved."""
 
     def close(self) -> None:
         """Let go of the file."""

@@ -68,7 +68,7 @@ def sampled(
     """
     size = int(np.clip(NUMBERS // max(len(first.fields), 1), FEWEST, ROWS))
     # What a named pipe gives can be read once: it is left for the reader.
-    files = [file for file in files if not file.is_stdin and Path(file.path).is_file()]
+    files = [file for file in files if not file.is_passing and Path(file.path).is_file()]
     if first.file not in files:
         return head_of(first, reading)
     total = sum(file.size for file in files) or 1

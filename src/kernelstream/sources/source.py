@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Thread
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from kernelstream.sources.arrays import ArrayReader
 from kernelstream.sources.columns import Bad, Chosen, choose, matrix, name_list, require
 from kernelstream.sources.files import File, SourceError, find_files
 from kernelstream.sources.formats import open_reader
-from kernelstream.sources.readers import UNREADABLE, BadRow, Batch, Reader, Reading
+from kernelstream.sources.readers import UNREADABLE, BadRow, Batch, Connection, Reader, Reading
 from kernelstream.sources.sample import ROWS, Sample, sampled
 from kernelstream.sources.survey import Wishes, treatment_of
 from kernelstream.sources.target import Target, target_of
@@ -105,7 +106,8 @@ class Source:
     Parameters
     ----------
     paths : path-like or sequence of them
-        Files, folders, globs, or ``"-"`` for the standard input.
+        Files, folders, globs, ``"-"`` for the standard input, or an address (``kafka://``,
+        ``mqtt://``, ``opcua://``, ``sql:``).
     columns, exclude : sequence of str, optional
         Names or patterns (``"sensor_*"``) of the columns to learn, and of those not to. Without
         any, all columns that hold numbers.
@@ -143,6 +145,8 @@ class Source:
     target : str or Target, optional
         The column to be predicted, with ``treat``: its values are ``Block.y``, and a row without
         one is a bad row. What it is, a number or a class, the sample shows, or is known already.
+    connection : Connection, optional
+        For an address: users and passwords, the database, and where to go on.
     stdin : binary stream, optional
         What ``"-"`` reads.
 
@@ -195,6 +199,7 @@ class Source:
         encoding: str | None = None,
         treat: Wishes | Treatment | None = None,
         target: str | Target | None = None,
+        connection: Connection | None = None,
         stdin: BinaryIO | None = None,
     ):
         if on_bad_rows not in ("error", "skip"):
@@ -205,13 +210,20 @@ class Source:
         self.files = find_files(given, format)
         self.on_bad_rows = on_bad_rows
         self.limit = limit
-        self.stdin = standard_input() if stdin is None and self.from_pipe else stdin
+        piped = any(file.is_stdin for file in self.files)
+        self.stdin = standard_input() if stdin is None and piped else stdin
         self._reading = Reading(
             delimiter,
             header,
             array,
             carried_as_text=carried_as_text,
             encoding=encoding,
+            connection=replace(
+                connection or Connection(),
+                names=names_asked(columns, features, treat, weight_column, keep),
+                limit=limit,
+                name=self.files[0].name,
+            ),
             guesses=treat is not None,
         )
         first = open_reader(self.files[0], self._reading, self.stdin)
@@ -267,6 +279,7 @@ class Source:
         self.named = first.named
         self.image_shape = first.image_shape
         self._first: Reader | None = first
+        self._open: Reader | None = first if self.has_places else None
         self._done = 0.0
 
     def _choose(
@@ -351,7 +364,38 @@ class Source:
     @property
     def from_pipe(self) -> bool:
         """Whether a part of it can be read only once."""
-        return any(file.is_stdin for file in self.files)
+        return any(file.is_passing for file in self.files)
+
+    @property
+    def has_places(self) -> bool:
+        """Whether it is an address: another run can go on where this one stopped."""
+        return self.files[0].is_address
+
+    def place(self, position: Position) -> dict[str, Any] | None:
+        """Where an address is gone on with after a block, ready for JSON; None for files.
+
+        Parameters
+        ----------
+        position : Position
+            The end of a block of this source, which were read up to here.
+        """
+        return None if self._open is None else self._open.place(position.row)
+
+    def close(self) -> None:
+        """Let go of the other side of an address; files are let go of when they were read."""
+        if self._open is not None:
+            self._open.close()
+
+    def commit(self, place: dict[str, Any]) -> None:
+        """Say that all rows before a place were saved, to a broker that keeps account.
+
+        Parameters
+        ----------
+        place : dict
+            As :meth:`place` gave it.
+        """
+        if self._open is not None:
+            self._open.commit(place)
 
     def fraction(self) -> float:
         """How much of all bytes has been read, between 0 and 1."""
@@ -441,8 +485,8 @@ class Source:
         self._note(index, 0.0)
         reader = self._first if index == 0 and self._first is not None else None
         if reader is None:
-            if file.is_stdin and index == 0:
-                raise SourceError("A pipe can be read only once.")
+            if file.is_passing and index == 0:
+                raise SourceError("A pipe, or an address, can be read only once.")
             reader = open_reader(file, self._reading, self.stdin)
         if index == 0:
             self._first = None
@@ -456,7 +500,8 @@ class Source:
         except UNREADABLE as problem:
             raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
         finally:
-            reader.close()
+            if not file.is_address:  # that one is committed to, and let go of at the end
+                reader.close()
 
     def _block(self, file: File, index: int, batch: Batch) -> Block:
         """A batch as finite numbers; bad rows are taken out, or are an error."""
@@ -506,6 +551,21 @@ class Source:
         negative = np.flatnonzero(weights < 0)
         cells += [Bad(int(i), name, f"the weight {weights[i]:g} is negative") for i in negative]
         return weights, cells
+
+
+def names_asked(
+    columns: Sequence[str] | None,
+    features: Sequence[str] | None,
+    treat: Wishes | Treatment | None,
+    weight_column: str | None,
+    keep: Sequence[str] | None,
+) -> tuple[str, ...] | None:
+    """The columns that are asked for by name; None where any will do."""
+    learned = treat.inputs if isinstance(treat, Treatment) else features or columns
+    if learned is None or any(glob.has_magic(name) for name in learned):
+        return None
+    more = [*([] if weight_column is None else [weight_column]), *(keep or ())]
+    return tuple(dict.fromkeys([*learned, *more]))
 
 
 def standard_input() -> BinaryIO:

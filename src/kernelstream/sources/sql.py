@@ -71,6 +71,11 @@ class SqlFeed:
             raise SourceError("The model has come to a place in another query: give that one.")
         if self.row and not self.ordered:
             raise SourceError(f"{NO_ORDER} It cannot be gone on with after row {self.row}.")
+        if database is not None and re.search(r"://[^/@]*:[^/@]*@|[?&]password=", database):
+            raise SourceError(
+                "An address has no place for passwords, which others could read: put it into the "
+                "variable PGPASSWORD, or into the file ~/.pgpass."
+            )
         self._close: list[Callable[[], Any]] = []
         self._batches = self._open(database)
 

@@ -10,14 +10,27 @@ late, or when the clock says so.
 from __future__ import annotations
 
 import math
+import queue
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kernelstream.sources.feeds import PATIENCE, Placeless
 from kernelstream.sources.files import SourceError
+from kernelstream.sources.live import LiveRow, LiveRows
 
 INTERVAL, TOLERANCE, DEAD = 1.0, 10.0, 60.0
+ON_ITS_WAY = 2.0  # seconds that a value may take, where an address says nothing else
+MOST_WAITING = 100_000  # messages that were received and not yet read
+CATCHING_UP = 5.0  # seconds after a return in which what was kept meanwhile begins to come
 LONGEST_GAP = 3600  # rows without any value that are given; a longer pause is skipped
+
+
+NAMELESS = (
+    "Tags are joined by their names: a model knows those of the columns that it was fitted to, and "
+    "fit is told them with --columns"
+)
 
 
 @dataclass
@@ -28,6 +41,7 @@ class Tag:
     value: float = math.nan
     at: float = -math.inf
     silent: bool = False
+    late: int = 0  # values that came after their row
 
 
 class TagJoin:
@@ -76,12 +90,12 @@ class TagJoin:
         self.interval, self.tolerance, self.dead = interval, tolerance, dead
         self.patience, self.tell = patience, tell
         self.tags = {name: Tag() for name in names}
-        self.unknown = self.late = 0
+        self.unknown = 0
         self.newest = -math.inf
         self.next: float | None = None  # the time of the next row
 
     def put(self, name: str, value: float, at: float) -> None:
-        """A value of a tag; one that is too late for its row is counted and left out.
+        """A value of a tag; one that is too late for its row is counted, told and left out.
 
         Parameters
         ----------
@@ -99,7 +113,13 @@ class TagJoin:
         if not math.isfinite(at):
             raise SourceError(f"{name}: the time {at} is none.")
         if at <= tag.at or (self.next is not None and at <= self.next - self.interval):
-            self.late += 1
+            tag.late += 1
+            if tag.late == 1:
+                self.tell(
+                    f"{name}: a value of {self._behind(at):.1f} s ago came after its row, and was "
+                    f"left out; rows wait {self.patience:g} s for such values, with &patience= "
+                    "longer"
+                )
             return
         tag.waiting.append((at, value))
         if len(tag.waiting) > 1 and at < tag.waiting[-2][0]:
@@ -107,6 +127,15 @@ class TagJoin:
         self.newest = max(self.newest, at)
         if self.next is None:
             self.next = (math.floor(at / self.interval) + 1) * self.interval
+
+    @property
+    def late(self) -> int:
+        """Values that came after their row."""
+        return sum(tag.late for tag in self.tags.values())
+
+    def _behind(self, at: float) -> float:
+        """Seconds from a time to the newest that is known."""
+        return max(self.newest, self.next or at) - at
 
     def rows(self, now: float | None = None) -> Iterator[tuple[float, dict[str, float]]]:
         """The rows that are due: their time, and the value of each tag.
@@ -164,11 +193,8 @@ def join_of(
         Is given sentences about tags.
     """
     if not names:
-        raise SourceError(
-            "Tags are joined by their names, and this model knows none: fit it to a table with "
-            "column names, those of the tags."
-        )
-    numbers: dict[str, Any] = {}
+        raise SourceError(NAMELESS)
+    numbers: dict[str, Any] = {"patience": ON_ITS_WAY}
     for name in ("interval", "tolerance", "dead", "patience"):
         if name in options:
             try:
@@ -176,3 +202,89 @@ def join_of(
             except ValueError as problem:
                 raise SourceError(f"{name} must be a number of seconds.") from problem
     return TagJoin(names, **numbers, tell=tell)
+
+
+class TagFeed(Placeless):
+    """Rows of what a client receives in a thread of its own: whole ones, or tags that are joined.
+
+    The thread puts into ``messages`` what came, sentences about the connection, or the error that
+    ends it. While the connection is gone no row is due by the clock: what the other side keeps
+    meanwhile would come too late for it.
+
+    Parameters
+    ----------
+    parse : LiveRows
+        What makes rows.
+    join : TagJoin or None
+        What makes rows of tags, where they have names.
+    """
+
+    tell: Callable[[str], None] = staticmethod(lambda text: None)
+
+    def __init__(self, parse: LiveRows, join: TagJoin | None):
+        self.parse, self.join = parse, join
+        self.messages: queue.Queue[Any] = queue.Queue(MOST_WAITING)
+        self.away, self.returned = False, -math.inf
+
+    def lose(self, text: str) -> None:
+        """The connection is gone; told once.
+
+        Parameters
+        ----------
+        text : str
+            What is known about it.
+        """
+        if not self.away:
+            self.away = True
+            self.messages.put(text)
+
+    def find(self, text: str) -> None:
+        """The connection is there again; told once.
+
+        Parameters
+        ----------
+        text : str
+            What to say.
+        """
+        if self.away:
+            self.returned, self.away = time.monotonic(), False
+            self.messages.put(text)
+
+    def take(self, *message: Any) -> LiveRow | str | None:
+        """A message: the row that it is, a reason in words, or None for a value of a tag.
+
+        Parameters
+        ----------
+        *message : object
+            As the thread has put it.
+        """
+        raise NotImplementedError
+
+    def rows(self) -> Iterator[LiveRow | str | None]:
+        """Rows of messages, and rows that tags are joined into."""
+        while True:
+            try:
+                message = self.messages.get(timeout=PATIENCE)
+            except queue.Empty:
+                reachable = not self.away and time.monotonic() - self.returned > CATCHING_UP
+                yield from self._due(time.time() if reachable else None)
+                yield None
+                continue
+            if isinstance(message, Exception):
+                raise message
+            if isinstance(message, str):
+                self.tell(message)
+                continue
+            row = self.take(*message)
+            if row is not None:
+                yield row
+            yield from self._due(None)
+
+    def _due(self, now: float | None) -> Iterator[LiveRow | str]:
+        if self.join is None:
+            return
+        for at, cells in self.join.rows(now):
+            if all(math.isnan(v) for v in cells.values()):
+                continue  # silence is told by the one who watches
+            row = self.parse.row_of(dict(cells))
+            yield row if isinstance(row, str) else row.at(at)

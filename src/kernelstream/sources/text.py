@@ -431,7 +431,7 @@ class NdjsonReader(Reader):
             row = parse_json(line)
             text = line.decode(errors="replace")
             if not isinstance(row, dict):
-                broken.append(BadRow(self.file.name, end, None, "not a JSON object", text))
+                broken.append(BadRow(self.file.name, end, None, self.why_broken(end), text))
                 continue
             wrong = next(
                 (
@@ -461,6 +461,10 @@ class NdjsonReader(Reader):
         }
         table = pa.RecordBatch.from_pydict(arrays)
         return Batch(np.array(numbers, dtype=np.int64), table, end, broken=tuple(broken))
+
+    def why_broken(self, row: int) -> str:
+        """Why a line is no row."""
+        return "not a JSON object"
 
     def _carried(self, name: str, values: list[Any]) -> pa.Array:
         try:

@@ -311,7 +311,8 @@ class LiveMonitor:
         lasted = words.duration(at - float(known.get("begin", at)))
         rows = facts.get("rows", known.get("rows", 0))
         how = "was accepted" if facts.get("accepted") else "is over"
-        self.tell("end", f"event {id} {how} after {rows} rows, {lasted}", id, at)
+        counted = "1 row" if rows == 1 else f"{rows:,} rows"
+        self.tell("end", f"event {id} {how} after {counted}, {lasted}", id, at)
 
     # -- verbs; what the page and other processes may say
 

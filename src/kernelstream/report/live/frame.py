@@ -74,6 +74,11 @@ polyline { fill: none; stroke: var(--accent); stroke-width: 1.5;
 .bk-btn:disabled { color: var(--quiet) !important; background: var(--panel) !important;
   border-style: dashed !important; opacity: 1 !important; }
 .bk-btn:focus-visible, .bk-input:focus-visible { outline: 3px solid var(--accent); }
+select.bk-input { background-image: linear-gradient(45deg, transparent 50%, var(--ink) 50%),
+  linear-gradient(-45deg, transparent 50%, var(--ink) 50%) !important;
+  background-position: right 13px center, right 8px center !important;
+  background-size: 5px 5px !important; background-repeat: no-repeat; }
+.when { white-space: nowrap; }
 label { color: var(--ink); } option { color: var(--ink); background: var(--paper); }
 """
 

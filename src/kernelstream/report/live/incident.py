@@ -50,12 +50,14 @@ def incident(live: LiveMonitor, id: int) -> Incident | None:
     X = data[:, live.history.n_channels :]
     depth, d = live.monitor.lags_ + 1, len(live.names)
     inside = runs(np.flatnonzero(at >= begin), depth, LOOKS)
-    outside = runs(np.flatnonzero(at < begin), depth, BEFORE)
+    calm = (at < begin) & ~in_other_events(live, id, at)
+    outside = runs(np.flatnonzero(calm), depth, BEFORE)
     roots, sizes = explained(live, X, inside)
     _, usual = explained(live, X, outside)
     order = np.argsort(-np.abs(roots).mean(axis=0)) if len(roots) else np.arange(d)
     mapped, leading = order[:ROWS_OF_MAP], order[:LEADING]
-    band = usual.std(axis=0) if len(usual) > 2 else 0.3 * live.monitor.scale_
+    whole = usual[np.isfinite(usual).all(axis=1)]
+    band = whole.std(axis=0) if len(whole) > 2 else 0.3 * live.monitor.scale_
     moments = np.concatenate([outside[:, -1], inside[:, -1]])
     shown = spread(len(at), 1500)
     return Incident(
@@ -74,6 +76,19 @@ def incident(live: LiveMonitor, id: int) -> Incident | None:
         event_scores=scores(live, X, inside),
         similar=similar(live, facts),
     )
+
+
+def in_other_events(live: LiveMonitor, id: int, at: np.ndarray) -> np.ndarray:
+    """Which times are in another event: they do not show what is usual."""
+    spans = [
+        (float(e["begin"]), float(e.get("end", e.get("last", e["begin"]))))
+        for e in live.history.events()
+        if e["id"] != id and "begin" in e
+    ]
+    inside = np.zeros(len(at), dtype=bool)
+    for begin, end in spans:
+        inside |= (at >= begin) & (at <= end)
+    return inside
 
 
 def explained(live: LiveMonitor, X: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -469,7 +469,9 @@ def card(
         for i, j in zip(edges[::2], edges[1::2], strict=True)
     )
     top, tall = 54.0 * (high - centre - width) / room, 108.0 * width / room
-    last = f"{known[-1]:.5g}" if len(known) and np.isfinite(values[-1]) else "–"
+    last = (
+        f"{known[-1]:.5g}".replace("-", "−", 1) if len(known) and np.isfinite(values[-1]) else "–"
+    )
     unit = live.units.get(name, "")
     mark = "" if state == "ok" else ' class="bad"'
     return (
@@ -503,7 +505,7 @@ def log_html(live: LiveMonitor, wanted: str, links: bool = True) -> str:
         cells for e in live.history.events(KEPT_LINES) if (cells := event_cells(e, wanted, links))
     ]
     lines = [
-        [f"{datetime.fromtimestamp(line.at):%Y-%m-%d %H:%M:%S}", text(line.kind), text(line.text)]
+        [moment(line.at), text(line.kind), text(line.text)]
         for line in live.history.log(KEPT_LINES)
         if wanted.lower() in f"{line.kind} {line.text}".lower()
     ]
@@ -522,6 +524,11 @@ def event_link(id: int, word: str, links: bool) -> str:
     return f'<a href="/event?id={int(id)}">{word}{int(id)}</a>' if links else f"{word}{int(id)}"
 
 
+def moment(at: float) -> str:
+    """Day and time, which a narrow page may put below each other."""
+    return f'<span class="when">{datetime.fromtimestamp(at):%Y-%m-%d</span> %H:%M:%S}'
+
+
 def event_cells(e: dict[str, Any], wanted: str, links: bool) -> list[str] | None:
     """One event as a line of the table; None where it does not match."""
     top = ", ".join(f"{words.bare(t['variable'])} {t['text']}" for t in e.get("top", ())[:3])
@@ -529,8 +536,8 @@ def event_cells(e: dict[str, Any], wanted: str, links: bool) -> list[str] | None
     kind, comment = str(e.get("class", "")), str(e.get("comment", ""))
     if wanted.lower() not in f"event {e['id']} {top} {seen} {kind} {comment}".lower():
         return None
-    begin = f"{datetime.fromtimestamp(e['begin']):%Y-%m-%d %H:%M:%S}" if "begin" in e else ""
-    end = f"{datetime.fromtimestamp(e['end']):%Y-%m-%d %H:%M:%S}" if e.get("end") else "going on"
+    begin = moment(e["begin"]) if "begin" in e else ""
+    end = moment(e["end"]) if e.get("end") else "going on"
     link = event_link(e["id"], "", links)
     rest = [top, seen, kind, comment]
     return [link, begin, end, f"{e.get('rows', 0):,}", f"{e.get('peak', 0):.4g}", *map(text, rest)]
