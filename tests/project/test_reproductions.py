@@ -81,7 +81,7 @@ def made_up_faces() -> dict[str, np.ndarray]:
 
 
 def test_kim_on_faces_and_photographs(tmp_path: Path) -> None:
-    from reproductions.kim_2003 import faces, photographs, run
+    from reproductions.kim_2003 import faces, photographs, run, textures
 
     found = frame.plain(faces.experiment(made_up_faces(), tmp_path, tiny=True))
     assert len(run.claims_on_faces(found)) == 5
@@ -93,10 +93,14 @@ def test_kim_on_faces_and_photographs(tmp_path: Path) -> None:
     arrays = {"bsds_train": images[:3], "bsds_test": images[3:]}
     found = frame.plain(photographs.experiment(arrays, tmp_path, full=False, tiny=True))
     assert len(run.claims_on_photographs(found)) == 4
+    X = run.patches(images[:3], 100)
+    found = frame.plain(textures.experiment(X, images[3:], tmp_path, tiny=True))
+    assert len(textures.claims(found)) == 3
     assert {picture.name for picture in tmp_path.iterdir()} == {
         "figure_2.png",
         "figure_3.png",
         "figure_5.png",
+        "figure_5_textures.png",
     }
 
 
