@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -22,6 +23,7 @@ from kernelstream import (
     KernelHebbianPCA,
     OnlineKernelPCA,
     StreamingKernelPCA,
+    bases,
     kernels,
     load,
     oja,
@@ -125,6 +127,20 @@ def test_tanaka(case: str, method: str) -> None:
     assert len(psi) > 2
     np.testing.assert_array_equal(model.basis_points_, psi)
     same_functions(model, X, psi, A)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_tanakas_eigenproblem(case: str) -> None:
+    """(1)–(3): R a = λ M a over the points, R the mean of h(u) h(u)ᵀ."""
+    X, kernel = CASES[case]
+    basis = bases.Coherence(0.8)
+    model = StreamingKernelPCA(2, kernel=kernel, basis=basis, center=False).fit(X)
+    k, psi = by_definition(kernel), model.basis_points_
+    H, M = k(X, psi), k(psi, psi)
+    values, A = scipy.linalg.eigh(H.T @ H / len(X), M)
+    np.testing.assert_allclose(model.explained_variance_, values[::-1][:2], rtol=1e-10)
+    ours, theirs = np.abs(H @ model.dual_coef_), np.abs(H @ A[:, ::-1][:, :2])
+    assert np.abs(ours - theirs).max() < 1e-10 * theirs.max()
 
 
 def test_components_keep_the_papers_index_and_length() -> None:
