@@ -1,4 +1,4 @@
-"""R's kernlab, the one public implementation of the kernel Hebbian algorithm, beside ours.
+"""R's kernlab, a public implementation of the kernel Hebbian algorithm, beside ours.
 
 Needs R: ``apt-get install -y --no-install-recommends r-base-core r-cran-kernlab``.
 """

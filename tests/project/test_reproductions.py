@@ -121,6 +121,16 @@ def test_missing_data_says_what_and_where(tmp_path: Path) -> None:
         NO_DATA.load("mnist")
 
 
+def test_folders_that_are_none_are_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    for word, said in (("--data", "is not a folder"), ("--out", "a folder is wanted")):
+        with pytest.raises(SystemExit):
+            command.parsed([word, str(tmp_path / "file")])
+        assert said in capsys.readouterr().err
+
+
 def test_data_is_read_from_the_folder(tmp_path: Path) -> None:
     np.savez(tmp_path / "frey.npz", images=np.arange(4))
     assert frame.Data(tmp_path).load("frey")["images"].tolist() == [0, 1, 2, 3]
