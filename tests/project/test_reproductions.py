@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -119,6 +121,33 @@ def test_missing_data_says_what_and_where(tmp_path: Path) -> None:
         frame.Data(tmp_path).load("mnist")
     with pytest.raises(frame.MissingDataError, match=r"--data PATH.*mnist_784"):
         NO_DATA.load("mnist")
+
+
+STATUSES = ("works", "**does not come out**", "**not to be had**")
+
+
+def test_the_checklist_counts_its_rows_and_names_commands_that_are_there() -> None:
+    text = (frame.HERE / "checklist.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [KTHLC]\d+ \| .* \| (.*) \| (.*) \| (.*) \|$", text, re.MULTILINE)
+    statuses = [status for status, _, _ in rows]
+    said = re.search(r"(\d+) items: \*\*(\d+) work, (\d+) .*\*\*and (\d+) is not", text)
+    assert said is not None
+    assert [len(rows), *map(statuses.count, STATUSES)] == [int(n) for n in said.groups()]
+    for status, _, cell in rows:
+        commands = re.findall(r"`([^`]+)`", cell)
+        assert commands or status == STATUSES[2]
+        for line in commands:
+            words = shlex.split(line.replace("pytest", "python -m pytest", 1))
+            if words[2] == "reproductions":
+                assert words[-1] in command.papers()
+                continue
+            place = frame.HERE.parent / next(word for word in words if word.startswith("tests/"))
+            tests = "".join(
+                f.read_text() for f in ([place] if place.is_file() else place.glob("*.py"))
+            )
+            wanted = words[words.index("-k") + 1] if "-k" in words else ""
+            for part in set(re.findall(r"\w+", wanted)) - {"and", "or"}:
+                assert part in tests, f"{line}: no test has {part} in its name"
 
 
 def test_folders_that_are_none_are_refused_at_once(
