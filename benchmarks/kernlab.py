@@ -6,6 +6,7 @@ import functools
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +16,30 @@ ETA = 1e-4  # kernlab starts with long components: a larger step would diverge
 _SCRIPT = """
 suppressPackageStartupMessages(library(kernlab))
 given <- commandArgs(trailingOnly = TRUE)
+setwd(given[1])
 size <- as.integer(given[2:3])
-x <- matrix(readBin(given[1], "double", prod(size)), size[1], size[2])
+features <- as.integer(given[5])
+x <- matrix(readBin("rows", "double", prod(size)), size[1], size[2])
+set.seed(0)
+writeBin(runif(features * size[1]) * 2 - 1, "start")  # as kha draws it, after the same seed
 set.seed(0)
 spent <- system.time(
   model <- kha(x, kernel = "rbfdot", kpar = list(sigma = as.numeric(given[4])),
-               features = as.integer(given[5]), eta = as.numeric(given[6]), th = -1,
+               features = features, eta = as.numeric(given[6]), th = -1,
                maxiter = as.integer(given[7])))
 stopifnot(all(is.finite(pcv(model))))
+writeBin(as.vector(pcv(model)), "found")
 cat(spent[["elapsed"]])
 """
+
+
+@dataclass(frozen=True)
+class Found:
+    """What ``kha`` answers; coefficients are over the centred rows, a row for each component."""
+
+    seconds: float  # elapsed time of the call, as R measures it
+    start: np.ndarray  # A(0), uniform in [−1, 1]
+    coefficients: np.ndarray  # directions only: kernlab's lengths are not those of unit functions
 
 
 @functools.cache
@@ -46,14 +61,17 @@ def missing() -> str:
     return ""
 
 
-def seconds_of_kha(X: np.ndarray, gamma: float, components: int, epochs: int) -> float:
-    """Elapsed time of the call, as R measures it; ``th = -1`` lets every epoch run."""
+def kha(X: np.ndarray, gamma: float, components: int, epochs: int, eta: float = ETA) -> Found:
+    """Rows in their order, epoch after epoch; ``th = -1`` lets every epoch run."""
     with tempfile.TemporaryDirectory() as folder:
-        rows = Path(folder) / "rows"
-        np.asfortranarray(X, dtype=np.float64).ravel(order="F").tofile(rows)
-        script = Path(folder) / "kha.R"
+        here = Path(folder)
+        np.asfortranarray(X, dtype=np.float64).ravel(order="F").tofile(here / "rows")
+        script = here / "kha.R"
         script.write_text(_SCRIPT)
-        numbers = (*X.shape, gamma, components, ETA, epochs)
-        command = ["Rscript", "--vanilla", str(script), str(rows), *map(str, numbers)]
+        numbers = (*X.shape, gamma, components, eta, epochs)
+        command = ["Rscript", "--vanilla", str(script), folder, *map(str, numbers)]
         done = subprocess.run(command, capture_output=True, check=True, text=True)
-    return float(done.stdout)
+        start, found = (
+            np.fromfile(here / name).reshape(components, len(X)) for name in ("start", "found")
+        )
+    return Found(float(done.stdout), start, found)

@@ -49,5 +49,5 @@ axis.legend()
 plt.show()
 
 # %%
-# **Learnt:** a threshold decides the number of points before any row is seen, and steps that fall
-# let the functions come to rest.
+# **Learnt:** a threshold for what a row may miss keeps the number of points finite on bounded data,
+# and steps that fall let the functions come to rest.

@@ -25,12 +25,8 @@ figure, axis = plt.subplots(figsize=(5, 5), layout="constrained")
 circle = np.linspace(0, 2 * np.pi, 200)
 axis.plot(np.cos(circle), np.sin(circle), color="#dddddd")
 for start in ((0.3, -0.2), (-1.4, 0.2), (0.1, 1.3), (1.2, -1.2)):
-    w, path = np.array(start), [np.array(start)]
-    for row in X:
-        y = w @ row
-        w = w + 0.01 * y * (row - y * w)  # what oja.oja does
-        path.append(w)
-    axis.plot(*np.array(path).T, lw=0.8)
+    path = oja.learn(oja.oja, X, np.array(start), schedules.Constant(0.01))
+    axis.plot(*path.T, lw=0.8)
 axis.plot(*np.stack([-q1, q1]).T, "o", color="#b3364a", label="±q₁")
 axis.set_aspect("equal")
 axis.legend()
@@ -43,10 +39,9 @@ axis.legend()
 rule = trackers.Hebbian(schedules.SearchThenConverge(0.1, 200), guard=False)
 model = StreamingKernelPCA(1, kernel="linear", basis="everything", tracker=rule, center=False)
 w = (model.partial_fit(X).basis_points_.T @ model.dual_coef_)[:, 0]
-print("cosine to q1:", abs(float(w @ q1)).__round__(4))
-print("rules of the notes:", [name for name in dir(oja) if name in ("hebb", "oja", "normalised")])
+print("cosine to q1:", round(abs(float(w @ q1)), 4))
 plt.show()
 
 # %%
-# **Learnt:** the weights end at the first principal component, at length one, whatever they began
-# with.
+# **Learnt:** the weights end at the first principal component, at length one, wherever they began
+# (but exactly across it).

@@ -69,6 +69,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.data is not None and not options.data.is_dir():
         parser.error(f"--data {options.data} is not a folder.")
+    if options.out is not None and options.out.exists() and not options.out.is_dir():
+        parser.error(f"--out {options.out} is a file; a folder is wanted.")
     return options
 
 

@@ -71,23 +71,29 @@ def gains(model: SuperResolver, images: np.ndarray, scale: int) -> dict[str, flo
     return {"gain": float(np.mean(found)), "least": float(np.min(found))}
 
 
+def quartered(image: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """An image, a quarter of its side, that with pixels repeated, and that interpolated."""
+    rows, columns = (length // SCALE for length in image.shape)
+    truth = image[: rows * SCALE, : columns * SCALE] / 255.0
+    low = truth.reshape(rows, SCALE, columns, SCALE).mean(axis=(1, 3))
+    bilinear = Image.fromarray(low.astype(np.float32)).resize(
+        (truth.shape[1], truth.shape[0]), Image.Resampling.BILINEAR
+    )
+    return truth, low, np.kron(low, np.ones((SCALE, SCALE))), np.asarray(bilinear, dtype=float)
+
+
 def figure_5(
     train: np.ndarray, image: np.ndarray, n: int, resolver: SuperResolver, out: Path, tiny: bool
 ) -> dict[str, Any]:
     """The paper's arrangement on one image, enlarged four times; PSNR of every way."""
-    rows, columns = (length // SCALE for length in image.shape)
-    truth = image[: rows * SCALE, : columns * SCALE] / 255.0
-    low = truth.reshape(rows, SCALE, columns, SCALE).mean(axis=(1, 3))
-    given = np.kron(low, np.ones((SCALE, SCALE)))
-    bilinear = Image.fromarray(low.astype(np.float32)).resize(
-        (truth.shape[1], truth.shape[0]), Image.Resampling.BILINEAR
-    )
+    truth, low, given, bilinear = quartered(image)
+    rows, columns = low.shape
     kernel: dict[str, Any] = dict(basis=bases.Landmarks(n), patches_per_image=-(-n // len(train)))
     narrow = dict(kernel, gamma=0.5 / SIGMA**2, n_components=20 if tiny else R)
     linear: dict[str, Any] = dict(kernel="linear", basis=400, patches_per_image=n // len(train))
     ways = {
         "repeated": given,
-        "bilinear": np.asarray(bilinear, dtype=float),
+        "bilinear": bilinear,
         "bicubic": resized(low, truth.shape),
         "pca_40": rebuilt(train, given, n_components=min(40, n), **linear),
         "pca_150": rebuilt(train, given, n_components=min(150, n), **linear),
@@ -115,12 +121,17 @@ def rebuilt(train: np.ndarray, given: np.ndarray, **settings: Any) -> np.ndarray
 
 
 @drawing.styled()
-def draw(pictures: dict[str, np.ndarray], truth: np.ndarray, path: Path) -> None:
+def draw(
+    pictures: dict[str, np.ndarray],
+    truth: np.ndarray,
+    path: Path,
+    window: tuple[slice, slice] = WINDOW,
+) -> None:
     """Two columns of pictures with their PSNR."""
     figure, axes = plt.subplots(4, 2, figsize=(7.0, 9.9))
     for axis, (name, image) in zip(axes.flat, pictures.items(), strict=True):
         quality = "" if image is truth else f", {psnr(image, truth):.2f} dB"
-        part = image[WINDOW] if image.shape[0] > WINDOW[0].stop else image
+        part = image[window] if image.shape[0] > window[0].stop else image
         axis.imshow(part, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
         axis.set_title(name + quality, loc="left", fontsize=9)
         axis.set_axis_off()

@@ -3,8 +3,8 @@
 Figure 1: three components of a parabola with noise, degree-2 polynomial kernel, by batch kernel PCA
 and by the kernel Hebbian algorithm (KHA). Figures 2 and 3: faces of low resolution (faces.py).
 Figure 4: 40 components of 14×14 patches of natural images with a Gaussian kernel, which approach
-those of linear PCA as the kernel grows wide. Figure 5: a natural image of low resolution
-(photographs.py).
+those of linear PCA as the kernel grows wide. Figure 5: natural images of low resolution
+(photographs.py, and with KHA itself textures.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sklearn.decomposition import PCA, KernelPCA
 from kernelstream import KernelHebbianPCA, kernels, metrics
 from reproductions import drawing
 from reproductions.frame import Data, MissingDataError, claim
-from reproductions.kim_2003 import faces, photographs, second_round
+from reproductions.kim_2003 import faces, photographs, second_round, textures
 
 SIDE, R = 14, 40  # pixels of a patch, components
 SIGMAS = (5.0, 40.0, 160.0)  # in units of [0, 1] pixels; the paper has 40 and does not say in what
@@ -49,6 +49,8 @@ def run(data: Data, full: bool, out: Path, tiny: bool = False) -> dict[str, Any]
     else:
         numbers["patches"] = natural(images["bsds_train"], out, full, tiny)
         numbers["photographs"] = photographs.experiment(images, out, full, tiny)
+        X = patches(images["bsds_train"], 100 if tiny else 7000 if full else 2000)
+        numbers["textures"] = textures.experiment(X, images["bsds_test"], out, tiny)
     return {"skipped": skipped, **numbers}
 
 
@@ -324,7 +326,8 @@ def claims(results: dict[str, Any]) -> list[dict[str, Any]]:
             "row of pictures does not show; at σ = 160 it is gone",
         ),
     ]
-    return found + claims_on_photographs(results["photographs"])
+    found += claims_on_photographs(results["photographs"])
+    return found + textures.claims(results["textures"])
 
 
 def claims_on_faces(found: dict[str, Any]) -> list[dict[str, Any]]:

@@ -111,7 +111,9 @@ def test_literal_is_the_papers_rule(
         (["--method", "lms", "--eta", 0.1, "--schedule", 0.1], "--eta is a constant step"),
         (["--method", "online", "--basis", 30], "brings its own parts: leave out --basis"),
         (["--method", "online", "--nu", -1], "--nu must be a number above 0"),
-        (["--method", "kha", "--literal"], "Give the steps of the paper"),
+        (["--method", "kha", "--literal"], "give the paper's, --schedule 0.05"),
+        (["--method", "oja", "--literal"], "give the paper's, --schedule 0.05"),
+        (["--method", "lms", "--literal", "--schedule", "auto"], "--schedule 0.05"),
         (["--method", "kha", "--schedule", "sometimes"], "--schedule must be one of auto"),
         (["--method", "kha", "--resume"], "learns in memory: leave out --resume"),
         (["--method", "online", "--components", "all"], "give --components as a whole number"),
@@ -133,6 +135,9 @@ def test_info_names_paper_and_equations(data: Path) -> None:
     assert "Honeine 2012" in run("info", "m.safetensors").stdout
     run(*FIT, "--limit", 200, "--force")
     assert outcome("info", "m.safetensors")["paper"] is None
+    run("fit", "x.parquet", "-o", "m.safetensors", "--method", "oja", "--limit", 200, "--force")
+    facts = outcome("info", "m.safetensors")
+    assert "Oja 1982" in facts["paper"] and "y (x - y w)" in facts["equations"]
 
 
 def test_without_centring(data: Path) -> None:

@@ -422,6 +422,7 @@ def test_a_warning_where_it_did_not_converge() -> None:
 
 def test_a_stream_takes_linear_memory_and_one_kernel_value_for_each_pair() -> None:
     X = np.random.default_rng(0).normal(size=(2000, 5))
+    KernelHebbianPCA(3, gamma=0.1, random_state=0).partial_fit(X[:600])  # compiles
     tracemalloc.start()
     model = KernelHebbianPCA(3, gamma=0.1, random_state=0).partial_fit(X)
     _, peak = tracemalloc.get_traced_memory()

@@ -184,6 +184,36 @@ def kim_online(
     return A, mean
 
 
+def lecture_kernel_pca(K: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
+    """The lecture notes' recipe: λ̃ = λ/N and the scores of the rows, Kα with αᵀα = 1/λ.
+
+    Mended: no division of the scores by λ.
+    """
+    values, vectors = np.linalg.eigh(K)
+    order = np.argsort(-values)[:r]
+    values, vectors = values[order], vectors[:, order]
+    return values / len(K), K @ (vectors / np.sqrt(values))
+
+
+def lecture_neuron(
+    X: np.ndarray, w: np.ndarray, eta: Callable[[int], float], rule: str, a: float = np.inf
+) -> np.ndarray:
+    """The lecture notes' neuron, weight by weight: those after each row, cut at ±a."""
+    path = [w.astype(float)]
+    for n, x in enumerate(X, 1):
+        w, step, d = path[-1], eta(n), len(w)
+        y = sum(w[j] * x[j] for j in range(d))
+        if rule == "oja":
+            new = [w[j] + step * y * (x[j] - y * w[j]) for j in range(d)]
+        else:
+            new = [w[j] + step * y * x[j] for j in range(d)]
+        if rule == "normalised":
+            length = sum(each**2 for each in new) ** 0.5
+            new = [each / length for each in new]
+        path.append(np.array([min(max(each, -a), a) for each in new]))
+    return np.stack(path)
+
+
 def chin_suter(
     kernel: Kernel,
     X: np.ndarray,

@@ -23,6 +23,22 @@ def test_it_is_the_chain_by_hand(kernel: kernels.Kernel) -> None:
     assert np.all(found.distance <= before + 1e-12) and found.n_iter.max() > 0
 
 
+def test_never_farther_than_the_nearest_point() -> None:
+    """Narrow kernel: distances to neighbours say nothing, and descent ends where it got to."""
+    rng = np.random.default_rng(0)
+    points, G = rng.uniform(size=(60, 20)), 1 / 60 + 0.05 * rng.normal(size=(15, 60))
+    kernel = kernels.RBF(gamma=2.5)
+    start, _ = preimages.Neighbours().solve(kernel, points, G)
+    by_hand = preimages.Gradient().report(kernel, points, G, start)
+    K = kernel(points)
+    of_points = 1.0 - 2.0 * G @ K + np.einsum("ij,jk,ik->i", G, K, G)[:, None]
+    astray = by_hand.distance > of_points.min(axis=1) + 1e-6
+    found = preimages.NeighboursThenGradient().report(kernel, points, G)
+    assert 0 < astray.sum() < len(G)
+    assert np.all(found.distance <= of_points.min(axis=1))
+    np.testing.assert_array_equal(found.X[~astray], by_hand.X[~astray])
+
+
 def test_a_start_that_is_given_is_taken() -> None:
     points = np.random.default_rng(0).normal(size=(20, 2))
     G = np.full((1, 20), 1 / 20)

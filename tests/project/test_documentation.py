@@ -19,6 +19,7 @@ import kernelstream
 DOCS = Path(__file__).parents[2] / "docs"
 GENERATED = {DOCS / "gallery", DOCS / "api" / "generated"}
 PAGES = sorted(p for p in DOCS.glob("**/*.md") if not GENERATED & set(p.parents))
+EACH_BLOCK = re.DOTALL | re.MULTILINE
 NAMES = [page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES]
 
 
@@ -37,6 +38,17 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         names["print"] = Checked(code)
         exec(compile(code, str(page), "exec"), names)
     plt.close("all")
+
+
+def test_what_is_included_is_there() -> None:
+    """Also the words between which it is taken."""
+    for page in PAGES:
+        for name, rest in re.findall(
+            r"^```\{include\} (\S+)\n(.*?)^```", page.read_text(), EACH_BLOCK
+        ):
+            text = (page.parent / name).read_text()
+            for words in re.findall(r"^:(?:start-after|end-before): (.*)$", rest, re.MULTILINE):
+                assert words.strip('"') in text, f"{page.name} includes {name}: no {words} there"
 
 
 class Checked:

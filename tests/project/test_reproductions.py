@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -81,7 +83,7 @@ def made_up_faces() -> dict[str, np.ndarray]:
 
 
 def test_kim_on_faces_and_photographs(tmp_path: Path) -> None:
-    from reproductions.kim_2003 import faces, photographs, run
+    from reproductions.kim_2003 import faces, photographs, run, textures
 
     found = frame.plain(faces.experiment(made_up_faces(), tmp_path, tiny=True))
     assert len(run.claims_on_faces(found)) == 5
@@ -93,10 +95,14 @@ def test_kim_on_faces_and_photographs(tmp_path: Path) -> None:
     arrays = {"bsds_train": images[:3], "bsds_test": images[3:]}
     found = frame.plain(photographs.experiment(arrays, tmp_path, full=False, tiny=True))
     assert len(run.claims_on_photographs(found)) == 4
+    X = run.patches(images[:3], 100)
+    found = frame.plain(textures.experiment(X, images[3:], tmp_path, tiny=True))
+    assert len(textures.claims(found)) == 3
     assert {picture.name for picture in tmp_path.iterdir()} == {
         "figure_2.png",
         "figure_3.png",
         "figure_5.png",
+        "figure_5_textures.png",
     }
 
 
@@ -115,6 +121,43 @@ def test_missing_data_says_what_and_where(tmp_path: Path) -> None:
         frame.Data(tmp_path).load("mnist")
     with pytest.raises(frame.MissingDataError, match=r"--data PATH.*mnist_784"):
         NO_DATA.load("mnist")
+
+
+STATUSES = ("works", "**does not come out**", "**not to be had**")
+
+
+def test_the_checklist_counts_its_rows_and_names_commands_that_are_there() -> None:
+    text = (frame.HERE / "checklist.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [KTHLC]\d+ \| .* \| (.*) \| (.*) \| (.*) \|$", text, re.MULTILINE)
+    statuses = [status for status, _, _ in rows]
+    said = re.search(r"(\d+) items: \*\*(\d+) work, (\d+) .*\*\*and (\d+) is not", text)
+    assert said is not None
+    assert [len(rows), *map(statuses.count, STATUSES)] == [int(n) for n in said.groups()]
+    for status, _, cell in rows:
+        commands = re.findall(r"`([^`]+)`", cell)
+        assert commands or status == STATUSES[2]
+        for line in commands:
+            words = shlex.split(line.replace("pytest", "python -m pytest", 1))
+            if words[2] == "reproductions":
+                assert words[-1] in command.papers()
+                continue
+            place = frame.HERE.parent / next(word for word in words if word.startswith("tests/"))
+            tests = "".join(
+                f.read_text() for f in ([place] if place.is_file() else place.glob("*.py"))
+            )
+            wanted = words[words.index("-k") + 1] if "-k" in words else ""
+            for part in set(re.findall(r"\w+", wanted)) - {"and", "or"}:
+                assert part in tests, f"{line}: no test has {part} in its name"
+
+
+def test_folders_that_are_none_are_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    for word, said in (("--data", "is not a folder"), ("--out", "a folder is wanted")):
+        with pytest.raises(SystemExit):
+            command.parsed([word, str(tmp_path / "file")])
+        assert said in capsys.readouterr().err
 
 
 def test_data_is_read_from_the_folder(tmp_path: Path) -> None:

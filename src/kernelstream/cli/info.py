@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from kernelstream import files
+from kernelstream import files, kernels, trackers
 from kernelstream.certificate import Statement
 from kernelstream.cli import options as opt
 from kernelstream.cli.check import column_facts, column_table
@@ -127,6 +127,17 @@ def show_monitor(file: files.ModelFile, path: Path, screen: Screen) -> None:
     screen.result(facts, facts_table(shown, title=str(path)))
 
 
+def source_of(estimator: Any, tracker: Any) -> dict[str, str | None]:
+    """The text that a method is from, and its equations."""
+    linear = isinstance(estimator.kernel_, kernels.Linear)
+    if hasattr(estimator, "paper") or not (linear and isinstance(tracker, trackers.Hebbian)):
+        return {name: getattr(estimator, name, None) for name in ("paper", "equations")}
+    return {
+        "paper": "Oja 1982, A simplified neuron model as a principal component analyzer",
+        "equations": "w + η y (x - y w); for several components Sanger's rule",
+    }
+
+
 def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     """Everything about a model, for machines."""
     estimator, stream = stored.estimator, stored.stream
@@ -139,8 +150,7 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
         "kernel": str(estimator.kernel_),
         "basis": str(stream.chain.basis),
         "tracker": str(stream.chain.tracker),
-        "paper": getattr(estimator, "paper", None),
-        "equations": getattr(estimator, "equations", None),
+        **source_of(estimator, stream.chain.tracker),
         "points": len(getattr(estimator, "basis_points_", ())),
         "dtype": stream.dtype,
         "standardized": is_standardised(stream.scaler),

@@ -155,6 +155,20 @@ class Rule:
                 )
         if "eta" in self.given and "schedule" in self.given:
             raise CommandError(USAGE, "--eta is a constant step, --schedule another: give one.")
+        if self.literal and self._steps_hang_on_the_guard:
+            raise CommandError(
+                USAGE,
+                f"--method {self.method} --literal takes steps as they are given, and automatic "
+                "ones end where steps are shortened: give the paper's, --schedule 0.05 or "
+                '--schedule "search_then_converge(eta0=0.5, tau=1000)".',
+            )
+
+    @property
+    def _steps_hang_on_the_guard(self) -> bool:
+        """Whether the steps, given or the method's own, are automatic."""
+        if self.schedule is not None:
+            return getattr(parse_schedule(self.schedule), "relative", False)
+        return self.method in (Method.kha, Method.oja)
 
     @property
     def options(self) -> dict[str, str]:

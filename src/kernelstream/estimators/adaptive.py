@@ -76,7 +76,7 @@ class AdaptiveKernelPCA(PaperMethod):
     """
 
     paper = "Tanaka, Washizawa and Kuh 2012, Adaptive kernel principal components tracking"
-    equations = "cost (4), coherence (7), algorithm 1 (lms), 2 (rls) or 3 (subkha)"
+    equations = "cost (4), coherence (7), algorithm 1 (lms), algorithm 2 (rls) or SubKHA"
 
     def __init__(
         self,

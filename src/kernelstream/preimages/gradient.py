@@ -127,7 +127,7 @@ class Gradient(Preimage):
         spread = float(xp.mean(row_norms_squared(D - xp.mean(D, axis=0)))) ** 0.5
         n = int(G.shape[0])
         n_iter = np.zeros(n, dtype=np.intp)
-        J = _objective(kernel, D, G, x)
+        J = objective(kernel, D, G, x)
         g = _gradient(kernel, D, G, x)
         length = xp.sqrt(row_norms_squared(g))
         length = xp.where(length > 0, length, xp.ones_like(length))
@@ -140,7 +140,7 @@ class Gradient(Preimage):
                 eta = 0 * eta + 0.5 * self.step
             moved = x - eta[:, None] * g * (x if self.non_negative else xp.ones_like(x))
             moved = xp.where(moved > 0, moved, 0 * moved) if self.non_negative else moved
-            J_new = _objective(kernel, D, G, moved)
+            J_new = objective(kernel, D, G, moved)
             going = like(active, J)
             better = going & (J_new < J if self.step is None else xp.isfinite(J_new))
             change = xp.where(better[:, None], moved - x, 0 * x)
@@ -163,7 +163,8 @@ class Gradient(Preimage):
         return x, at_rest, n_iter
 
 
-def _objective(kernel: Any, D: Array, G: Array, x: Array) -> Array:
+def objective(kernel: Any, D: Array, G: Array, x: Array) -> Array:
+    """``|φ(x) − P|²`` less ``|P|²``."""
     xp = namespace_of(x)
     return kernel.diag(x) - 2.0 * xp.sum(G * kernel.block(x, D), axis=1)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.backends.arrays import Array
+import numpy as np
+
+from kernelstream.backends.arrays import Array, take_rows, to_host
 from kernelstream.files import stored
 from kernelstream.preimages.base import Preimage, Report
-from kernelstream.preimages.gradient import Gradient
+from kernelstream.preimages.gradient import Gradient, objective
 from kernelstream.preimages.neighbours import Neighbours
 
 
@@ -16,8 +18,10 @@ class NeighboursThenGradient(Preimage):
     """Steepest descent that starts where distances to neighbours point (Kim et al., section 4.2).
 
     Kim, Franz and Schölkopf minimise ``|P − φ(x)|²`` by gradient descent from the pre-image of Kwok
-    and Tsang; the two methods are :class:`Neighbours` and :class:`Gradient`. The answer is never
-    farther from P than its start.
+    and Tsang; the two methods are :class:`Neighbours` and :class:`Gradient`. Where distances say
+    nothing, since P is far from every point (a narrow kernel, a row unlike all that was learned),
+    they may point anywhere, and descent ends at a place that is worse than a point of the basis;
+    then the point nearest to P is the start. The answer is never farther from P than that point.
 
     Parameters
     ----------
@@ -74,6 +78,12 @@ class NeighboursThenGradient(Preimage):
 
     def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:
         first, then = self._parts
-        if start is None:
-            start, _ = first.solve(kernel, D, G)
-        return then.report(kernel, D, G, start)
+        if start is not None:
+            return then.report(kernel, D, G, start)
+        found = then.report(kernel, D, G, first.solve(kernel, D, G)[0])
+        values = to_host(kernel.diag(D)[None, :] - 2 * (G @ kernel.gram(D)))
+        astray = np.flatnonzero(values.min(axis=1) < to_host(objective(kernel, D, G, found.X)))
+        if len(astray) == 0:
+            return found
+        points = take_rows(D, values[astray].argmin(axis=1))
+        return found.improve(astray, then.report(kernel, D, take_rows(G, astray), points))
