@@ -84,10 +84,10 @@ def denoise_photo(
     >>> import numpy as np
     >>> from sklearn.datasets import load_sample_image
     >>> from kernelstream.images import denoise_photo
-    >>> clean = load_sample_image("china.jpg")[100:196, 200:328].mean(axis=2) / 255.0
+    >>> clean = load_sample_image("china.jpg")[100:164, 200:280].mean(axis=2) / 255.0
     >>> noisy = clean + 0.1 * np.random.default_rng(0).normal(size=clean.shape)
-    >>> found = denoise_photo(noisy, 0.01, cells=8, random_state=0)
-    >>> bool(np.mean((found - clean) ** 2) < 0.25 * np.mean((noisy - clean) ** 2))
+    >>> found = denoise_photo(noisy, 0.01, cells=4, random_state=0)
+    >>> bool(np.mean((found - clean) ** 2) < 0.6 * np.mean((noisy - clean) ** 2))
     True
     """
     check_count("denoise_photo", "cells", cells, none_allowed=False)
