@@ -17,7 +17,7 @@ from kernelstream import StreamingKernelPCA, bases, images, load
 from kernelstream.estimators.base import set_stream
 from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver, files, noise, patches
 from kernelstream.images.features import PatchFeatures
-from kernelstream.images.superresolution import TO_YCBCR, counts, luma
+from kernelstream.images.superresolution import TO_YCBCR, counts, enlarge, luma
 from tests.naive import images as naive_images
 
 
@@ -339,6 +339,17 @@ def test_super_resolution_beats_bicubic(scale):
     # and it shrinks to what was given
     again = files.resized(found, low.shape)
     assert error(again, low) < 0.2 * error(files.resized(bicubic, low.shape), low)
+
+
+def test_a_part_of_the_gain_needs_no_learning():
+    model = SuperResolver(3, 60, random_state=0).fit([picture(i) for i in range(4)])
+    high = picture(9)[:90, :90]
+    low = files.resized(high, (30, 30))
+    learned, alone, bicubic = (
+        error(image, high)
+        for image in (model.predict(low), enlarge(low, 3), files.resized(low, high.shape))
+    )
+    assert learned < 0.6 * alone < 0.5 * bicubic
 
 
 def test_colour_images():

@@ -107,6 +107,14 @@ def merge(found: dict[str, Any]) -> None:
     assert share["both"] > share["alone"] - 0.001
 
 
+def denoise_photo(found: dict[str, Any]) -> None:
+    psnr = found["psnr"]
+    assert psnr(found["found"]) > psnr(found["noisy"]) + 5
+    assert psnr(found["found"]) > psnr(np.stack(found["apart"], axis=2)) + 0.8
+    assert psnr(found["measured"]) > psnr(found["found"]) - 0.3
+    assert psnr(found["filled"]) > psnr(found["found"]) - 2.5
+
+
 def demo(found: dict[str, Any]) -> None:
     assert Path("demo.png").stat().st_size > 10_000
 
@@ -120,6 +128,7 @@ TOLD: dict[str, tuple[Any, int]] = {
     "demo": (demo, 1),
     "plot_basis_size": (basis_size, 3),
     "plot_comparison": (comparison, 1),
+    "plot_denoise_photo": (denoise_photo, 3),
     "plot_drift": (drift, 2),
     "plot_explain": (explain, 3),
     "plot_first_stream": (first_stream, 2),

@@ -220,6 +220,11 @@ def as_rows(
             f"Expected images of shape (n, height, width), or rows of shape (n, pixels), got an "
             f"array of shape {stack.shape}. A single image is image[None]."
         )
+    if stack.ndim == 3 and stack.shape[2] == 3 and min(stack.shape) < min(stack.shape[:2]):
+        raise ValueError(
+            f"An array of shape {stack.shape} looks like one photograph in colour, and many small "
+            "grey images are learned here: images.denoise_photo is for a photograph."
+        )
     rows = stack.reshape(len(stack), -1)
     if pixels is not None and rows.shape[1] != pixels:
         raise ValueError(
