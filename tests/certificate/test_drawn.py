@@ -10,11 +10,18 @@ import pytest
 from kernelstream import StreamingKernelPCA, bases, kernels
 from kernelstream.certificate import drawn
 from kernelstream.certificate.drawn import Outside, Wider, measured
+from kernelstream.certificate.statement import Judged
 
 
 def model(basis: object) -> StreamingKernelPCA:
     X = np.random.default_rng(0).normal(size=(600, 3))
     return StreamingKernelPCA(3, kernel=kernels.RBF(gamma=0.3), basis=basis, random_state=0).fit(X)
+
+
+def judged_in(learned: StreamingKernelPCA) -> Judged:
+    found = learned.certificate_.judged
+    assert found is not None
+    return found
 
 
 def top(matrix: np.ndarray, r: int) -> float:
@@ -24,7 +31,7 @@ def top(matrix: np.ndarray, r: int) -> float:
 def test_coordinates_beside_the_span_are_orthonormal_to_it() -> None:
     rng = np.random.default_rng(1)
     learned = model(bases.Centroids(10))
-    judged, kernel = learned.certificate_.judged, learned.kernel_
+    judged, kernel = judged_in(learned), learned.kernel_
     wider = Wider.of(judged, rng.normal(size=(40, 3)))
     X = rng.normal(size=(200, 3))
     Z, beside = wider.coordinates(X)
@@ -45,7 +52,7 @@ def test_two_halves_hold_no_less_than_any_subspace(basis: object) -> None:
     """Σ λ(C) ≤ Σ λ(C inside) + Σ λ(C outside): of the draws themselves."""
     rng = np.random.default_rng(2)
     learned = model(basis)
-    judged = learned.certificate_.judged
+    judged = judged_in(learned)
     X, r = rng.normal(size=(320, 3)), 4
     wider = Wider.of(judged, rng.normal(size=(20, 3)))
     V = np.asarray(judged.vectors)
@@ -71,15 +78,16 @@ def test_most_of_the_feature_space_is_not_compared(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(drawn, "STRIP", 64)
     monkeypatch.setattr(drawn, "REST", 100)
     learned = model(bases.Centroids(10))
-    judged, X = learned.certificate_.judged, np.random.default_rng(3).normal(size=(2000, 3))
+    judged, X = judged_in(learned), np.random.default_rng(3).normal(size=(2000, 3))
     wider = Wider.of(judged, X[:20])
-    evaluated = []
+    evaluated: list[int] = []
     block = type(judged.kernel).block
-    monkeypatch.setattr(
-        type(judged.kernel),
-        "block",
-        lambda self, X, Y: evaluated.append(X.shape[0] * Y.shape[0]) or block(self, X, Y),
-    )
+
+    def counted(self: kernels.Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        evaluated.append(X.shape[0] * Y.shape[0])
+        return block(self, X, Y)
+
+    monkeypatch.setattr(type(judged.kernel), "block", counted)
     said = drawn.statement_of_draws(judged, wider, lambda at: X[at], 2000, 10**9, 0.01, 0.99)
     assert sum(evaluated) < 2000 * (10 + 20) + 100 * (10 + 20 + 100) + 1000
     assert said.n_rows == 10**9 and said.n_sampled == 2000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,7 +151,7 @@ def test_leading_values_are_never_too_small() -> None:
     assert few.sum() == pytest.approx(np.trace(G[:40, :40]))
 
 
-PLAIN = {"gamma": 0.1, "random_state": 0}
+PLAIN: dict[str, Any] = {"gamma": 0.1, "random_state": 0}
 
 
 @pytest.mark.parametrize(

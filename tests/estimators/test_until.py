@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +14,11 @@ from threadpoolctl import threadpool_limits
 from benchmarks import until as check
 from kernelstream import StreamingKernelPCA, bases, load, trackers
 
-OPTIONS = {"gamma": 0.3, "basis": 12, "random_state": 0}
+OPTIONS: dict[str, Any] = {"gamma": 0.3, "basis": 12, "random_state": 0}
 
 
 @pytest.fixture
-def small() -> object:
+def small() -> Iterator[None]:
     with check.small():
         yield
 
@@ -149,7 +151,7 @@ def test_the_statement_does_not_hang_on_the_number_of_threads() -> None:
 )
 @pytest.mark.usefixtures("small")
 def test_what_cannot_be_said_is_refused(
-    options: dict[str, object], X: object, until: object, words: str
+    options: dict[str, Any], X: object, until: Any, words: str
 ) -> None:
     model = StreamingKernelPCA(2, **{"basis": 12, "random_state": 0} | options)
     with pytest.raises(ValueError, match=words):
