@@ -207,8 +207,11 @@ def test_as_many_components_as_have_most_of_the_variance(data: Path) -> None:
 def test_a_linear_probe_is_not_a_point_below_the_features_of_scikit_learn(name: str) -> None:
     """The other tables of docs/tables.md need data of their own: python -m benchmarks.tables."""
     loaded = getattr(datasets, f"load_{name}")(as_frame=True)
-    methods = {"theirs": tables.of_scikit_learn, "python": tables.of_python}
-    methods["ours"] = tables.of_command_line()
+    methods: dict[str, tables.Method] = {
+        "theirs": tables.of_scikit_learn,
+        "python": tables.of_python,
+        "ours": tables.of_command_line(),
+    }
     mean = {
         title: np.mean(
             [tables.probe(m, loaded.data, loaded.target.to_numpy(), seed)[0] for seed in range(5)]
