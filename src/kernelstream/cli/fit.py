@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import glob
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,9 +24,10 @@ from kernelstream.cli.methods import NO_RULE, Method, Rule, fit_in_memory
 from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_sense
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
-from kernelstream.estimators.beginning import begin
+from kernelstream.estimators.beginning import begin, tell_columns
 from kernelstream.monitor.parameters import settings_of
-from kernelstream.sources import Block, Source
+from kernelstream.sources import Block, Source, Wishes
+from kernelstream.sources.treatment import Column, few
 
 MODEL = "Model"
 MONITOR = "Monitor"
@@ -397,7 +399,8 @@ def fit(
         )
         with lock(output):
             if monitor:
-                source = Source(sources, **read_options, dtype=dtype.value)
+                read_options["dtype"] = dtype.value
+                source = sensors(sources, read_options, understanding.wishes(), screen)
                 limits = dict(
                     alpha=ALPHA if alpha is None else alpha,
                     false_events_per_day=false_events_per_day,
@@ -405,8 +408,12 @@ def fit(
                 )
                 fit_monitor(source, output, limits, lags, parts, rejects, screen, by, shared)
                 return
-            if rule.method is not None or novelty:
-                source = Source(sources, **read_options, dtype=dtype.value)
+            if rule.method is not None or novelty:  # scale and width are the method's own
+                wishes = understanding.wishes()
+                if not estimator.can_fill:
+                    wishes = replace(wishes, missing="bad")
+                source = Source(sources, **read_options, dtype=dtype.value, treat=wishes)
+                tell_columns(estimator, source)
             elif model is None:
                 source = Source(
                     sources, **read_options, dtype=dtype.value, treat=understanding.wishes()
@@ -424,6 +431,7 @@ def fit(
                         f"--method {rule.method} learns in memory: leave out {', '.join(wrong)}, "
                         "or pass once, as a stream, with --epochs 0.",
                     )
+                say_columns(source, estimator, screen)
                 fit_in_memory(estimator, source, output, rejects, screen)
                 return
             names = source.names if source.named else None
@@ -441,8 +449,6 @@ def fit(
                 Stored(estimator, names), source, output, identity, asked, every, rejects, screen
             )
             say_columns(source, estimator, screen)
-            if source.treatment is None and source.left_out:  # a paper's method: numbers alone
-                screen.say(f"Left out, not numbers: {', '.join(source.left_out)}.")
             if not resume and run.checkpoint.exists():
                 screen.say(f"Starting afresh; --resume would have gone on from {run.checkpoint}.")
             run.complete(resume, [])
@@ -478,6 +484,36 @@ def require_plain(**given: bool) -> None:
             "--monitor learns in memory and chooses kernel and scale itself: leave out "
             f"{', '.join(wrong)}.",
         )
+
+
+def sensors(
+    sources: list[str], read_options: dict[str, Any], wishes: Wishes, screen: Screen
+) -> Source:
+    """The columns of numbers that a monitor watches, and what is said of the others.
+
+    Rows of a plant come as plain numbers, one by one: nothing is encoded or filled, and a sensor
+    that was constant, or equal to another one, is watched all the same. What a table has beside
+    sensors, an index, keys, counters, dates and words, is left out.
+    """
+    if read_options["columns"] is None and not any(word == "-" for word in sources):
+        looked = Source(sources, **read_options, treat=wishes)
+        if looked.treatment is not None and looked.named:
+            left_out = [column for column in looked.treatment if not is_sensor(column)]
+            said: dict[str, list[str]] = {}
+            for column in left_out:  # without the options that reasons name, which are not for it
+                why = "no plain numbers" if column.learned else column.reason.partition(" (--")[0]
+                said.setdefault(why, []).append(column.name)
+            for why, names in said.items():
+                screen.say(f"Left out, {why}: {few(names)}.")
+            exclude = [glob.escape(column.name) for column in left_out if column.name]
+            read_options = {**read_options, "exclude": [*read_options["exclude"], *exclude]}
+    return Source(sources, **read_options)
+
+
+def is_sensor(column: Column) -> bool:
+    """Whether a monitor watches a column: numbers as any reader gives them, moving or not."""
+    still = column.reason == "constant" or column.reason.startswith("the same as")
+    return column.is_plain or (still and not column.learned)
 
 
 def with_gaps(block: Block) -> np.ndarray:

@@ -17,6 +17,7 @@ from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, history, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.estimators.beginning import tell_columns
 from kernelstream.part import as_number
 from kernelstream.sources import Source
 
@@ -260,6 +261,7 @@ def fit_in_memory(
         estimator.fit(rows, sample_weight=np.concatenate(weights) if weights else None)
     except ValueError as problem:
         raise CommandError(DATA, str(problem)) from problem
+    tell_columns(estimator, source)
     stored = Stored(estimator, source.names if source.named else None)
     paths = [file.path for file in source.files]
     stored.origin = {"history": [history(paths, len(rows), bad)]}

@@ -59,7 +59,8 @@ def first_rows(
     ``targets`` (n, t) go with their rows.
     """
     check_choice("on_bad_rows", on_bad_rows, ON_BAD_ROWS)
-    vars(estimator).pop("columns_", None)  # of the frame that was learned before
+    if whole:
+        vars(estimator).pop("columns_", None)  # of the frame that was learned before
     if is_foreign(X):
         X = _foreign_rows(X, check_finite=False)
         estimator.n_features_in_ = int(X.shape[1])

@@ -162,7 +162,9 @@ class OnePassRidge(StreamingKernelPCA):
         else:
             stream = self.stream_
             rows = inputs.next_rows(self, stream, X, sample_weight, on_bad_rows, targets)
-        targets = np.asarray(rows.targets)  # of rows of weight zero, and of bad ones, there are none
+        targets = np.asarray(
+            rows.targets
+        )  # of rows of weight zero, and of bad ones, there are none
         if len(rows) == 0:
             if anew:
                 raise ValueError(inputs.NO_WEIGHT)

@@ -179,7 +179,7 @@ class Filling:
 
 @stored
 class Filled(Scaling[Filling]):
-    """Rows with gaps: another scaling, and missing values filled from rows like theirs.
+    """Rows with gaps: another scaling, and missing values filled, first from rows like theirs.
 
     Parameters
     ----------
