@@ -272,6 +272,83 @@ CASES = [
 ]
 
 
+NUMBERS = {"a": (NUMBER, "numbers"), "b": (NUMBER, "numbers")}
+CASES += [
+    Case(
+        "percent.csv",
+        text(lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.2f} %")),
+        {"b": (NUMBER, "numbers with %")},
+    ),
+    Case(
+        "money.csv",
+        text(lines("a,b\n", lambda i: f'{A[i]:.3f},"-$ {abs(B[i]) * 5000:,.2f}"')),
+        {"b": (NUMBER, "thousands and $")},
+    ),
+    Case(
+        "euros.csv",
+        text(lines("a;b\n", lambda i: f"{german(A[i])};{german(5000 * B[i])} €")),
+        {"b": (NUMBER, "decimal commas and thousands and €")},
+    ),
+    Case(
+        "long_minus.csv",
+        text(lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}".replace("-", "−"))),
+        {"a": (NUMBER, "a long minus"), "b": (NUMBER, "a long minus")},
+    ),
+    Case(
+        "says_its_delimiter.csv",
+        text("sep=;\r\n" + lines("a;b\r\n", lambda i: f"{german(A[i])};{german(B[i])}\r")),
+        NUMBERS,
+    ),
+    Case(
+        "ends_with_commas.csv",
+        text(lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.3f},")),
+        NUMBERS | {"": (OUT, "empty")},
+    ),
+    Case(
+        "names_of_rows.csv",
+        text(lines("a,b\n", lambda i: f"row {i},{A[i]:.3f},{B[i]:.3f}")),
+        NUMBERS | {"": (OUT, "not numbers")},
+    ),
+    Case(
+        "counted_columns.csv",
+        csv(pd.DataFrame(np.column_stack([A, B, A * B]))),
+        {str(i): (NUMBER, "numbers") for i in range(3)},
+    ),
+    Case(
+        "excel.csv",
+        text(
+            "\ufeff"
+            + lines(
+                "Größe;Preis €;Datum\r\n", lambda i: f"{german(A[i])};{german(B[i])};01.02.2026\r"
+            )
+        ),
+        {"Größe": (NUMBER, "decimal commas"), "Datum": (OUT, "")},
+    ),
+    Case(
+        "blank_lines.csv",
+        text("\n\n" + lines("a,b\n\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}" + "\n" * (i % 7 == 0))),
+        NUMBERS,
+    ),
+    Case("one_column.csv", csv(PLAIN[["a"]]), {"a": (NUMBER, "numbers")}),
+    Case("one_row.csv", text("a,b\n1,2\n"), NUMBERS),
+    Case(
+        "exponents.csv",
+        text(lines("a,b\n", lambda i: f"{A[i]:.3e},{B[i]:.2E}")),
+        NUMBERS,
+    ),
+    Case(
+        "names_in_unicode.csv",
+        csv(PLAIN.set_axis(["湿度", "Δp"], axis=1)),
+        {"湿度": (NUMBER, "numbers")},
+    ),
+    Case(
+        "lists.ndjson",
+        ndjson([{"a": A[i], "b": B[i], "tags": [1, i]} for i in range(N)]),
+        NUMBERS | {"tags": (OUT, "not numbers (list")},
+    ),
+]
+
+
 def test_there_are_forty_tables() -> None:
     assert len(CASES) >= 40 and len({case.file for case in CASES}) == len(CASES)
 
@@ -504,3 +581,25 @@ def test_a_monitor_watches_sensors(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     more = ["--columns", "a,id"]
     run("fit", "m.csv", "-o", "m.st", "--monitor", "--lags", "0", "--basis", "20", *more)
     assert list(load("m.st").feature_names_in_) == ["a", "id"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda x: f"{x:.3f} %",
+        lambda x: f"{x:.3f}%".replace("-", "−"),
+        lambda x: f"{'-' if x < 0 else ''}$ {abs(x):.3f}",
+        lambda x: f"{x:.3f}".replace(".", ",") + " €",
+    ],
+    ids=["percent", "long minus", "dollars", "euros"],
+)
+def test_signs_around_numbers_do_not_change_them(
+    written: Callable[[float], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("signs.csv").write_text(lines("a;b\n", lambda i: f"{A[i]:.3f};{written(B[i])}"))
+    Path("plain.csv").write_text(lines("a;b\n", lambda i: f"{A[i]:.3f};{B[i]:.3f}"))
+    for name in ("signs", "plain"):
+        run("fit", f"{name}.csv", "-o", f"{name}.st", *FAST)
+        run("transform", f"{name}.st", f"{name}.csv", "-o", f"{name}.npy")
+    assert np.array_equal(np.load("signs.npy"), np.load("plain.npy"))
