@@ -272,6 +272,83 @@ CASES = [
 ]
 
 
+NUMBERS = {"a": (NUMBER, "numbers"), "b": (NUMBER, "numbers")}
+CASES += [
+    Case(
+        "percent.csv",
+        text(lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.2f} %")),
+        {"b": (NUMBER, "numbers with %")},
+    ),
+    Case(
+        "money.csv",
+        text(lines("a,b\n", lambda i: f'{A[i]:.3f},"-$ {abs(B[i]) * 5000:,.2f}"')),
+        {"b": (NUMBER, "thousands and $")},
+    ),
+    Case(
+        "euros.csv",
+        text(lines("a;b\n", lambda i: f"{german(A[i])};{german(5000 * B[i])} €")),
+        {"b": (NUMBER, "decimal commas and thousands and €")},
+    ),
+    Case(
+        "long_minus.csv",
+        text(lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}".replace("-", "−"))),
+        {"a": (NUMBER, "a long minus"), "b": (NUMBER, "a long minus")},
+    ),
+    Case(
+        "says_its_delimiter.csv",
+        text("sep=;\r\n" + lines("a;b\r\n", lambda i: f"{german(A[i])};{german(B[i])}\r")),
+        NUMBERS,
+    ),
+    Case(
+        "ends_with_commas.csv",
+        text(lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.3f},")),
+        NUMBERS | {"": (OUT, "empty")},
+    ),
+    Case(
+        "names_of_rows.csv",
+        text(lines("a,b\n", lambda i: f"row {i},{A[i]:.3f},{B[i]:.3f}")),
+        NUMBERS | {"": (OUT, "not numbers")},
+    ),
+    Case(
+        "counted_columns.csv",
+        csv(pd.DataFrame(np.column_stack([A, B, A * B]))),
+        {str(i): (NUMBER, "numbers") for i in range(3)},
+    ),
+    Case(
+        "excel.csv",
+        text(
+            "\ufeff"
+            + lines(
+                "Größe;Preis €;Datum\r\n", lambda i: f"{german(A[i])};{german(B[i])};01.02.2026\r"
+            )
+        ),
+        {"Größe": (NUMBER, "decimal commas"), "Datum": (OUT, "")},
+    ),
+    Case(
+        "blank_lines.csv",
+        text("\n\n" + lines("a,b\n\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}" + "\n" * (i % 7 == 0))),
+        NUMBERS,
+    ),
+    Case("one_column.csv", csv(PLAIN[["a"]]), {"a": (NUMBER, "numbers")}),
+    Case("one_row.csv", text("a,b\n1,2\n"), NUMBERS),
+    Case(
+        "exponents.csv",
+        text(lines("a,b\n", lambda i: f"{A[i]:.3e},{B[i]:.2E}")),
+        NUMBERS,
+    ),
+    Case(
+        "names_in_unicode.csv",
+        csv(PLAIN.set_axis(["湿度", "Δp"], axis=1)),
+        {"湿度": (NUMBER, "numbers")},
+    ),
+    Case(
+        "lists.ndjson",
+        ndjson([{"a": A[i], "b": B[i], "tags": [1, i]} for i in range(N)]),
+        NUMBERS | {"tags": (OUT, "not numbers (list")},
+    ),
+]
+
+
 def test_there_are_forty_tables() -> None:
     assert len(CASES) >= 40 and len({case.file for case in CASES}) == len(CASES)
 
@@ -442,3 +519,88 @@ def test_the_model_of_plain_numbers_is_the_one_of_python(
     python = StreamingKernelPCA(2, gamma=0.3, basis=10, random_state=0)
     python.partial_fit(PLAIN.to_numpy())
     assert np.array_equal(load("m.safetensors").dual_coef_, python.dual_coef_)
+
+
+MIXED = PLAIN.assign(
+    b=np.where(np.arange(N) % 9 == 0, np.nan, B),
+    id=np.arange(N) + 1000,
+    colour=COLOURS,
+    when=pd.date_range("2026-01-01", periods=N, freq="h").astype(str),
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--novelty"], ["--method", "online"], ["--method", "lms"], ["--method", "incremental"]],
+    ids=lambda words: " ".join(words) or "plain",
+)
+@pytest.mark.parametrize("piped", [False, True])
+def test_every_kind_of_model_understands_a_table(
+    words: list[str], piped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a pipe, and with --novelty or --method, words were left out and gaps refused."""
+    monkeypatch.chdir(tmp_path)
+    MIXED.to_csv("m.csv", index=False)
+    stdin = Path("m.csv").read_bytes() if piped else None
+    few = ["--basis", "20"] if words in ([], ["--novelty"]) else []
+    result = run("fit", "-" if piped else "m.csv", "-o", "m.st", *words, *few, stdin=stdin)
+    assert "one-hot: colour" in said(result) and "filled by the model: b" in said(result)
+    model = load("m.st")
+    done = {column.name: column.use for column in model.columns_}
+    assert done["colour"] == "category" and done["when"] == OUT
+    assert done["id"] == (NUMBER if piped else OUT)  # its first rows cannot tell a counter
+    command = "score" if "--novelty" in words else "transform"
+    run(command, "m.st", "m.csv", "-o", "s.parquet")
+    assert len(pd.read_parquet("s.parquet")) == N
+    assert "colour" in run("info", "m.st").stdout
+
+
+def test_epochs_over_the_rows_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel Hebbian algorithm fills nothing: rows with gaps are bad ones."""
+    monkeypatch.chdir(tmp_path)
+    MIXED.to_csv("m.csv", index=False)
+    fit = ["fit", "m.csv", "-o", "m.st", "--method", "kha", "--epochs", "200", "--components", "1"]
+    assert "column 'b': the value is missing" in said(run(*fit, code=DATA))
+    MIXED.dropna().to_csv("m.csv", index=False)
+    run(*fit)
+    assert [c.name for c in load("m.st").columns_ if c.learned] == ["a", "b", "colour"]
+    run("transform", "m.st", "m.csv", "-o", "s.parquet")
+
+
+def test_a_monitor_watches_sensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the counter of the rows; a sensor that stands still, or equals another, is one."""
+    monkeypatch.chdir(tmp_path)
+    MIXED.assign(b=B, still=1.0, twin=B).to_csv("m.csv", index=False)
+    result = run("fit", "m.csv", "-o", "m.st", "--monitor", "--lags", "0", "--basis", "20")
+    for line in (
+        "Left out, counts the rows: id.",
+        "Left out, no plain numbers: colour.",
+        "Left out, dates or times: when.",
+    ):
+        assert line in said(result)
+    assert list(load("m.st").feature_names_in_) == ["a", "b", "still", "twin"]
+    more = ["--columns", "a,id"]
+    run("fit", "m.csv", "-o", "m.st", "--monitor", "--lags", "0", "--basis", "20", *more)
+    assert list(load("m.st").feature_names_in_) == ["a", "id"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda x: f"{x:.3f} %",
+        lambda x: f"{x:.3f}%".replace("-", "−"),
+        lambda x: f"{'-' if x < 0 else ''}$ {abs(x):.3f}",
+        lambda x: f"{x:.3f}".replace(".", ",") + " €",
+    ],
+    ids=["percent", "long minus", "dollars", "euros"],
+)
+def test_signs_around_numbers_do_not_change_them(
+    written: Callable[[float], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("signs.csv").write_text(lines("a;b\n", lambda i: f"{A[i]:.3f};{written(B[i])}"))
+    Path("plain.csv").write_text(lines("a;b\n", lambda i: f"{A[i]:.3f};{B[i]:.3f}"))
+    for name in ("signs", "plain"):
+        run("fit", f"{name}.csv", "-o", f"{name}.st", *FAST)
+        run("transform", f"{name}.st", f"{name}.csv", "-o", f"{name}.npy")
+    assert np.array_equal(np.load("signs.npy"), np.load("plain.npy"))

@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import datasets
 
+from benchmarks import tables
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import DATA, USAGE
 from kernelstream.cli.parsing import parse_part
@@ -188,3 +190,32 @@ def test_landmarks_may_be_given(data: Path) -> None:
     assert "the points have 2 features, the rows have 3" in said(told)
     ragged = "landmarks(points=[[0.0, 1.0], [1.0]])"
     run("fit", "x.parquet", "-o", "m.safetensors", "--basis", ragged, code=USAGE)
+
+
+def test_as_many_components_as_have_most_of_the_variance(data: Path) -> None:
+    """Ten were too few for a linear probe of digits or of a process (docs/tables.md)."""
+    run("fit", "x.parquet", "-o", "m.safetensors")
+    shares = load("m.safetensors").explained_variance_ratio_
+    assert len(shares) != 10 and shares.sum() >= 0.95 > shares[:-1].sum()
+    for words in (["--robust"], ["--tracker", "hebbian"], ["--method", "lms"]):
+        run("fit", "x.parquet", "-o", "m.safetensors", *words)
+        assert load("m.safetensors").n_components_ == 10  # must be known before the first row
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["wine", "breast_cancer", "iris", "digits"])
+def test_a_linear_probe_is_not_a_point_below_the_features_of_scikit_learn(name: str) -> None:
+    """The other tables of docs/tables.md need data of their own: python -m benchmarks.tables."""
+    loaded = getattr(datasets, f"load_{name}")(as_frame=True)
+    methods: dict[str, tables.Method] = {
+        "theirs": tables.of_scikit_learn,
+        "python": tables.of_python,
+        "ours": tables.of_command_line(),
+    }
+    mean = {
+        title: np.mean(
+            [tables.probe(m, loaded.data, loaded.target.to_numpy(), seed)[0] for seed in range(5)]
+        )
+        for title, m in methods.items()
+    }
+    assert min(mean["ours"], mean["python"]) >= mean["theirs"] - 0.01

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -240,3 +242,15 @@ def test_other_kernels_and_bases():
     for parameters in cases:
         model = KernelNovelty(random_state=0, **parameters).fit(ring(500))
         assert model.predict(10.0 + ring(20)).sum() == -20
+
+
+def test_a_detector_of_rows_with_gaps_is_stored(tmp_path: Path) -> None:
+    """The rows that it holds back have gaps, too: its file could not be read."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("abc"))
+    frame.loc[::7, "b"] = np.nan
+    detector = KernelNovelty(basis=20, random_state=0).fit(frame)
+    detector.save(tmp_path / "d.safetensors")
+    found = load(tmp_path / "d.safetensors")
+    assert np.array_equal(found.p_values(frame), detector.p_values(frame))
+    assert np.isfinite(found.contributions(frame[:20])).all()

@@ -39,11 +39,11 @@ def demo(
         np.savetxt(rows, table, delimiter=",", header=",".join(names), comments="", fmt="%g")
         model, page = folder / "digits.safetensors", folder / "report.html"
         scores = folder / "errors.csv"
-        fit = ["fit", rows, "-o", model, "--exclude", "digit", "--basis", "300"]
+        fit = ["fit", rows, "-o", model, "--exclude", "digit", "--components", "10"]
         fit += ["--force"] if model.exists() else []  # of the demonstration before this one
         look = ["report", model, rows, "-o", page, "--color", "digit", "--image-shape", "8x8"]
         steps = [
-            [*fit, "--certify", "tight"],
+            [*fit, "--basis", "300", "--certify", "tight"],
             ["info", model, "--components", "5"],
             ["score", model, rows, "-o", scores, "--keep", "digit"],
             look,

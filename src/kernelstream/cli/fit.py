@@ -6,6 +6,7 @@ Of kernel PCA, a detector (``--novelty``), a monitor (``--monitor``), or of what
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,11 +21,11 @@ from kernelstream.cli.failures import USAGE, CommandError, report_failures
 from kernelstream.cli.fleet import require_folder
 from kernelstream.cli.methods import NO_RULE, Rule, fit_in_memory
 from kernelstream.cli.modelfile import Stored, lock, require_new
-from kernelstream.cli.normal import LAGS, fit_monitor
+from kernelstream.cli.normal import LAGS, fit_monitor, sensors
 from kernelstream.cli.parts import MODEL, USUAL, Parts
 from kernelstream.cli.supervised import NO_AIM, Aim, SupervisedRun, aim_at, say_target
 from kernelstream.cli.terminal import Screen
-from kernelstream.estimators.beginning import begin
+from kernelstream.estimators.beginning import begin, tell_columns
 from kernelstream.sources import Source
 
 MONITOR = "Monitor"
@@ -222,7 +223,8 @@ def fit(
             left = left_by(output, sources, resume)
             read_options = going_on(read_options, place_in(left, sources))
             if monitor:
-                source = Source(sources, **read_options, dtype=dtype.value)
+                read_options["dtype"] = dtype.value
+                source = sensors(sources, read_options, understanding.wishes(), screen)
                 limits = dict(
                     alpha=ALPHA if alpha is None else alpha,
                     false_events_per_day=false_events_per_day,
@@ -230,8 +232,12 @@ def fit(
                 )
                 fit_monitor(source, output, limits, lags, parts, rejects, screen, by, shared)
                 return
-            if rule.method is not None or novelty:
-                source = Source(sources, **read_options, dtype=dtype.value)
+            if rule.method is not None or novelty:  # scale and width are the method's own
+                wishes = understanding.wishes()
+                if not estimator.can_fill:
+                    wishes = replace(wishes, missing="bad")
+                source = Source(sources, **read_options, dtype=dtype.value, treat=wishes)
+                tell_columns(estimator, source)
             elif left is not None:
                 source = left.open_source(sources, read_options, left.target)
             elif model is None:
@@ -249,7 +255,7 @@ def fit(
             parameters = chosen_parameters(estimator, parts)
             if model is not None:
                 model.begin(estimator, source)
-            elif source.sampled_rows is not None:
+            elif source.sampled_rows is not None and rule.method is None and not novelty:
                 begin(estimator, source)
             if rule.in_memory:
                 refused = {"passes": passes, "checkpoint-every": every, "resume": resume or None}
@@ -260,6 +266,7 @@ def fit(
                         f"--method {rule.method} learns in memory: leave out {', '.join(wrong)}, "
                         "or pass once, as a stream, with --epochs 0.",
                     )
+                say_columns(source, estimator, screen)
                 fit_in_memory(estimator, source, output, rejects, screen)
                 return
             names = source.names if source.named else None
@@ -285,8 +292,6 @@ def fit(
             say_columns(source, estimator, screen)
             if source.target is not None:
                 say_target(source.target, screen)
-            if source.treatment is None and source.left_out:  # a paper's method: numbers alone
-                screen.say(f"Left out, not numbers: {', '.join(source.left_out)}.")
             if not resume and run.checkpoint.exists():
                 screen.say(f"Starting afresh; --resume would have gone on from {run.checkpoint}.")
             run.complete(resume, [])

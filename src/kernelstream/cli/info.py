@@ -247,7 +247,7 @@ def summary(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if facts["standardized"]:
         rows.append(("standardized", "with mean and deviation of a sample of rows"))
     if facts["filled"]:
-        rows.append(("missing values", "filled from rows like theirs; all here is of filled rows"))
+        rows.append(("missing values", "filled by the model; all here is of filled rows"))
     for entry in facts["history"]:
         sources = entry["sources"]
         more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""

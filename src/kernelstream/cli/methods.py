@@ -19,6 +19,7 @@ from kernelstream.cli.modelfile import Stored, history, require_apart
 from kernelstream.cli.parsing import parse_part
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.estimators.beginning import tell_columns
 from kernelstream.part import as_number
 from kernelstream.sources import Source
 
@@ -283,6 +284,7 @@ def fit_in_memory(
         estimator.fit(rows, sample_weight=np.concatenate(weights) if weights else None)
     except ValueError as problem:
         raise CommandError(DATA, str(problem)) from problem
+    tell_columns(estimator, source)
     stored = Stored(estimator, source.names if source.named else None)
     paths = [file.path for file in source.files]
     stored.origin = {"history": [history(paths, len(rows), bad)]}

@@ -306,6 +306,20 @@ def whole_number(digits: str, what: str) -> int:
         ) from problem
 
 
+def components(text: str | None) -> int | float | str | None:
+    """A number of components, a share of the variance below 1, ``all``, or ``auto``."""
+    if text is None or text == "all":
+        return None
+    if text == "auto":
+        return text
+    try:
+        return whole_number(text, "--components") if text.isdecimal() else float(text)
+    except ValueError as problem:
+        raise CommandError(
+            USAGE, f"--components {text!r}: write a number, a share such as 0.95, all, or auto."
+        ) from problem
+
+
 def column_list(text: str | None) -> list[str] | None:
     """Names separated by commas."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

@@ -102,17 +102,3 @@ def parse_gamma(text: str | None) -> float | str | None:
         return float(text)
     except ValueError as problem:
         raise CommandError(USAGE, f"--gamma {text!r}: write a number, or auto.") from problem
-
-
-def parse_components(text: str | None) -> int | float | str | None:
-    """A number of components, a share of the variance below 1, ``all``, or ``auto``."""
-    if text is None or text == "all":
-        return None
-    if text == "auto":
-        return text
-    try:
-        return opt.whole_number(text, "--components") if text.isdecimal() else float(text)
-    except ValueError as problem:
-        raise CommandError(
-            USAGE, f"--components {text!r}: write a number, a share such as 0.95, all, or auto."
-        ) from problem

@@ -21,7 +21,14 @@ from kernelstream.cli.explain import (
     row_table,
     strangest,
 )
-from kernelstream.cli.failures import DATA, MODEL, CommandError, report_failures, terminable
+from kernelstream.cli.failures import (
+    DATA,
+    MODEL,
+    USAGE,
+    CommandError,
+    report_failures,
+    terminable,
+)
 from kernelstream.cli.modelfile import Stored, predicts, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.tables import Writer, format_of
@@ -49,6 +56,13 @@ OutputFile = Annotated[
 ToOption = Annotated[
     To | None, typer.Option("--to", help="Format, where the file name does not tell.")
 ]
+Components = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the model's components: the first so many, or those with a share of the variance "
+        "such as 0.8. Default: all that it shows."
+    ),
+]
 Columns = dict[str, Any]
 
 
@@ -62,6 +76,7 @@ class Query:
     to: ToOption = None
     keep: opt.Keep = None
     columns: opt.Columns = None
+    components: Components = None
     rejects: opt.RejectsFile = None
     reading: opt.Reading = opt.AS_IT_COMES
     quiet: opt.Quiet = False
@@ -261,6 +276,8 @@ def apply(
         read_options = query.reading.of_source(query.columns, keep=query.keep)
         format = format_of(output, None if query.to is None else query.to.value)
         stored = open_model(query.model)
+        if query.components is not None:
+            show(stored, query.components)
         read_options = {**read_options, "carried_as_text": format == "csv"}
         source = stored.open_source(query.sources, read_options)
         require_apart([output, query.rejects], [query.model, *(file.path for file in source.files)])
@@ -284,6 +301,17 @@ def apply(
             screen.result(facts, words, output=output)
         elif bad:
             screen.say(f"{bad:,} bad rows passed over.")
+
+
+def show(stored: Stored, wanted: str) -> None:
+    """Let a model show fewer components, or other ones, than it was fitted to show."""
+    if isinstance(stored.estimator, KernelNovelty):
+        raise CommandError(USAGE, "A detector judges with the components that it was fitted with.")
+    number = opt.components(wanted)
+    try:
+        stored.estimator.set_params(n_components=number)
+    except ValueError as problem:
+        raise CommandError(USAGE, f"--components {wanted}: {problem}") from problem
 
 
 def join_columns(carried: pa.RecordBatch, computed: Columns) -> pa.RecordBatch:

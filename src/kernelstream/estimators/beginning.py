@@ -29,11 +29,9 @@ def begin(estimator: Any, source: Source) -> None:
     assert X is not None and source.sample is not None
     if source.treatment is not None and source.treatment.fills:
         estimator.missing = "fill"
-    kernel = estimator.kernel
-    if isinstance(kernel, Kernel) and kernel.needs_names:
-        estimator.kernel = kernel.named(source.names)
+    tell_columns(estimator, source)
     if not source.sample.whole or not len(X):
-        return _tell_columns(estimator, source)
+        return
     rows = Rows(generator(0, "survey").permutation(X))
     stream = new_stream(estimator, rows.X)
     before = stream.chain.kernel
@@ -44,17 +42,20 @@ def begin(estimator: Any, source: Source) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             kernel = rounded(before, before.fix(stream.scaled(rows.X)))
     set_beginning(estimator, source, stream, kernel)
-    return None
 
 
 def set_beginning(estimator: Any, source: Source, stream: Stream, kernel: Kernel) -> None:
     """Let a model begin with a stream and a kernel, and know the columns of a source."""
-    _tell_columns(estimator, source)
+    tell_columns(estimator, source)
     estimator.n_features_in_ = stream.n_features
     set_stream(estimator, stream.with_chain(kernel=kernel))
 
 
-def _tell_columns(estimator: Any, source: Source) -> None:
+def tell_columns(estimator: Any, source: Source) -> None:
+    """Let a model know its columns: what is done with them, and their names for its kernel."""
+    kernel = estimator.kernel
+    if isinstance(kernel, Kernel) and kernel.needs_names:
+        estimator.kernel = kernel.named(source.names)
     treatment = source.treatment
     if treatment is not None and (source.sample is None or source.sample.matrix is None):
         estimator.columns_ = treatment

@@ -51,13 +51,16 @@ def first_rows(
     weights: Any = None,
     whole: bool = True,
     on_bad_rows: str = "error",
+    targets: np.ndarray | None = None,
 ) -> Rows:
     """The first rows that an estimator learns: it notes their number of features and names.
 
     ``whole`` says that there are no others: what looks like a counter in them is one.
+    ``targets`` (n, t) go with their rows.
     """
     check_choice("on_bad_rows", on_bad_rows, ON_BAD_ROWS)
-    vars(estimator).pop("columns_", None)  # of the frame that was learned before
+    if whole:
+        vars(estimator).pop("columns_", None)  # of the frame that was learned before
     if is_foreign(X):
         X = _foreign_rows(X, check_finite=False)
         estimator.n_features_in_ = int(X.shape[1])
@@ -69,13 +72,14 @@ def first_rows(
             if weights is None or kept is None
             else checked_weights(weights, len(kept))[kept]
         )
+        targets = targets if targets is None or kept is None else targets[kept]
         estimator.columns_ = treatment
         estimator.n_features_in_ = int(X.shape[1])
         estimator.feature_names_in_ = np.array(treatment.features, dtype=object)
     else:
         X = validate_data(estimator, X, ensure_all_finite=False, **_ROWS)
         X = as_csr(X) if is_sparse(X) else X
-    return _weighted_rows(X, weights, fills(estimator), estimator, on_bad_rows)
+    return _weighted_rows(X, weights, fills(estimator), estimator, on_bad_rows, targets)
 
 
 def fills(estimator: BaseEstimator) -> bool:
@@ -92,12 +96,13 @@ def next_rows(
     X: Any,
     weights: Any = None,
     on_bad_rows: str = "error",
+    targets: np.ndarray | None = None,
 ) -> Rows:
     """Rows that an estimator goes on to learn, in the type of its stream."""
     check_choice("on_bad_rows", on_bad_rows, ON_BAD_ROWS)
     X = query_rows(estimator, stream, X, check_finite=False)
     X = cast(X, getattr(namespace_of(X), stream.dtype))
-    return _weighted_rows(X, weights, stream.fills, estimator, on_bad_rows)
+    return _weighted_rows(X, weights, stream.fills, estimator, on_bad_rows, targets)
 
 
 def query_rows(
@@ -213,6 +218,7 @@ def _weighted_rows(
     gaps: bool = False,
     estimator: BaseEstimator | None = None,
     on_bad_rows: str = "error",
+    targets: np.ndarray | None = None,
 ) -> Rows:
     """Rows and their weights; those of weight zero are dropped, bad ones where that is asked for.
 
@@ -222,15 +228,16 @@ def _weighted_rows(
         good = good_rows(X, gaps)
         if weights is not None:
             weights = checked_weights(weights, len(good))[good]
+        targets = targets if targets is None else targets[good]
         X = take_rows(X, np.flatnonzero(good)) if not good.all() else X
     if not on_accelerator(X):  # there a look costs a pass, and the fold finds it out itself
         # of a number that is not finite, no square is: one look for both
         X = require_summable(X, gaps, getattr(estimator, "feature_names_in_", None))
     if weights is None:
-        return Rows(X)
+        return Rows(X, targets=targets)
     host = checked_weights(weights, int(X.shape[0]))
     kept = np.flatnonzero(host)
-    rows = Rows(X, host)
+    rows = Rows(X, host, targets)
     return rows.take(kept) if len(kept) < len(host) else rows
 
 

@@ -67,8 +67,8 @@ class PaperMethod(StreamingKernelPCA):
         self._tell_if_full(False)
         return self
 
-    def partial_fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, sample_weight: Any = None
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, on_bad_rows: str = "error"
     ) -> Self:
         """Go on learning from the next rows of a stream.
 
@@ -81,13 +81,16 @@ class PaperMethod(StreamingKernelPCA):
         y : ignored
         sample_weight : array of shape (n,), optional
             Non-negative weights.
+        on_bad_rows : "error" or "skip"
+            A row with a number that is not finite is an error that names row and column, or is
+            passed over.
 
         Returns
         -------
         self
         """
         before = self._is_full()
-        super().partial_fit(X, y, sample_weight)
+        super().partial_fit(X, y, sample_weight, on_bad_rows)
         self._tell_if_full(before)
         return self
 

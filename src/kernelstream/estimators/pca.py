@@ -135,7 +135,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         What columns of data frames are, by names or patterns, where they are not understood as
         they should be: ``{"zip": "category", "when": "calendar", "id": "number", "note": "out"}``.
     missing : None or "fill"
-        ``"fill"`` fills missing values (NaN) from rows that are like theirs; they are an error
+        ``"fill"`` fills missing values (NaN) by what the components expect; they are an error
         otherwise. Gaps in the first data frame are filled in any case.
 
     Attributes

@@ -243,8 +243,8 @@ class KernelHebbianPCA(PaperMethod):
             )
         return self
 
-    def partial_fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, sample_weight: Any = None
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, on_bad_rows: str = "error"
     ) -> Self:
         """Go on with the next rows of a stream; each may join the expansion (appendix A).
 
@@ -255,6 +255,9 @@ class KernelHebbianPCA(PaperMethod):
         y : ignored
         sample_weight : array of shape (n,), optional
             Non-negative weights.
+        on_bad_rows : "error" or "skip"
+            A row with a number that is not finite is an error that names row and column, or is
+            passed over.
 
         Returns
         -------
@@ -262,7 +265,7 @@ class KernelHebbianPCA(PaperMethod):
         """
         with all_or_nothing(self) as draft:
             draft._open()
-            super(KernelHebbianPCA, draft).partial_fit(X, y, sample_weight)
+            super(KernelHebbianPCA, draft).partial_fit(X, y, sample_weight, on_bad_rows)
         return self
 
     def learn_one(self, x: Any) -> Self:

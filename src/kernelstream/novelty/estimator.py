@@ -173,8 +173,8 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         report_progress(self)
         return self
 
-    def partial_fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, sample_weight: Any = None
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, on_bad_rows: str = "error"
     ) -> Self:
         """Go on learning from the next rows of a stream; what is rejected changes nothing.
 
@@ -185,6 +185,9 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         y : ignored
         sample_weight : array of shape (n,), optional
             Non-negative weights.
+        on_bad_rows : "error" or "skip"
+            A row with a number that is not finite is an error that names row and column, or is
+            passed over.
 
         Returns
         -------
@@ -192,10 +195,10 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         """
         with all_or_nothing(self) as draft:
             if not draft.__sklearn_is_fitted__():
-                rows, stream = draft._first_rows(X, sample_weight), None
+                rows, stream = draft._first_rows(X, sample_weight, False, on_bad_rows), None
             else:
                 stream = draft.stream_
-                rows = inputs.next_rows(draft, stream, X, sample_weight)
+                rows = inputs.next_rows(draft, stream, X, sample_weight, on_bad_rows)
             if len(rows):
                 draft.__dict__.pop("decision_scores_", None)
                 stream = stream or draft._new_stream(rows.X)
@@ -219,13 +222,15 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         """
         return self.partial_fit(inputs.real_numbers(x)[None, :])
 
-    def _first_rows(self, X: Any, sample_weight: Any) -> Rows:
+    def _first_rows(
+        self, X: Any, sample_weight: Any, whole: bool = True, on_bad_rows: str = "error"
+    ) -> Rows:
         if is_sparse(X):
             raise TypeError(
                 "Sparse input is not supported: KernelNovelty keeps rows that it holds back. Give "
                 "an array (X.toarray()), or reduce the columns before (TruncatedSVD)."
             )
-        return inputs.first_rows(self, X, sample_weight)
+        return inputs.first_rows(self, X, sample_weight, whole, on_bad_rows)
 
     # -- queries
 

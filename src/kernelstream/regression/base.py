@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from kernelstream import bases, trackers
@@ -140,7 +141,14 @@ class OnePassRidge(StreamingKernelPCA):
 
     # -- learning
 
-    def _learn(self, X: Any, targets: np.ndarray, sample_weight: Any, anew: bool) -> Self:
+    def _learn(
+        self,
+        X: Any,
+        targets: np.ndarray,
+        sample_weight: Any,
+        anew: bool,
+        on_bad_rows: str = "error",
+    ) -> Self:
         """Fold rows with their targets (n, t), or change nothing."""
         if not anew and checked_alpha(self.alpha) == "loo":
             raise ValueError(
@@ -149,10 +157,12 @@ class OnePassRidge(StreamingKernelPCA):
             )
         check_consistent_length(X, targets)
         if anew or self._stream is None:
-            rows, stream = inputs.first_rows(self, X, sample_weight), None
+            rows = inputs.first_rows(self, X, sample_weight, anew, on_bad_rows, targets)
+            stream = None
         else:
-            rows, stream = self._rows_to_learn(X, sample_weight)
-        rows = with_targets(rows, targets, sample_weight)
+            stream = self.stream_
+            rows = inputs.next_rows(self, stream, X, sample_weight, on_bad_rows, targets)
+        rows = with_summable_targets(rows)  # those of weight zero, and bad ones, are left out
         if len(rows) == 0:
             if anew:
                 raise ValueError(inputs.NO_WEIGHT)
@@ -309,12 +319,11 @@ def replace_stream(estimator: OnePassRidge, stream: Stream) -> None:
     estimator._left_out = None
 
 
-def with_targets(rows: Rows, targets: np.ndarray, sample_weight: Any) -> Rows:
-    """Rows with their targets (n, t), those of weight zero left out of these as well."""
-    if len(rows) < targets.shape[0]:
-        targets = targets[np.flatnonzero(inputs.checked_weights(sample_weight, len(targets)))]
+def with_summable_targets(rows: Rows) -> Rows:
+    """Rows whose targets, as they were given, can be learned beside them."""
     if len(rows) == 0:
         return rows
+    targets = np.asarray(rows.targets)
     require_summable(targets, rows.weights)
     return replace(rows, targets=to_float64(like(np.ascontiguousarray(targets), rows.X)))
 
@@ -324,8 +333,9 @@ def learn_block(
 ) -> None:
     """Fold a block of a run over files, whose stream has begun; ``frozen`` keeps its basis."""
     stream = estimator.stream_
-    rows = inputs.next_rows(estimator, stream, X, sample_weight)
-    rows = with_targets(rows, targets_of(estimator, y), sample_weight)
+    targets = targets_of(estimator, y)
+    rows = inputs.next_rows(estimator, stream, X, sample_weight, targets=targets)
+    rows = with_summable_targets(rows)
     if len(rows):
         replace_stream(estimator, stream.learn(rows, frozen=frozen))
 
@@ -408,6 +418,31 @@ def is_rough(found: Regression, equations: NormalEquations) -> bool:
     coefficients = found.prediction.coefficients if span is None else found.over_points
     moved = moved_in_float32(found.kernel, points, coefficients)
     return bool(np.any(moved > VISIBLE * np.sqrt(to_host(equations.target_variance))))
+
+
+def with_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """The rows that have a target; as they were given where all have one."""
+    if y is None:
+        return X, y, sample_weight
+    check_consistent_length(X, y)
+    given = np.asarray(y, dtype=object)
+    missing = np.asarray([_is_missing(target) for target in given])
+    if not missing.any():
+        return X, y, sample_weight
+    kept = np.flatnonzero(~missing)
+    if not len(kept):
+        raise ValueError("No row has a target: there is nothing to learn from.")
+    weighted = sample_weight is not None and np.ndim(sample_weight) > 0
+    weights = np.asarray(sample_weight)[kept] if weighted else sample_weight
+    return _safe_indexing(X, kept), np.array(given[kept].tolist()), weights
+
+
+def _is_missing(target: Any) -> bool:
+    values = np.atleast_1d(target)
+    return any(
+        value is None or (isinstance(value, float | np.floating) and not np.isfinite(value))
+        for value in values
+    )
 
 
 def warn_of_light_rows(stream: Stream) -> None:

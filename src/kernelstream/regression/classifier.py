@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from kernelstream.backends.arrays import Array, namespace_of, to_host
 from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress
 from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.regression.base import OnePassRidge, on_host
+from kernelstream.regression.base import OnePassRidge, on_host, with_targets
 
 
 class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
@@ -122,7 +122,12 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         return self
 
     def partial_fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        on_bad_rows: str = "error",
     ) -> Self:
         """Go on learning from the next rows of a stream; what is rejected changes nothing.
 
@@ -136,15 +141,20 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
             All labels that may come; needed in the first call.
         sample_weight : array of shape (n,), optional
             Non-negative weights.
+        on_bad_rows : "error" or "skip"
+            A row with a number that is not finite is an error that names row and column, one
+            without a label an error too; or both are passed over.
 
         Returns
         -------
         self
         """
         with all_or_nothing(self) as draft:
+            if on_bad_rows == "skip":
+                X, y, sample_weight = with_targets(X, y, sample_weight)
             checked_labels(draft, y)
             announce_classes(draft, classes)
-            draft._learn(X, draft._columns(y), sample_weight, anew=False)
+            draft._learn(X, draft._columns(y), sample_weight, False, on_bad_rows)
         report_progress(self)
         return self
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array
 from kernelstream.backends.arrays import Array
 from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress
 from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.regression.base import OnePassRidge, on_host
+from kernelstream.regression.base import OnePassRidge, on_host, with_targets
 
 
 class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
@@ -120,8 +120,8 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         report_progress(self)
         return self
 
-    def partial_fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, sample_weight: Any = None
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, on_bad_rows: str = "error"
     ) -> Self:
         """Go on learning from the next rows of a stream; what is rejected changes nothing.
 
@@ -133,15 +133,20 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
             Their targets.
         sample_weight : array of shape (n,), optional
             Non-negative weights.
+        on_bad_rows : "error" or "skip"
+            A row with a number that is not finite is an error that names row and column, one
+            without a target an error too; or both are passed over.
 
         Returns
         -------
         self
         """
         with all_or_nothing(self) as draft:
+            if on_bad_rows == "skip":
+                X, y, sample_weight = with_targets(X, y, sample_weight)
             targets, flat = columns(draft, y)
             note_shape(draft, flat)
-            draft._learn(X, targets, sample_weight, anew=False)
+            draft._learn(X, targets, sample_weight, False, on_bad_rows)
         report_progress(self)
         return self
 

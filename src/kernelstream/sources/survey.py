@@ -25,9 +25,11 @@ from kernelstream.sources.treatment import (
     ISO,
     KINDS,
     LEFT_OUT,
+    MINUS,
     MISSING,
     NUMBER,
     TRUE,
+    UNITS,
     Column,
     Treatment,
     as_words,
@@ -52,6 +54,8 @@ _DATE = re.compile(
     r"|\d{1,4}[./]\d\d?[./]\d{2,4}(\s+\d\d?:\d\d(:\d\d)?)?$"
     r"|\d\d?:\d\d(:\d\d)?$"
 )
+SIGNS = MINUS + UNITS
+_SIGNED = re.compile(rf"([-+{MINUS}]?)\s*[{UNITS}]?\s*([0-9.,].*?)\s*[{UNITS}]?")
 _COMMA = re.compile(
     r"[+-]?(\d+|\d{1,3}(\.\d{3})+|\d{1,3}([ '\u00a0\u202f]\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
 )
@@ -299,7 +303,34 @@ def levels_of(cells: pa.Array) -> tuple[str, ...]:
 
 
 def _numbers(name: str, words: list[str], wishes: Wishes) -> Column | None:
-    """A column of text as numbers, where at least half of its words are some."""
+    """A column of text as numbers, where at least half of its words are some.
+
+    Signs around them, 12 % or $ 1,200, are passed over; a minus may be a long one.
+    """
+    column = _spelling(name, [_bare(word) for word in words], wishes)
+    signs = "".join(sorted({sign for word in words for sign in word if sign in SIGNS}))
+    if column is None or not signs:
+        return column
+    more = "with" if column.is_plain else "and"
+    shown = " ".join("a long minus" if sign == MINUS else sign for sign in signs)
+    reason = f"{column.reason} {more} {shown}"
+    return replace(column, reason=reason, thousands=column.thousands + signs)
+
+
+def _bare(word: str) -> str:
+    """A word without signs before and after it.
+
+    Examples
+    --------
+    >>> _bare("12.5 %"), _bare("-$ 3"), _bare("\u2212 3 \u20ac")
+    ('12.5', '-3', '-3')
+    """
+    found = _SIGNED.fullmatch(word)
+    return word if found is None else f"{found[1].replace(MINUS, '-')}{found[2]}"
+
+
+def _spelling(name: str, words: list[str], wishes: Wishes) -> Column | None:
+    """How numbers are written in a column, where at least half of its words are some."""
 
     def share(pattern: re.Pattern[str] | None) -> float:
         fits = (_is_number(w) if pattern is None else pattern.match(w) is not None for w in words)

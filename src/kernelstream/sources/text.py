@@ -47,9 +47,10 @@ class CsvReader(Reader):
         self.skips_comments = reading.guesses
         self.header_lines = 0  # of text before the first row
         comments = self._comments() if reading.guesses else []
-        line = self._first_row(reading.delimiter or DELIMITERS)
+        named = self._named_delimiter() if reading.guesses else None
+        line = self._first_row(reading.delimiter or named or DELIMITERS)
         text = readable(line.removeprefix(codecs.BOM_UTF8)).strip("\r\n")
-        self.delimiter = reading.delimiter or self._likely_delimiter(text, reading.guesses)
+        self.delimiter = reading.delimiter or named or self._likely_delimiter(text, reading.guesses)
         first = csv_cells(text, self.delimiter)
         names = header_names(first, reading.header)
         data = line if names is None else b""  # a first line that was a row is read once more
@@ -63,6 +64,8 @@ class CsvReader(Reader):
             self.header_lines += 1
             units = csv_cells(readable(self.stream.readline()).strip("\r\n"), self.delimiter)
             self.remarks += (f"{file.name}: its second row has units, {', '.join(units[:8])}.",)
+        if names is not None and not data and reading.guesses:
+            names = self._one_more_name(names)
         self.named = names is not None
         self.names = [f"x{i}" for i in range(len(first))] if names is None else names
         require_few(len(self.names), file)
@@ -104,6 +107,25 @@ class CsvReader(Reader):
             comments.append(readable(self.stream.readline(LONGEST_LINE)).strip())
             self.header_lines += 1
         return comments
+
+    def _named_delimiter(self) -> str | None:
+        """What a first line such as ``sep=;`` says, which spreadsheets write; it is passed over."""
+        found = re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", self.stream.peek(10))
+        if found is None:
+            return None
+        self.stream.readline()
+        self.header_lines += 1
+        return readable(found[1])
+
+    def _one_more_name(self, names: list[str]) -> list[str]:
+        """A name, which is empty, for cells that all rows have beside those that are named.
+
+        Where each row ends with a delimiter, or begins with its name, as R writes tables.
+        """
+        rows = [csv_cells(text, self.delimiter) for text in self._next_texts()]
+        if not rows or any(len(row) != len(names) + 1 for row in rows):
+            return names
+        return [*names, ""] if not any(row[-1].strip() for row in rows) else ["", *names]
 
     def _next_texts(self) -> list[str]:
         """The next lines as far as they are there already: a look that takes nothing."""
@@ -536,10 +558,12 @@ def csv_cells(line: str, delimiter: str) -> list[str]:
 def header_names(cells: list[str], header: bool | None) -> list[str] | None:
     """Names of columns in the first row of a CSV; None where it is data.
 
-    Unless ``header`` says so, it is data where it is all numbers.
+    Unless ``header`` says so, it is data where it is all numbers, other than 0, 1, 2 and so on:
+    these are the names of columns that had none.
     """
     if header is None:
-        header = not all(map(looks_like_number, cells))
+        counted = len(cells) > 2 and cells == [str(i) for i in range(len(cells))]
+        header = counted or not all(map(looks_like_number, cells))
     return [cell.strip() for cell in cells] if header else None
 
 

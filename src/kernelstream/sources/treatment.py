@@ -24,6 +24,8 @@ from kernelstream.sources.readers import Batch
 
 NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR = "number", "boolean", "category", "codes", "calendar"
 LEFT_OUT = "left out"
+MINUS = "\u2212"
+UNITS = "%\u2030$\u20ac\u00a3\u00a5\u20b9"  # signs of shares and of money
 KINDS = (NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR)  # of columns that are learned
 # What people write where nothing was measured, beside an empty cell and the NaN of floats.
 MISSING = frozenset(
@@ -252,8 +254,11 @@ def as_words(cells: pa.Array) -> pa.Array:
 
 
 def spelt_plainly(cells: pa.Array, decimal: str, thousands: str) -> pa.Array:
-    """Text of numbers with a decimal point and no thousands separators."""
-    for separator in thousands:
+    """Text of numbers with a decimal point and nothing between or around their digits."""
+    if MINUS in thousands:
+        cells = pc.replace_substring(cells, MINUS, "-")
+    apart = " \u00a0\u202f" if any(sign in thousands for sign in UNITS) else ""
+    for separator in thousands + apart:
         cells = pc.replace_substring(cells, separator, "")
     return cells if decimal == "." else pc.replace_substring(cells, decimal, ".")
 
@@ -399,7 +404,8 @@ class Treatment:
             names = [column.name for column in self.columns if column.use == use]
             said += [f"{what}: {few(names)}."] if names else []
         commas = [c.name for c in self.learned if c.use == NUMBER and not c.is_plain]
-        said += [f"Numbers written with decimal commas or thousands: {few(commas)}."] * bool(commas)
+        if commas:
+            said.append(f"Numbers with decimal commas, thousands or signs: {few(commas)}.")
         gaps = [c.name for c in self.learned if c.missing]
         if gaps:
             done = "filled by the model" if self.fills else "such rows are bad ones"

@@ -70,7 +70,7 @@ def draws(seed: int, first: int, count: int) -> np.ndarray:
 class HeldBack(Value):
     """The rows that are held back, and of how many rows they are a sample."""
 
-    X: Annotated[np.ndarray, "rows (.held, columns), or empty"]
+    X: Annotated[np.ndarray, "rows (.held, columns), or empty, or NaN"]
     weights: Annotated[np.ndarray, "float64 (.held), positive, or empty"]
     index: Annotated[np.ndarray, "int64 (.held), or empty, of any size"]  # in the stream
     draw: Annotated[np.ndarray, "float64 (.held), not negative, or empty"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, like
+from kernelstream.backends.arrays import Array, all_finite, like
 from kernelstream.backends.draws import generator
 from kernelstream.backends.threads import cores
 from kernelstream.bases import Clock
@@ -56,7 +56,7 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
         order = generator(chain.seed, "order").permutation(n)
     stream = defer_signs(stream.start(rows.take(order[: stream.start_rows]), rows))
     if not wants_second_pass(stream):
-        return take_signs(stream.fold(rows))
+        return take_signs(filled_by_all(stream, rows, lambda begun: begun.fold(rows)))
     if chain.tracker.forgetting != 1.0:
         order = np.arange(n)  # the last rows are those that count
     # The first pass only looks for points: it learns no targets.
@@ -76,7 +76,19 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
 def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
     """Fold rows that are all at hand in a basis that stays: in blocks as long as is fast."""
     longer = 2 ** int(math.log2(max(1, PASS_NUMBERS // stream.chain.basis.size)))
-    return stream.fold(rows, frozen=True, size=max(stream.batch_size, longer))
+    size = max(stream.batch_size, longer)
+    if stream.fills and stream.scaler.model is not None:  # of a first pass
+        return stream.fold(rows, frozen=True, size=size)
+    return filled_by_all(stream, rows, lambda begun: begun.fold(rows, frozen=True, size=size))
+
+
+def filled_by_all(stream: Stream, rows: Rows, fold: Callable[[Stream], Stream]) -> Stream:
+    """The rows folded; what all of them say fills the gaps of each, in one pass more."""
+    found = fold(stream)
+    if not stream.fills:
+        return found
+    found = found.filling_anew()
+    return found if all_finite(rows.X) else fold(replace(stream, scaler=found.scaler))
 
 
 def surveyed(stream: Stream, rows: Rows, faded: np.ndarray | None, sample: Any) -> Stream:
@@ -108,7 +120,7 @@ def wants_second_pass(stream: Stream) -> bool:
 def begin_second_pass(stream: Stream, read: Reader | None = None) -> Stream:
     """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
     with cores():
-        before = stream.caught_up
+        before = stream.caught_up.filling_anew()
         stream = finish_basis(before, read)
     state = stream.begun
     blank = stream.chain.blank(state.basis, state.moments.total)

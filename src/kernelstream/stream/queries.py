@@ -144,7 +144,8 @@ def fill(
         return found if scaler is None else scaler.apply(found)
 
     # In the units of the kernel, in which columns can be compared.
-    found = repair(in_units(stream, rows), reconstruct, points, mask, loss)
+    gapped = scaler.with_gaps(rows) if stream.fills else in_units(stream, rows)
+    found = repair(gapped, reconstruct, points, mask, loss)
     if scaler is None:
         return found
     X_found = np.where(found.trust == 1.0, rows, scaler.undo(found.X))

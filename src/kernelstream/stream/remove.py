@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, like, to_host
+from kernelstream.backends.arrays import Array, all_finite, like, to_host
 from kernelstream.bases import Clock
 from kernelstream.bases.base import Measured
 from kernelstream.certificate import rounding
@@ -38,6 +38,11 @@ def remove(stream: Stream, rows: Rows) -> Stream:
     stream = stream.caught_up
     chain, state = stream.chain, stream.begun
     require_removable(chain, state)
+    if stream.fills and not all_finite(rows.X):
+        raise ValueError(
+            "Rows with gaps cannot be removed: what they were filled with when they were learned "
+            "is not kept. Remove rows without gaps."
+        )
     weight = float(len(rows)) if rows.weights is None else float(rows.weights.sum())
     if len(rows) > state.n_rows or weight > (1.0 + LEAST_LEFT) * state.moments.weight:
         raise ValueError(NEVER_LEARNED)

@@ -52,7 +52,9 @@ from kernelstream.stream import choosing
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.chain import Chain, overflowing
 from kernelstream.stream.components import Components, Learned
+from kernelstream.stream.gaps import MaskedPreimage
 from kernelstream.stream.robust import START_ROWS, first_weights
+from kernelstream.stream.scaling import START_ROWS as SCALING_ROWS
 from kernelstream.stream.scaling import Automatic, Filled, Scaling, require_dense
 from kernelstream.stream.state import Rows, State
 
@@ -431,9 +433,39 @@ class Stream(Value):
 
     def fold(self, rows: Rows, frozen: bool = False, size: int = 0) -> Stream:
         """Fold rows block by block; the last block may be short. 0: blocks of the stream's size."""
-        if not len(rows):
+        stream, size = self, size or self.batch_size
+        while not frozen and len(rows) >= stream.rows_to_filling(size):
+            n = int(stream.rows_to_filling(size))
+            stream, rows = stream._fold(rows[:n], frozen, size).filling_anew(), rows[n:]
+        return stream._fold(rows, frozen, size) if len(rows) else stream
+
+    @property
+    def next_filling(self) -> float:
+        """How many rows have to be learned before they say anew what fills gaps."""
+        chain = self.chain
+        if not (self.fills and chain.basis.has_points and chain.kernel.takes_means):
+            return math.inf
+        model = self.scaler.model
+        return SCALING_ROWS if model is None else 2.0 * model.n_rows
+
+    def rows_to_filling(self, size: int) -> float:
+        """Rows in whole blocks until then."""
+        missing = self.next_filling - self.begun.n_rows
+        return size * max(1, math.ceil(missing / size)) if missing < math.inf else math.inf
+
+    def filling_anew(self) -> Stream:
+        """The stream whose gaps are filled by what it has learned up to now."""
+        if self.next_filling == math.inf or not self.begun.n_rows:
             return self
-        chain, state, size = self.chain, self.begun, size or self.batch_size
+        with cores():
+            shown = self.learned.components
+        if not len(shown.points):
+            return self
+        model = MaskedPreimage.of(shown, self.begun.n_rows)
+        return replace(self, scaler=self.scaler.learning_from(model))
+
+    def _fold(self, rows: Rows, frozen: bool, size: int) -> Stream:
+        chain, state = self.chain, self.begun
         if state.n_rows == 0 and not frozen:
             hidden = hidden_variance(chain, self.scaled(rows[:size].X))
             if hidden is not None:
