@@ -580,7 +580,7 @@ def test_a_monitor_watches_sensors(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert line in said(result)
     assert list(load("m.st").feature_names_in_) == ["a", "b", "still", "twin"]
     more = ["--columns", "a,id"]
-    run("fit", "m.csv", "-o", "m.st", "--monitor", "--lags", "0", "--basis", "20", *more)
+    run("fit", "m.csv", "-o", "m.st", "--monitor", "--lags", "0", "--basis", "20", *more, "--force")
     assert list(load("m.st").feature_names_in_) == ["a", "id"]
 
 

@@ -198,7 +198,7 @@ def test_as_many_components_as_have_most_of_the_variance(data: Path) -> None:
     shares = load("m.safetensors").explained_variance_ratio_
     assert len(shares) != 10 and shares.sum() >= 0.95 > shares[:-1].sum()
     for words in (["--robust"], ["--tracker", "hebbian"], ["--method", "lms"]):
-        run("fit", "x.parquet", "-o", "m.safetensors", *words)
+        run("fit", "x.parquet", "-o", "m.safetensors", *words, "--force")
         assert load("m.safetensors").n_components_ == 10  # must be known before the first row
 
 

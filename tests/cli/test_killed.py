@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -172,6 +173,15 @@ def test_an_interrupted_fit_leaves_a_checkpoint(rows: Path) -> None:
     assert output.exists() and not checkpoint.exists()
 
 
+def opened_by_a_reader(pipe: Path, process: subprocess.Popen[str]) -> int:
+    """The other end of a pipe, as soon as a process reads from it."""
+    while True:
+        with contextlib.suppress(OSError):  # nobody does yet
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_a_query_that_is_ended_leaves_nothing(rows: Path, end: signal.Signals) -> None:
     folder = rows.parent
@@ -180,14 +190,14 @@ def test_a_query_that_is_ended_leaves_nothing(rows: Path, end: signal.Signals) -
     waiting = rows / "z.csv"
     os.mkfifo(waiting)  # the query waits here until somebody writes
     process = start("transform", model, rows / "a.npy", waiting, "-o", output)
-    while not list(folder.glob(".o.csv.*")):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
+    writer = opened_by_a_reader(waiting, process)
+    assert list(folder.glob(".o.csv.*"))
     process.send_signal(end)
     try:
         process.communicate(timeout=60)
     finally:
         process.kill()
+        os.close(writer)
     assert process.returncode == INTERRUPTED
     assert {path.name for path in folder.iterdir()} == {"data", "m.safetensors"}
 

@@ -33,6 +33,7 @@ PEEKED = 20  # lines by which delimiter and units are told
 COMMENT = "a comment"
 SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
 DELIMITERS = ",;\t|"  # that are guessed, in this order
+NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
 
@@ -413,6 +414,8 @@ class NdjsonReader(Reader):
         self, lines: bytes, n: int, wanted: list[str], reading: Reading
     ) -> pa.RecordBatch | None:
         """A block through Arrow; None when it is not sure of every row."""
+        if NULL_LINE.search(lines):  # ends Arrow 26 by a signal in front, and is a row elsewhere
+            return None
         known = dict.fromkeys(reading.features, pa.float64()) | self.types
         others = "ignore" if known.keys() >= set(wanted) else "infer"
         try:
