@@ -68,6 +68,30 @@ def test_a_limit_is_not_raised_by_more_than_calibration_may_be_wrong() -> None:
     assert most == pytest.approx(0.5)
 
 
+def climbing(rows: int, residual: float, adapts: bool = True) -> tuple[float, float]:
+    """Shares of alarms and of events while scores climb by three deviations and stay there."""
+    rng = np.random.default_rng(0)
+    limits = Limits.of(Scores(*(np.exp(rng.normal(size=999)),) * 3), 0.1, rng.normal(size=(999, 4)))
+    rule, watch = Rule.of(limits, 0.01, True, adapts, 20), Watch.begin(limits, 4)
+    verdicts = []
+    for height in np.minimum(np.arange(1000) / rows, 1.0):
+        score, off = rng.normal() + 3.0 * height, rng.normal(size=4) + residual * height
+        watch, verdict = decide(watch, float(score), off, limits, rule, True)
+        verdicts.append((verdict.alarm, verdict.event > 0))
+    alarms, events = np.mean(verdicts, axis=0)
+    return float(alarms), float(events)
+
+
+def test_scores_that_climb_slowly_are_no_event() -> None:
+    """A model that lags behind a drift must go on learning, or the drift is never caught up."""
+    alarms, events = climbing(800, 0.0)
+    assert alarms > 0.4 and events < 0.05
+    # within the quarantine it is a fault, and so is what the signs of the residuals show
+    assert climbing(10, 0.0)[1] > 0.9
+    assert climbing(800, 3.0)[1] > 0.4
+    assert climbing(800, 0.0, adapts=False)[1] > 0.4  # who does not learn cannot catch up
+
+
 def test_events_and_conformal_steps() -> None:
     """The rule against its description, on a made-up sequence of scores."""
     limits = of_version_1(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)
@@ -178,7 +202,8 @@ def described(
     smoothing, index = limits.smoothing, limits.index
     clipped = min(score, index.mean + 6 * index.deviation)
     level = (1 - smoothing) * watch.level + smoothing * clipped
-    joint, lasting, average = level, 0.0, watch.average
+    lag = 0.0 if watch.usual is None else max(0.0, watch.usual - index.mean)
+    joint, change, lasting, average = level, level - lag, 0.0, watch.average
     limit = tuple(base + shift for base, shift in zip(rule.base, watch.shift, strict=True))
     event_limit = rule.event + (watch.shift[1] if watch.shift[1] > 0 else 0.0)
     shown = [limit[0], limit[1], math.inf]
@@ -189,15 +214,18 @@ def described(
         smoothed = limits.smoothed
         for place, value, reference in ((0, score, limits.index), (2, lasting, limits.lasting)):
             reach = reference.limit(0.01) - reference.mean
-            above = (value - reference.mean) / reach * (smoothed.limit(0.01) - smoothed.mean)
-            joint = max(joint, smoothed.mean + above)
+            scale = (smoothed.limit(0.01) - smoothed.mean) / reach
+            joint = max(joint, smoothed.mean + (value - reference.mean) * scale)
+            later = value - lag if reference is index else value
+            change = max(change, smoothed.mean + (later - reference.mean) * scale)
             if rule.smoothed:
                 share = (limit[1] - smoothed.mean) / (smoothed.limit(0.01) - smoothed.mean)
                 shown[place] = reference.mean + share * reach
     over = score > limit[0], joint > limit[1]
     alarm = over[1] if rule.smoothed else over[0]
-    recent = (*watch.recent, alarm)[-5:]
-    in_event = (recent.count(True) >= 3 or joint > event_limit) and not trusted
+    changed = change > limit[1] if rule.smoothed else score - lag > limit[0]
+    recent = (*watch.recent, changed)[-5:]
+    in_event = (recent.count(True) >= 3 or change > event_limit) and not trusted
     n_events = watch.n_events + (1 if in_event and watch.event == 0 else 0)
     event = (watch.event or n_events) if in_event else 0
     deviations = index.deviation, limits.decisive.deviation
@@ -216,7 +244,11 @@ def described(
         shift[i] = min(higher, max(shift[i], rule.most_shift[i]))
         owed[i] = 0.0
     rows = watch.event_rows + 1 if in_event else 0
-    after = Watch(level, recent, tuple(shift), tuple(owed), event, n_events, rows, average)  # type: ignore[arg-type]
+    usual = watch.usual
+    if usual is not None and rule.adapts and counts and not in_event:
+        usual += (clipped - usual) / (5 * rule.patience)
+    moved: Any = (tuple(shift), tuple(owed))
+    after = Watch(level, recent, *moved, event, n_events, rows, average, usual)
     return after, Verdict(
         level, lasting, joint, Thresholds(shown[0], shown[1], shown[2], event_limit), alarm, event
     )
@@ -250,6 +282,7 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasti
         assert (watch.event, watch.n_events) == (twin.event, twin.n_events)
         np.testing.assert_allclose(watch.shift, twin.shift, atol=1e-12)
         np.testing.assert_allclose(watch.owed, twin.owed, atol=1e-12)
+        assert watch.usual == (None if twin.usual is None else pytest.approx(twin.usual))
         events = max(events, watch.n_events)
         watch.check({})
     assert events >= 2
@@ -282,13 +315,13 @@ def test_a_watch_before_the_first_row_and_after_an_event() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
     plain, both = of_version_1(scores, 0.2), Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
-    assert Watch.begin(plain, 2).average is None
+    assert Watch.begin(plain, 2).average is None and Watch.begin(plain, 2).usual is None
     begun = Watch.begin(both, 2)
     np.testing.assert_array_equal(begun.average, [0.0, 0.0])
-    assert begun.level == both.index.mean and begun.recent == ()
+    assert begun.level == begun.usual == both.index.mean and begun.recent == ()
     assert begun.shift == begun.owed == (0.0, 0.0)
     assert begun.event == begun.n_events == begun.event_rows == 0
-    busy = Watch(9.0, (True,) * 5, (1.0, 2.0), (3.0, 4.0), 2, 3, 7, np.ones(2))
+    busy = Watch(9.0, (True,) * 5, (1.0, 2.0), (3.0, 4.0), 2, 3, 7, np.ones(2), 8.0)
     busy.check({})
     ended = busy.end_event(both)
     assert (ended.level, ended.recent, ended.owed) == (both.index.mean, (), (0.0, 0.0))
@@ -296,6 +329,11 @@ def test_a_watch_before_the_first_row_and_after_an_event() -> None:
     assert ended.shift == (1.0, 2.0)
     np.testing.assert_array_equal(ended.average, [0.0, 0.0])
     assert replace(busy, average=None).end_event(both).average is None
+    assert busy.lag(both) == 8.0 - both.index.mean and ended.usual == both.index.mean
+    assert busy.forget_lag(both) == replace(busy, usual=both.index.mean)
+    unmoved = replace(busy, usual=None)
+    assert unmoved.lag(both) == 0.0 and unmoved.forget_lag(both).usual is None
+    assert replace(busy, usual=both.index.mean - 1.0).lag(both) == 0.0
     replace(busy, event=3).check({})
     for bad in (dict(event=4), dict(event=0), dict(event_rows=0)):
         with pytest.raises(ValueError, match=r"event \d of 3, \d rows long"):

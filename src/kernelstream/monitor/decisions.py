@@ -2,7 +2,12 @@
 
 An alarm is one score over its limit. An *event* is more: three of the last five rows were alarms,
 or the smoothed index is over the event limit. Learning is gated by events and not by alarms: a
-gate at every alarm lets only small scores in, so limits shrink and alarms breed alarms. Outside
+gate at every alarm lets only small scores in, so limits shrink and alarms breed alarms. And an
+event is a *change*. A model follows drift from behind, so that the index of all rows is higher
+while it does. Were that an event, nothing more would be learned, the drift go on, and the event
+last for ever. So for events the index counts less its *lag*, by which that of the rows before,
+outside events, was above the mean of calibration. ``lasting`` has no such allowance: it is what
+tells a lasting fault, which is small in the index of each row, from a model that lags. Outside
 events each limit moves by adaptive conformal steps, up by 0.05 sd (1 − α) at an alarm and down by
 0.05 sd α else, so that the long-run share of alarms is α whatever the law of the scores
 (Gibbs and Candès 2021). During an event it is held, and no step raises it by more than half a
@@ -23,6 +28,7 @@ from kernelstream.monitor.lasting import advance, root_size
 from kernelstream.monitor.limits import ALARMS, WINDOW, Limits, smooth
 
 STEP = 0.05  # of an adaptive conformal step, in deviations of the score
+USUAL = 5  # quarantines of rows over which the usual index is smoothed: a new fault hardly moves it
 MOST_SHIFT = 0.5  # deviations by which steps may raise a limit: calibration is not wrong by more
 
 
@@ -46,6 +52,7 @@ class Watch:
     event_rows: int  # rows of the present event so far
     # of the residuals, where lasting faults are looked for
     average: Annotated[np.ndarray | None, "float64 (columns)"] = None
+    usual: float | None = None  # the log index of rows outside events, smoothed over many of them
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless the present event is one of those that were counted."""
@@ -58,7 +65,8 @@ class Watch:
     def begin(cls, limits: Limits, n_features: int) -> Watch:
         """Before the first row: nothing suspicious."""
         average = None if limits.lasting is None else np.zeros(n_features)
-        return cls(limits.index.mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0, average)
+        usual = None if limits.lasting is None else limits.index.mean
+        return cls(limits.index.mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0, average, usual)
 
     def end_event(self, limits: Limits) -> Watch:
         """The same limits, with no event and no memory of alarms."""
@@ -70,7 +78,16 @@ class Watch:
             event=0,
             event_rows=0,
             average=None if self.average is None else np.zeros_like(self.average),
+            usual=None if self.usual is None else limits.index.mean,
         )
+
+    def forget_lag(self, limits: Limits) -> Watch:
+        """The same under another model, which does not lag."""
+        return replace(self, usual=None if self.usual is None else limits.index.mean)
+
+    def lag(self, limits: Limits) -> float:
+        """By how much the log index of rows outside events was above the mean of calibration."""
+        return 0.0 if self.usual is None else max(self.usual - limits.index.mean, 0.0)
 
 
 @dataclass(frozen=True)
@@ -157,8 +174,11 @@ def decide(
     joint = float(limits.join(log_index, level, lasting))
     over = (log_index > rule.base[0] + watch.shift[0], joint > in_force.smoothed)
     alarm = over[1] if rule.smoothed else over[0]
-    recent = (*watch.recent, alarm)[-WINDOW:]
-    in_event = not trusted and (sum(recent) >= ALARMS or joint > in_force.event)
+    lag = watch.lag(limits)
+    change = float(limits.join(log_index - lag, level - lag, lasting))
+    changed = change > in_force.smoothed if rule.smoothed else log_index - lag > in_force.index
+    recent = (*watch.recent, changed)[-WINDOW:]
+    in_event = not trusted and (sum(recent) >= ALARMS or change > in_force.event)
 
     n_events, event = watch.n_events, 0
     if in_event:
@@ -170,7 +190,7 @@ def decide(
             STEP * limits.index.deviation * (over[0] - rule.alpha),
             STEP * limits.decisive.deviation * (over[1] - rule.alpha),
         )
-    shift, owed = watch.shift, watch.owed
+    shift, owed, usual = watch.shift, watch.owed, watch.usual
     if in_event:
         owed = (owed[0] + steps[0], owed[1] + steps[1])
     else:
@@ -181,8 +201,10 @@ def decide(
             raised(shift[1], steps[1], rule.most_shift[1]),
         )
         owed = (0.0, 0.0)
+        if usual is not None and rule.adapts and counts:
+            usual = smooth(usual, log_index, limits.index, 1.0 / (USUAL * rule.patience))
     event_rows = watch.event_rows + 1 if in_event else 0
-    after = Watch(level, recent, shift, owed, event, n_events, event_rows, average)
+    after = Watch(level, recent, shift, owed, event, n_events, event_rows, average, usual)
     return after, Verdict(level, lasting, joint, in_force, bool(alarm), event)
 
 

@@ -37,7 +37,8 @@ class Record:
         The squared length of the moving average of what was unexpected in the rows, which sees
         small faults that last, and its limit; infinite where it raises no alarm.
     t2_limit, spe_limit, event_limit : float
-        The other limits; of the smoothed index for an event.
+        The other limits; of the smoothed index for an event, which is a change: what rows of
+        before were over the ordinary, while the model lags behind a drift, does not count.
     p_value : float
         Share of normal rows that are at least as far out as this one; NaN where all is missing.
     alarm : bool

@@ -357,6 +357,7 @@ class MonitorState:
             normal=there,
             resting=tuple(resting[-MOST_RESTING:]),
             away=self.limits.index.mean,
+            watch=self.watch.forget_lag(self.limits),
             quarantine=self.quarantine[:0],
             pending=self.pending[:0],
         )
