@@ -332,3 +332,25 @@ def test_points_of_a_kernel_with_a_cusp_are_looked_for_among_the_columns_themsel
     rng = np.random.default_rng(0)
     assert Sampled.of(KERNEL, wide, None, rng).directions is not None
     assert Sampled.of(kernels.Laplacian(gamma=0.3), wide, None, rng).directions is None
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_before_a_second_pass_the_sample_counts_as_folded_in_the_points_found(
+    follows: bool,
+) -> None:
+    basis = bases.Centroids(8, follows=follows)
+    state = begun(basis)
+    state, _ = basis.enter(KERNEL, state, [measured(basis, state, X[:900], 0)])
+    rows, Z = state.sample.sample()
+    spoiled = replace(state, sample=state.sample.folded_as(0.5 * Z), carried=True)
+    ready = basis.finish(KERNEL, spoiled, Clock(0, 900))
+    assert not ready.carried
+    np.testing.assert_allclose(
+        ready.sample.sample()[1], ready.span.coordinates(KERNEL, rows), atol=1e-12
+    )
+
+
+def test_rows_without_variance_leave_points_where_they_are() -> None:
+    points = X[:3].copy()
+    nothing = Sampled(np.zeros((50, X.shape[1])), None)
+    assert polish(kernels.Linear(), points, nothing, 2, 9) is points

@@ -45,10 +45,24 @@ def test_limits_of_a_ratio_know_what_numerator_and_denominator_share() -> None:
 
 def test_limits_of_nothing_are_all_that_is_possible() -> None:
     assert ratio_limits(np.zeros(0), np.zeros(0), 1.0, LEVEL) == (0.0, 1.0)
+    assert ratio_limits(np.zeros(40), np.zeros(40), 0.0, LEVEL) == (0.0, 1.0)
     assert mean_limits(np.zeros(3), 2.0, 100.0) == (0.0, 2.0)
     assert mean_limits(np.zeros(3), 0.0, LEVEL) == (0.0, 0.0)
     low, high = mean_limits(np.zeros(1000), 2.0, LEVEL)
     assert low == 0.0 and 0.0 < high < 0.02
+
+
+def test_the_best_subspace_of_draws_that_say_nothing() -> None:
+    """No energy in front, no residual in front, no bound, none at all: warnings are errors."""
+    f, b = np.full(200, 0.3), np.ones(200)
+    quiet = np.r_[np.zeros(20), np.ones(180)]  # no energy in front
+    assert 0.0 < least_ratio(54.0, f * quiet, b * quiet, 20, 1.0, LEVEL) < 0.3
+    assert least_ratio(54.0, f * quiet, b, 20, 1.0, LEVEL) == 0.0  # no residual in front
+    assert least_ratio(0.0, 0.0 * f, 0.0 * b, 20, 0.0, LEVEL) == 0.0
+    assert least_ratio(0.0, f[:20], b[:20], 20, 1.0, LEVEL) == 0.0
+    # all of it residual: without variance in front
+    assert 0.9 < least_ratio(180.0, b, b, 20, 1.0, LEVEL) < 1.0
+    assert 0.0 < least_ratio(200.0, b, b, 0, 1.0, LEVEL) < 1.0
 
 
 def test_limits_hold_where_the_first_draws_mislead() -> None:
