@@ -57,6 +57,12 @@ UNSEEN = {
     "LARGEST_BLOCK": "numbers of a gradient that are held at once: memory",
     "trackers/lms.py: if stop > start": "an empty piece of rows learns nothing",
     "trackers/moments.py: as_dense(targets[:1": "the first row of any number of rows",
+    "MOST_LEARNED": "rows from which a model is learned: more make it no better",
+    "bases/centroids/polish.py: for _ in range(2)": "a third step turns directions hardly further",
+    "certificate/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
+    "certificate/betting.py: max(initial=0.0) >= level": "the same",
+    "kernels/dot_product.py: most = math.floor(": "any exponent whose square is far from overflow",
+    "trackers/rls.py: R[j, j] = np.sqrt(pivot) if": "the root of zero is zero",
 }
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -104,3 +106,86 @@ def test_means_deviate_no_more_than_bernstein_says() -> None:
     means = rng.random((2000, 100)).mean(axis=1)
     assert np.mean(0.5 - means > deviation(1 / 12, 0.5, 100, LEVEL)) <= np.exp(-LEVEL)
     assert deviation(1 / 12, 0.5, 100, LEVEL) < 0.1
+
+
+def capital(stakes: list[float], returns: list[float]) -> float:
+    """The largest on the way, as a logarithm."""
+    so_far, largest = 0.0, 0.0
+    for stake, won in zip(stakes, returns, strict=True):
+        so_far += math.log(1.0 + stake * won)
+        largest = max(largest, so_far)
+    return largest
+
+
+def limits_one_by_one(
+    f: np.ndarray, b: np.ndarray, bound: float, level: float
+) -> tuple[float, float]:
+    """The definition, draw by draw."""
+    n, first = len(f), len(f) // 16
+    guess = f[:first].sum() / b[:first].sum()
+    least, most = guess / 2.0, min(1.0, 2.0 * guess) if guess > 0 else 1.0
+    stakes = []
+    for t in range(n):
+        earlier = slice(0, t)
+        c = f[earlier].sum() / b[earlier].sum() if t else 0.0
+        variance = (bound**2 / 4.0 + ((f - c * b)[earlier] ** 2).sum()) / (t + 1)
+        stakes.append(math.sqrt(2.0 * level / (n * variance)))
+    above = [min(stake, 0.9 / ((1.0 - least) * bound)) for stake in stakes[first:]]
+    below = [min(stake, 0.9 / (most * bound)) for stake in stakes[first:]]
+    f, b = f[first:], b[first:]
+
+    def excluded(c: float, up: bool) -> bool:
+        if up:
+            return capital(above, list(c * b - f)) >= level
+        return capital(below, list(f - c * b)) >= level
+
+    return (
+        bisected(lambda c: excluded(c, False), 0.0, most)[0],
+        bisected(lambda c: not excluded(c, True), least, 1.0)[1],
+    )
+
+
+@pytest.mark.parametrize("level", [0.5, LEVEL, 20.0])
+@pytest.mark.parametrize("share", [0.02, 0.4, 0.9])
+@pytest.mark.parametrize("bound", [0.3, 5.0])
+def test_limits_are_those_of_bets_placed_one_by_one(
+    level: float, share: float, bound: float
+) -> None:
+    rng = np.random.default_rng(4)
+    b = bound * rng.random(64)
+    f = b * np.clip(rng.normal(share, 0.05, size=64), 0.0, 1.0)
+    found, expected = ratio_limits(f, b, bound, level), limits_one_by_one(f, b, bound, level)
+    assert found == pytest.approx(expected, abs=1e-9)
+    f[:4] = 0.0  # draws in front that know nothing of it
+    found, expected = ratio_limits(f, b, bound, level), limits_one_by_one(f, b, bound, level)
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_limits_of_a_mean_are_in_its_units() -> None:
+    x = np.random.default_rng(5).random(300)
+    low, high = mean_limits(x, 1.0, LEVEL)
+    assert mean_limits(5.0 * x, 5.0, LEVEL) == pytest.approx((5.0 * low, 5.0 * high))
+    assert (low, high) == ratio_limits(x, np.ones(300), 1.0, LEVEL)
+
+
+@pytest.mark.parametrize("first", [0, 20])
+@pytest.mark.parametrize("bound", [0.5, 2.0])
+def test_the_limit_of_the_best_subspace_is_where_the_chords_are(first: int, bound: float) -> None:
+    """One θ after the other, and one ratio after the other."""
+    rng = np.random.default_rng(6)
+    b = bound * rng.random(200)
+    f = b * rng.uniform(0.2, 0.5, size=200)
+    total = 0.9 * float(f[first:].sum())
+    most = min(1.0, 2.0 * f[:first].sum() / b[:first].sum()) if first else 1.0
+    variance = np.mean(f[:first] * (b - f)[:first]) if first else bound**2 / 4.0
+    stake = min(0.9 / (most * bound), math.sqrt(2.0 * LEVEL / ((200 - first) * variance)))
+    rest = b[first:]
+
+    def excluded(c: float) -> bool:
+        lost, won = -np.log(1.0 - stake * c * rest), np.log(1.0 + stake * (1.0 - c) * rest)
+        thetas = np.linspace(0.0, 4.0 * stake, 4001)
+        return any(t * total - np.maximum(lost, t * rest - won).sum() >= LEVEL for t in thetas)
+
+    found = least_ratio(total, f, b, first, bound, LEVEL)
+    assert 0.0 < found < 0.5
+    assert excluded(found - 1e-4) and not excluded(found + 1e-4)

@@ -271,3 +271,18 @@ def test_columns_in_groups_that_fit_into_memory() -> None:
     assert [len(group) for group in groups] == [2] * 5
     assert chunks(np.arange(0), 5) == []
     assert len(chunks(np.arange(3), 2**30)) >= 3
+
+
+def test_a_column_is_found_with_a_few_dozen_errors_each() -> None:
+    """A model is asked for every one of them."""
+    asked = []
+
+    def error(rows: np.ndarray) -> np.ndarray:
+        asked.append(len(rows))
+        return ((rows - [0.0, 0.123, 0.0]) ** 2).sum(axis=1)
+
+    reference = np.random.default_rng(0).normal(size=(300, 3)) * 0.1
+    (found,) = explain_rows(error, np.array([[0.0, 5.0, 0.0]]), reference, ["a", "b", "c"], 1)
+    assert [cause.name for cause in found.causes] == ["b"]
+    assert found.causes[0].expected == pytest.approx(0.123, abs=0.01)
+    assert sum(asked[2:]) < 50 * 3  # after the reference and the row itself
