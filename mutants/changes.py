@@ -59,6 +59,7 @@ UNSEEN = {
     "trackers/moments.py: as_dense(targets[:1": "the first row of any number of rows",
     "MOST_LEARNED": "rows from which a model is learned: more make it no better",
     "bases/centroids/polish.py: for _ in range(2)": "a third step turns directions hardly further",
+    "bases/centroids/cells.py: like(self.mass > least": "no mass is just the smallest number",
     "certificate/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
     "certificate/betting.py: max(initial=0.0) >= level": "the same",
     "kernels/dot_product.py: most = math.floor(": "any exponent whose square is far from overflow",

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from kernelstream.certificate import betting
 from kernelstream.certificate.betting import (
     bisected,
     deviation,
@@ -122,7 +123,7 @@ def limits_one_by_one(
 ) -> tuple[float, float]:
     """The definition, draw by draw."""
     n, first = len(f), len(f) // 16
-    guess = f[:first].sum() / b[:first].sum()
+    guess = f[:first].sum() / b[:first].sum() if first else 0.0
     least, most = guess / 2.0, min(1.0, 2.0 * guess) if guess > 0 else 1.0
     stakes = []
     for t in range(n):
@@ -157,8 +158,10 @@ def test_limits_are_those_of_bets_placed_one_by_one(
     found, expected = ratio_limits(f, b, bound, level), limits_one_by_one(f, b, bound, level)
     assert found == pytest.approx(expected, abs=1e-9)
     f[:4] = 0.0  # draws in front that know nothing of it
-    found, expected = ratio_limits(f, b, bound, level), limits_one_by_one(f, b, bound, level)
-    assert found == pytest.approx(expected, abs=1e-9)
+    for n in (64, 10):  # or none in front
+        found = ratio_limits(f[:n], b[:n], bound, level)
+        expected = limits_one_by_one(f[:n], b[:n], bound, level)
+        assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_limits_of_a_mean_are_in_its_units() -> None:
@@ -189,3 +192,14 @@ def test_the_limit_of_the_best_subspace_is_where_the_chords_are(first: int, boun
     found = least_ratio(total, f, b, first, bound, LEVEL)
     assert 0.0 < found < 0.5
     assert excluded(found - 1e-4) and not excluded(found + 1e-4)
+
+
+def test_limits_that_are_not_exact_are_on_the_safe_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    f, b = 0.4 * rng.random(64), np.ones(64)
+    low, high = ratio_limits(f, b, 1.0, LEVEL)
+    least = least_ratio(12.0, f, b, 4, 1.0, LEVEL)
+    monkeypatch.setattr(betting, "STEPS", 4)
+    coarse = ratio_limits(f, b, 1.0, LEVEL)
+    assert coarse[0] < low < high < coarse[1]
+    assert 0.0 <= least_ratio(12.0, f, b, 4, 1.0, LEVEL) <= least

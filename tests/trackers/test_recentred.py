@@ -48,6 +48,7 @@ def test_it_does_not_matter_how_rows_are_cut() -> None:
     whole, cut = rule().update(begun(), Z, None, ()), begun()
     for piece in np.split(Z, [1, 70, 71]):
         cut = rule().update(rule().tell_points(cut, POINTS), piece, None, ())
+    assert np.all(whole.variances > 0.0)
     for name in ("V", "sums", "mean", "variances"):
         np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), atol=1e-12)
 
@@ -66,6 +67,22 @@ def test_a_change_of_basis_carries_components_and_mean() -> None:
     np.testing.assert_array_equal(moved.sums, state.sums)
     np.testing.assert_allclose(
         rule().raw(moved, T @ state.mean), T @ rule().raw(state, state.mean), atol=1e-12
+    )
+
+
+def test_new_coordinates_know_nothing_of_the_rows_before() -> None:
+    state = rule().update(begun(), Z, None, ())
+    wide = rule().pad(state, 6)
+    np.testing.assert_array_equal(wide.mean, np.r_[state.mean, 0.0, 0.0])
+    np.testing.assert_array_equal(wide.V, np.r_[state.V, np.zeros((2, 2))])
+
+
+@pytest.mark.parametrize("m", [4, 6])
+def test_sums_of_the_coefficients_of_a_coordinate(m: int) -> None:
+    """Whether there are as many points as coordinates, or some depend on others."""
+    points = POINTS[:m]
+    np.testing.assert_allclose(
+        coefficient_sums(points), np.linalg.lstsq(points, np.ones(m), rcond=None)[0], atol=1e-12
     )
 
 
@@ -89,3 +106,12 @@ def test_coordinates_beyond_the_components_start_none() -> None:
     same = rule().update(begun(r=1), Z[:20], None, ())
     np.testing.assert_allclose(state.V, same.V, atol=1e-12)
     assert rule().memory == np.inf  # and no row is forgotten
+
+
+def test_steps_that_were_shortened_are_counted_and_told_once() -> None:
+    long = trackers.RecentredHebbian(schedules.Constant(50.0))
+    with pytest.warns(RuntimeWarning, match="too long"):
+        state = long.update(begun(), Z, None, ())
+    assert state.n_shortened > 0
+    again = long.update(long.tell_points(state, POINTS), Z, None, ())  # warnings are errors
+    assert again.n_shortened > state.n_shortened
