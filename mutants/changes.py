@@ -60,9 +60,11 @@ UNSEEN = {
     "MOST_LEARNED": "rows from which a model is learned: more make it no better",
     "bases/centroids/polish.py: for _ in range(2)": "a third step turns directions hardly further",
     "bases/centroids/cells.py: like(self.mass > least": "no mass is just the smallest number",
+    "certificate/betting.py: return np.concatenate([[0.0]": "before the first draw all are alike",
     "certificate/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
     "certificate/betting.py: max(initial=0.0) >= level": "the same",
     "kernels/dot_product.py: most = math.floor(": "any exponent whose square is far from overflow",
+    "trackers/recentred.py: if points.shape[0] == points.shape[1]": "both are the same: speed",
     "trackers/rls.py: R[j, j] = np.sqrt(pivot) if": "the root of zero is zero",
 }
 

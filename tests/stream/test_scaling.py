@@ -16,6 +16,7 @@ from kernelstream.stream.scaling import (
     dominating,
     is_mixed,
     require_dense,
+    spread,
     two_valued,
     unheard,
 )
@@ -124,6 +125,14 @@ def test_columns_too_small_to_be_heard(small: float, mixed: bool) -> None:
     assert not unheard(np.delete(X, 1, axis=1))  # one of seven is less than a quarter
     X[:, :2] *= np.random.default_rng(6).random((500, 2)) < 0.1
     assert not unheard(X)  # mostly one value: small for a reason
+
+
+def test_scales_of_many_rows_are_those_of_some_from_everywhere() -> None:
+    rows = np.arange(100_000)[:, None]
+    some = spread(rows)
+    assert some.dtype == float and 500 <= len(some) <= 5000
+    assert some[0] == 0 and some[-1] == 99_999
+    assert len(spread(rows[:7])) == 7
 
 
 def test_columns_that_have_most_of_the_distances() -> None:
