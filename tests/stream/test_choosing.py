@@ -112,6 +112,17 @@ def test_scores_are_those_of_exact_kernel_pca() -> None:
     np.testing.assert_allclose(np.abs(B), np.abs(exact.transform(CIRCLE[200:250])), atol=1e-6)
 
 
+@pytest.mark.parametrize("center", [True, False])
+def test_variances_are_those_of_the_rows(center: bool) -> None:
+    X = factors(3, n=50) + 1.0
+    about = X - X.mean(axis=0) if center else X
+    expected = np.linalg.svd(about, compute_uv=False) ** 2 / 50
+    found = choosing.variances(kernels.Linear(), X, center)
+    assert found.shape == (50,)
+    np.testing.assert_allclose(found[:12], expected, rtol=1e-9)
+    np.testing.assert_allclose(found[12:], 0.0, atol=1e-9)
+
+
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_parallel_analysis_finds_the_factors(k: int) -> None:
     r, found, chance = choosing.parallel_analysis(kernels.Linear(), factors(k), True, rng())
@@ -206,6 +217,14 @@ def test_a_stream_chooses_at_its_start_however_it_is_cut(tmp_path: Path) -> None
             model = load(tmp_path / "model")  # what is to be chosen is in the file
         contents.append(files.to_bytes({"model": model.stream_.for_file()}))
     assert contents[0] == contents[1] and model.stream_.chain.auto == ()
+
+
+@pytest.mark.usefixtures("few")
+def test_nothing_is_chosen_before_a_thousand_rows_have_come() -> None:
+    X = factors(4, n=1100)
+    model = StreamingKernelPCA(2, gamma="auto", basis=20, random_state=0)
+    assert model.partial_fit(X[:990]).stream_.chain.auto == ("gamma",)
+    assert model.partial_fit(X[990:]).stream_.chain.auto == ()
 
 
 @pytest.mark.usefixtures("few")

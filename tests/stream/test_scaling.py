@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse
@@ -78,9 +79,12 @@ def test_types_and_sparse_rows() -> None:
         scale.apply(scipy.sparse.csr_matrix(single))
 
 
+MEAN, DEVIATION = np.array([1.0, -2.0, 0.5]), np.array([2.0, 0.5, 3.0])
+
+
 def filling(n: int = 40) -> Filling:
     examples = np.random.default_rng(3).normal(size=(n, 3))
-    return Filling(np.zeros(3), np.ones(3), np.array([1.0, 2.0, 0.5]), examples)
+    return Filling(MEAN, DEVIATION, np.array([1.0, 2.0, 0.5]), examples)
 
 
 @pytest.mark.parametrize("n", [3, 40])
@@ -91,11 +95,34 @@ def test_gaps_are_filled_by_rows_like_theirs(n: int) -> None:
     there = [0, 2]
     apart = (((known.examples - row) / known.unit)[:, there] ** 2).sum(axis=1)
     weights = np.exp(-apart / np.sort(apart)[min(5, n) - 1])
-    filled = known.apply(np.array([row, [1.0, 2.0, 3.0], [np.nan] * 3]))
+    given = np.array([row, [1.0, 2.0, 3.0], [np.nan] * 3]) * DEVIATION + MEAN
+    filled = known.apply(given)
+    np.testing.assert_allclose(known.undo(filled)[1], given[1])
     np.testing.assert_allclose(filled[0, there], row[there])
     assert filled[0, 1] == pytest.approx(weights @ known.examples[:, 1] / weights.sum())
-    np.testing.assert_array_equal(filled[1], [1.0, 2.0, 3.0])
+    np.testing.assert_allclose(filled[1], [1.0, 2.0, 3.0])
     np.testing.assert_allclose(filled[2], known.examples.mean(axis=0))  # nothing is known
+
+
+def test_numbers_of_rows_with_gaps() -> None:
+    """Those of the values that are there; distances are in units of deviations, after scaling."""
+    X = np.random.default_rng(10).normal(size=(300, 3)) * [0.2, 5.0, 0.0] + [1.0, 2.0, 3.0]
+    X[::3, 0] = np.nan
+    mean, deviation = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+    deviation[2] = 1.0  # a constant column keeps its unit
+    plain, scaled = Filled().measure(Rows(X)), Filled(Standard()).measure(Rows(X))
+    np.testing.assert_array_equal([plain.mean, plain.deviation], [[0.0] * 3, [1.0] * 3])
+    np.testing.assert_allclose(plain.unit, deviation)
+    np.testing.assert_allclose([scaled.mean, scaled.deviation], [mean, deviation])
+    np.testing.assert_allclose(scaled.unit, 1.0)
+    np.testing.assert_allclose(scaled.examples, (plain.examples - mean) / deviation, atol=1e-12)
+
+
+def test_gaps_are_filled_in_numpy_arrays_only() -> None:
+    with pytest.raises(ValueError, match="NumPy arrays only"):
+        filling().apply(array_api_strict.asarray(np.ones((2, 3))))
+    with pytest.raises(ValueError, match="needs dense rows"):
+        filling().apply(scipy.sparse.csr_matrix(np.eye(3)))
 
 
 def test_a_row_that_is_an_example_is_filled_by_it() -> None:
