@@ -11,6 +11,7 @@ import scipy.linalg
 
 from kernelstream import bases, kernels
 from kernelstream.bases.base import Clock, Measured
+from kernelstream.bases.centroids.basis import means_of_rows
 from kernelstream.bases.centroids.cells import Cells
 from kernelstream.bases.centroids.polish import (
     Sampled,
@@ -332,3 +333,46 @@ def test_points_of_a_kernel_with_a_cusp_are_looked_for_among_the_columns_themsel
     rng = np.random.default_rng(0)
     assert Sampled.of(KERNEL, wide, None, rng).directions is not None
     assert Sampled.of(kernels.Laplacian(gamma=0.3), wide, None, rng).directions is None
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_before_a_second_pass_the_sample_counts_as_folded_in_the_points_found(
+    follows: bool,
+) -> None:
+    basis = bases.Centroids(8, follows=follows)
+    state = begun(basis)
+    state, _ = basis.enter(KERNEL, state, [measured(basis, state, X[:900], 0)])
+    rows, Z = state.sample.sample()
+    spoiled = replace(state, sample=state.sample.folded_as(0.5 * Z), carried=True)
+    ready = basis.finish(KERNEL, spoiled, Clock(0, 900))
+    assert not ready.carried
+    np.testing.assert_allclose(
+        ready.sample.sample()[1], ready.span.coordinates(KERNEL, rows), atol=1e-12
+    )
+
+
+def test_rows_without_variance_leave_points_where_they_are() -> None:
+    points = X[:3].copy()
+    nothing = Sampled(np.zeros((50, X.shape[1])), None)
+    assert polish(kernels.Linear(), points, nothing, 2, 9) is points
+
+
+def test_merged_streams_of_few_different_rows_have_room_for_those_of_both() -> None:
+    basis = bases.Centroids(8)
+    states = []
+    for some in (X[:3], X[3:6]):
+        rows = np.repeat(some, 200, axis=0)
+        state = begun(basis, rows)
+        state, _ = basis.enter(KERNEL, state, [measured(basis, state, rows, 0)])
+        states.append(state)
+    joined, _, _ = basis.merge(KERNEL, *states, 0)
+    assert len(joined.span.points) > 3
+    block = basis.express(KERNEL, joined, X[:6])
+    np.testing.assert_allclose(block.residual, 0.0, atol=1e-9)
+
+
+def test_a_cell_without_rows_keeps_its_point() -> None:
+    rows = np.array([[0.0, 1.0], [2.0, 1.0], [9.0, 9.0]])
+    points = np.array([[1.0, 1.0], [100.0, 100.0], [8.0, 8.0]])
+    found = means_of_rows(rows, np.array([1.0, 3.0, 2.0]), Sampled(rows, None), points)
+    np.testing.assert_allclose(found, [[1.5, 1.0], [100.0, 100.0], [9.0, 9.0]])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, bases, kernels
 from kernelstream.bases.base import Clock, factorise, transition
-from kernelstream.bases.reduced_set import compress
+from kernelstream.bases.reduced_set import _Found, compress, improve
 from tests.naive import reduced_set as naive
 
 KERNELS = [
@@ -96,3 +98,22 @@ def test_scatter_and_points_of_a_block() -> None:
     grown, _ = everything.project(kernel, start, X, w, Clock(0, 0))
     assert grown.span.rank == 12 and grown.scatter is start.scatter
     assert everything.revise(kernel, grown, Clock(0, 12)) is None
+
+
+def test_a_search_that_stands_still_is_over() -> None:
+    """One point alone is its own pre-image: the first step gains nothing, and is the last."""
+    looks = []
+
+    class Told(kernels.RBF):
+        def block(self, X: Any, Y: Any) -> Any:
+            looks.append(len(X))
+            return super().block(X, Y)
+
+    kernel = Told(gamma=0.5)
+    point = np.array([[1.0, 2.0]])
+    R = np.ones((1, 1))
+    found = _Found(kernel, point, R, np.zeros((0, 0)), np.zeros((0, 1)))
+    assert improve(found, point).gain > 0.0
+    assert len(looks) == 2
+    nothing = _Found(kernel, point, 0.0 * R, np.zeros((0, 0)), np.zeros((0, 1)))
+    assert improve(nothing, point).gain == 0.0  # no vector, and no pre-image of it

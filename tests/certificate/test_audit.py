@@ -15,6 +15,8 @@ from kernelstream.backends.arrays import is_foreign
 from kernelstream.certificate import audit
 from kernelstream.certificate.audit import with_replacement
 
+ROWS = audit.ROWS  # before the tests make it fewer
+
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,3 +162,20 @@ def test_draws_with_replacement_are_independent_and_in_proportion() -> None:
     for i, j in itertools.product(range(3), range(3)):
         expected = 6000 * weights[i] * weights[j] / 64.0
         assert abs(seen[i, j] - expected) < 4.5 * np.sqrt(expected)
+
+
+def test_about_as_many_rows_judge_as_place_the_default_points() -> None:
+    basis = bases.Centroids()
+    placing = basis.begin(kernels.RBF(0.1), numbered(600), None, 0)
+    assert 0.8 < placing.sample.size / ROWS < 1.25
+
+
+def test_two_streams_that_begin_alike_draw_the_same_and_others_do_not() -> None:
+    """The first few rows name a stream: as many as tell it, no more, or cuts would matter."""
+    X = numbered(700)
+    other, late = X.copy(), X.copy()
+    other[7, 1] += 1.0
+    late[8, 1] += 1.0
+    chosen = numbers(model().partial_fit(X), 700)
+    assert np.array_equal(numbers(model().partial_fit(late), 700), chosen)
+    assert not np.array_equal(numbers(model().partial_fit(other), 700), chosen)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
+from kernelstream.certificate import betting
 from kernelstream.certificate.betting import (
     bisected,
     deviation,
@@ -45,10 +48,24 @@ def test_limits_of_a_ratio_know_what_numerator_and_denominator_share() -> None:
 
 def test_limits_of_nothing_are_all_that_is_possible() -> None:
     assert ratio_limits(np.zeros(0), np.zeros(0), 1.0, LEVEL) == (0.0, 1.0)
+    assert ratio_limits(np.zeros(40), np.zeros(40), 0.0, LEVEL) == (0.0, 1.0)
     assert mean_limits(np.zeros(3), 2.0, 100.0) == (0.0, 2.0)
     assert mean_limits(np.zeros(3), 0.0, LEVEL) == (0.0, 0.0)
     low, high = mean_limits(np.zeros(1000), 2.0, LEVEL)
     assert low == 0.0 and 0.0 < high < 0.02
+
+
+def test_the_best_subspace_of_draws_that_say_nothing() -> None:
+    """No energy in front, no residual in front, no bound, none at all: warnings are errors."""
+    f, b = np.full(200, 0.3), np.ones(200)
+    quiet = np.r_[np.zeros(20), np.ones(180)]  # no energy in front
+    assert 0.0 < least_ratio(54.0, f * quiet, b * quiet, 20, 1.0, LEVEL) < 0.3
+    assert least_ratio(54.0, f * quiet, b, 20, 1.0, LEVEL) == 0.0  # no residual in front
+    assert least_ratio(0.0, 0.0 * f, 0.0 * b, 20, 0.0, LEVEL) == 0.0
+    assert least_ratio(0.0, f[:20], b[:20], 20, 1.0, LEVEL) == 0.0
+    # all of it residual: without variance in front
+    assert 0.9 < least_ratio(180.0, b, b, 20, 1.0, LEVEL) < 1.0
+    assert 0.0 < least_ratio(200.0, b, b, 0, 1.0, LEVEL) < 1.0
 
 
 def test_limits_hold_where_the_first_draws_mislead() -> None:
@@ -90,3 +107,99 @@ def test_means_deviate_no_more_than_bernstein_says() -> None:
     means = rng.random((2000, 100)).mean(axis=1)
     assert np.mean(0.5 - means > deviation(1 / 12, 0.5, 100, LEVEL)) <= np.exp(-LEVEL)
     assert deviation(1 / 12, 0.5, 100, LEVEL) < 0.1
+
+
+def capital(stakes: list[float], returns: list[float]) -> float:
+    """The largest on the way, as a logarithm."""
+    so_far, largest = 0.0, 0.0
+    for stake, won in zip(stakes, returns, strict=True):
+        so_far += math.log(1.0 + stake * won)
+        largest = max(largest, so_far)
+    return largest
+
+
+def limits_one_by_one(
+    f: np.ndarray, b: np.ndarray, bound: float, level: float
+) -> tuple[float, float]:
+    """The definition, draw by draw."""
+    n, first = len(f), len(f) // 16
+    guess = f[:first].sum() / b[:first].sum() if first else 0.0
+    least, most = guess / 2.0, min(1.0, 2.0 * guess) if guess > 0 else 1.0
+    stakes = []
+    for t in range(n):
+        earlier = slice(0, t)
+        c = f[earlier].sum() / b[earlier].sum() if t else 0.0
+        variance = (bound**2 / 4.0 + ((f - c * b)[earlier] ** 2).sum()) / (t + 1)
+        stakes.append(math.sqrt(2.0 * level / (n * variance)))
+    above = [min(stake, 0.9 / ((1.0 - least) * bound)) for stake in stakes[first:]]
+    below = [min(stake, 0.9 / (most * bound)) for stake in stakes[first:]]
+    f, b = f[first:], b[first:]
+
+    def excluded(c: float, up: bool) -> bool:
+        if up:
+            return capital(above, list(c * b - f)) >= level
+        return capital(below, list(f - c * b)) >= level
+
+    return (
+        bisected(lambda c: excluded(c, False), 0.0, most)[0],
+        bisected(lambda c: not excluded(c, True), least, 1.0)[1],
+    )
+
+
+@pytest.mark.parametrize("level", [0.5, LEVEL, 20.0])
+@pytest.mark.parametrize("share", [0.02, 0.4, 0.9])
+@pytest.mark.parametrize("bound", [0.3, 5.0])
+def test_limits_are_those_of_bets_placed_one_by_one(
+    level: float, share: float, bound: float
+) -> None:
+    rng = np.random.default_rng(4)
+    b = bound * rng.random(64)
+    f = b * np.clip(rng.normal(share, 0.05, size=64), 0.0, 1.0)
+    found, expected = ratio_limits(f, b, bound, level), limits_one_by_one(f, b, bound, level)
+    assert found == pytest.approx(expected, abs=1e-9)
+    f[:4] = 0.0  # draws in front that know nothing of it
+    for n in (64, 10):  # or none in front
+        found = ratio_limits(f[:n], b[:n], bound, level)
+        expected = limits_one_by_one(f[:n], b[:n], bound, level)
+        assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_limits_of_a_mean_are_in_its_units() -> None:
+    x = np.random.default_rng(5).random(300)
+    low, high = mean_limits(x, 1.0, LEVEL)
+    assert mean_limits(5.0 * x, 5.0, LEVEL) == pytest.approx((5.0 * low, 5.0 * high))
+    assert (low, high) == ratio_limits(x, np.ones(300), 1.0, LEVEL)
+
+
+@pytest.mark.parametrize("first", [0, 20])
+@pytest.mark.parametrize("bound", [0.5, 2.0])
+def test_the_limit_of_the_best_subspace_is_where_the_chords_are(first: int, bound: float) -> None:
+    """One θ after the other, and one ratio after the other."""
+    rng = np.random.default_rng(6)
+    b = bound * rng.random(200)
+    f = b * rng.uniform(0.2, 0.5, size=200)
+    total = 0.9 * float(f[first:].sum())
+    most = min(1.0, 2.0 * f[:first].sum() / b[:first].sum()) if first else 1.0
+    variance = np.mean(f[:first] * (b - f)[:first]) if first else bound**2 / 4.0
+    stake = min(0.9 / (most * bound), math.sqrt(2.0 * LEVEL / ((200 - first) * variance)))
+    rest = b[first:]
+
+    def excluded(c: float) -> bool:
+        lost, won = -np.log(1.0 - stake * c * rest), np.log(1.0 + stake * (1.0 - c) * rest)
+        thetas = np.linspace(0.0, 4.0 * stake, 4001)
+        return any(t * total - np.maximum(lost, t * rest - won).sum() >= LEVEL for t in thetas)
+
+    found = least_ratio(total, f, b, first, bound, LEVEL)
+    assert 0.0 < found < 0.5
+    assert excluded(found - 1e-4) and not excluded(found + 1e-4)
+
+
+def test_limits_that_are_not_exact_are_on_the_safe_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    f, b = 0.4 * rng.random(64), np.ones(64)
+    low, high = ratio_limits(f, b, 1.0, LEVEL)
+    least = least_ratio(12.0, f, b, 4, 1.0, LEVEL)
+    monkeypatch.setattr(betting, "STEPS", 4)
+    coarse = ratio_limits(f, b, 1.0, LEVEL)
+    assert coarse[0] < low < high < coarse[1]
+    assert 0.0 <= least_ratio(12.0, f, b, 4, 1.0, LEVEL) <= least

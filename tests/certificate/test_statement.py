@@ -21,7 +21,7 @@ from kernelstream import (
     trackers,
 )
 from kernelstream.certificate import audit
-from kernelstream.certificate.statement import leading_values
+from kernelstream.certificate.statement import FEW, Seen, leading_values
 
 
 @pytest.mark.parametrize("first", [0, 8, 16, 24])
@@ -211,3 +211,19 @@ def test_a_robust_statement_speaks_of_the_weights_that_were_left() -> None:
     every = np.mean(model.reconstruction_error(X))
     assert every > 10 * clean
     assert said.reconstruction_error_interval[1] < 2 * clean
+
+
+@pytest.mark.parametrize("basis", [20, bases.Fourier(30)], ids=["points", "features"])
+def test_inner_products_of_few_rows_are_exact_and_of_many_single(basis: object) -> None:
+    X = np.random.default_rng(0).normal(size=(FEW + 1, 3)).astype(np.float32)
+    model = StreamingKernelPCA(2, gamma=0.3, basis=basis, random_state=0).partial_fit(X)
+    stream = model.stream_.caught_up
+    seen = Seen.of(stream.judged(stream.components), X)
+    few, all_rows = seen.gram(np.arange(FEW)), seen.gram(np.arange(FEW + 1))
+    assert few.dtype == np.float64 and all_rows.dtype == np.float32
+    np.testing.assert_allclose(all_rows[:FEW, :FEW], few, atol=1e-5)
+    feature, mean = seen.Z + seen.mean, seen.mean
+    wide = X.astype(float)
+    K = kernels.RBF(0.3)(wide) if seen.judged.has_points else feature @ feature.T
+    exact = K - (feature @ mean)[:, None] - (feature @ mean)[None, :] + mean @ mean
+    np.testing.assert_allclose(few, exact[:FEW, :FEW], atol=1e-12)

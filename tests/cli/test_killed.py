@@ -173,7 +173,7 @@ def test_an_interrupted_fit_leaves_a_checkpoint(rows: Path) -> None:
     assert output.exists() and not checkpoint.exists()
 
 
-def opened_by_a_reader(pipe: Path, process: subprocess.Popen[str]) -> int:
+def opened_by_a_reader(pipe: Path, process: subprocess.Popen[bytes]) -> int:
     """The other end of a pipe, as soon as a process reads from it."""
     while True:
         with contextlib.suppress(OSError):  # nobody does yet

@@ -318,3 +318,18 @@ def test_many_columns_cost_a_bounded_number_of_rows() -> None:
     found = explain_rows(lambda R: counted(R)[:, 0] ** 2, rows[:1] + 5.0, rows, names, 1)
     assert found[0].causes[0].name == "x3" and abs(found[0].causes[0].expected) < 0.1
     assert sum(asked) <= 10 * d + len(rows)
+
+
+def test_a_column_is_found_with_a_few_dozen_errors_each() -> None:
+    """A model is asked for every one of them."""
+    asked = []
+
+    def error(rows: np.ndarray) -> np.ndarray:
+        asked.append(len(rows))
+        return ((rows - [0.0, 0.123, 0.0]) ** 2).sum(axis=1)
+
+    reference = np.random.default_rng(0).normal(size=(300, 3)) * 0.1
+    (found,) = explain_rows(error, np.array([[0.0, 5.0, 0.0]]), reference, ["a", "b", "c"], 1)
+    assert [cause.name for cause in found.causes] == ["b"]
+    assert found.causes[0].expected == pytest.approx(0.123, abs=0.01)
+    assert sum(asked[2:]) < 50 * 3  # after the reference and the row itself

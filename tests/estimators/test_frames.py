@@ -18,6 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from kernelstream import OnlineKernelPCA, StreamingKernelPCA, StreamingKernelRidge, load
+from kernelstream.estimators.frames import as_table
 
 N = 600
 RNG = np.random.default_rng(0)
@@ -177,3 +178,8 @@ def test_frames_of_plain_numbers_are_taken_as_ever() -> None:
     found = model().fit(plain)
     assert not hasattr(found, "columns_")
     assert np.array_equal(found.dual_coef_, model().fit(plain.to_numpy()).dual_coef_)
+
+
+def test_a_column_of_mixed_kinds_is_text_with_its_gaps() -> None:
+    frame = pd.DataFrame({"x": [1, "a", None, np.nan, 2.5]}, dtype=object)
+    assert as_table(frame)["x"].to_pylist() == ["1", "a", None, None, "2.5"]

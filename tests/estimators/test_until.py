@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import until as check
 from kernelstream import StreamingKernelPCA, bases, load, trackers
+from kernelstream.estimators import until
 
 OPTIONS: dict[str, Any] = {"gamma": 0.3, "basis": 12, "random_state": 0}
 
@@ -157,3 +158,12 @@ def test_what_cannot_be_said_is_refused(
     with pytest.raises(ValueError, match=words):
         model.fit(X, until=until)
     assert not hasattr(model, "n_features_in_")
+
+
+@pytest.mark.usefixtures("small")
+def test_no_more_rows_are_learned_than_make_a_model_better(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(until, "MOST_LEARNED", 100)
+    model = StreamingKernelPCA(2, **OPTIONS).fit(rows(), until=0.6)
+    assert model.n_samples_seen_ == 100 < model.certificate_.statistical.n_sampled // 2

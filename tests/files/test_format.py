@@ -25,6 +25,8 @@ from sklearn.exceptions import NotFittedError
 
 import kernelstream
 from kernelstream import StreamingKernelPCA, bases, files, kernels, load, schedules, trackers
+from kernelstream.bases.base import Clock
+from kernelstream.bases.centroids.sample import Reservoir
 
 BASES: dict[str, Any] = {
     "centroids": bases.Centroids(10),
@@ -202,6 +204,17 @@ def test_how_rows_came_in_is_not_in_the_file(tmp_path: Path) -> None:
         pieces.partial_fit(rows(620)[start : start + 31])
         pieces.transform(rows(3))
     assert saved(whole, tmp_path) == saved(pieces, tmp_path)
+
+
+def test_rows_that_left_a_sample_are_not_in_the_file() -> None:
+    rows = np.arange(60.0)[:, None]
+    blocks = [(rows[a : a + 20], rows[a : a + 20], None) for a in (0, 20, 40)]
+    together = Reservoir(10).offer(blocks, Clock(0, 0))
+    one_by_one = Reservoir(10)
+    for k, block in enumerate(blocks):
+        one_by_one = one_by_one.offer([block], Clock(0, 20 * k))
+    assert sum(map(len, together.rows)) != sum(map(len, one_by_one.rows))
+    assert files.to_bytes({"sample": together}) == files.to_bytes({"sample": one_by_one})
 
 
 PROGRAM = """
@@ -401,6 +414,8 @@ def test_truncated_files(sound: bytes, tmp_path: Path) -> None:
     n = header_length(sound)
     for length in (0, 1, 7, 8, 9, 8 + n // 2, 8 + n - 1, 8 + n, 8 + n + 1, len(sound) - 1):
         refused(sound[:length], tmp_path, "truncated|not a kernelstream model")
+    for length in (8, 8 + n // 2, 8 + n - 12, 8 + n - 1):
+        refused(sound[:length], tmp_path, "truncated")
     refused(sound + b"\0", tmp_path)
     refused(sound + sound, tmp_path)
 

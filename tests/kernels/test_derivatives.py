@@ -13,6 +13,7 @@ from kernelstream.kernels.derivatives import (
     gradient_of_sum,
     is_smooth,
     require_differentiable,
+    slope,
 )
 
 RBF, LINEAR = kernels.RBF(gamma=0.4), kernels.Linear()
@@ -80,3 +81,11 @@ def test_a_row_that_is_zero_has_a_cosine_gradient_of_zero() -> None:
 def test_a_kernel_without_a_gradient_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match=r"Steps needs a kernel whose gradient is known.*Ridge"):
         require_differentiable(kernels.FromCallable(a_function), "Steps")
+
+
+def test_points_out_of_sight_pull_nobody() -> None:
+    """Their kernel value is zero, and has no logarithm."""
+    x, D = np.zeros((1, 2)), np.array([[1.0, 0.0], [1e3, 0.0], [0.0, 0.0]])
+    for kernel in (kernels.Exponential(gamma=2.0), kernels.Matern(nu=0.5, length_scale=0.5)):
+        found = slope(kernel, kernel.block(x, D), x, D)
+        np.testing.assert_allclose(found, [[np.exp(-2.0), 0.0, 0.0]], rtol=1e-6)

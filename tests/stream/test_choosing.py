@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.kernel_ridge import KernelRidge
 
 from kernelstream import (
     OnlineKernelPCA,
@@ -59,6 +60,46 @@ def test_the_widest_kernel_is_not_the_best_by_construction() -> None:
     assert found.errors[-1] > 2.0 * found.errors.min()
 
 
+@pytest.mark.parametrize(("n", "sizes"), [(900, (600, 300)), (90, (60, 30)), (2, (2, 2))])
+def test_a_third_of_the_rows_is_held_back(
+    n: int, sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two rows none: they are told from each other, and from nothing else."""
+    asked = []
+
+    def told(kernel: Any, seen: np.ndarray, back: np.ndarray, r: int) -> Any:
+        asked.append((seen, back))
+        return seen, back
+
+    monkeypatch.setattr(choosing, "scores_of", told)
+    choosing.compare_widths(kernels.RBF(1.0), CIRCLE[:n], 2, rng())
+    assert len(asked) == len(choosing.FACTORS)
+    for seen, back in asked:
+        assert (len(seen), len(back)) == sizes
+        together = np.vstack([seen, back])
+        assert len(np.unique(together, axis=0)) == n
+
+
+@pytest.mark.parametrize("best", [1e-4, 1e-3, 1e-2, 1e-1])
+def test_the_way_back_is_as_stiff_as_suits_it(best: float) -> None:
+    """The error is that of the best of four ridges, a decade apart: each is the best somewhere."""
+    noise = {1e-4: 0.0, 1e-3: 0.02, 1e-2: 0.1, 1e-1: 0.6}[best]
+    given = np.random.default_rng(0)
+    scores = given.uniform(-1.0, 1.0, size=(90, 1))
+    X = np.sin(3.0 * scores) + noise * given.normal(size=(90, 1))
+    (S, B), (seen, back) = np.split(scores, [60]), np.split(X, [60])
+    apart = choosing.squared_distances(S, S)
+    gamma = 1.0 / float(np.median(apart[np.triu_indices(60, 1)]))
+    errors = {}
+    for alpha in (1e-4, 1e-3, 1e-2, 1e-1):
+        ridge = KernelRidge(alpha=alpha, kernel="rbf", gamma=gamma).fit(S, seen - seen.mean())
+        left = float(np.sum((ridge.predict(B) + seen.mean() - back) ** 2))
+        errors[alpha] = left / float(np.sum((back - seen.mean()) ** 2))
+    assert min(errors, key=lambda alpha: errors[alpha]) == best
+    found = choosing.reconstruction_error(S, B, seen, back)
+    assert found == pytest.approx(errors[best], rel=1e-6)
+
+
 def test_of_widths_that_are_as_good_the_narrowest_is_taken() -> None:
     found = choosing.Compared(np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.3, 0.301, 0.302, 0.5]))
     assert found.gamma == 4.0
@@ -69,6 +110,17 @@ def test_scores_are_those_of_exact_kernel_pca() -> None:
     exact = StreamingKernelPCA(3, gamma=0.5, basis="everything").fit(CIRCLE[:200])
     np.testing.assert_allclose(np.abs(S), np.abs(exact.transform(CIRCLE[:200])), atol=1e-6)
     np.testing.assert_allclose(np.abs(B), np.abs(exact.transform(CIRCLE[200:250])), atol=1e-6)
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_variances_are_those_of_the_rows(center: bool) -> None:
+    X = factors(3, n=50) + 1.0
+    about = X - X.mean(axis=0) if center else X
+    expected = np.linalg.svd(about, compute_uv=False) ** 2 / 50
+    found = choosing.variances(kernels.Linear(), X, center)
+    assert found.shape == (50,)
+    np.testing.assert_allclose(found[:12], expected, rtol=1e-9)
+    np.testing.assert_allclose(found[12:], 0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -83,12 +135,56 @@ def test_columns_without_connection_have_one_component() -> None:
     assert choosing.parallel_analysis(kernels.Linear(), X, True, rng())[0] == 1
 
 
+def test_chance_is_the_largest_of_several_shuffles_of_few_rows() -> None:
+    """One shuffle would find components in every other table without any."""
+    counts = []
+    for seed in range(20):
+        X = np.random.default_rng(seed).normal(size=(60, 5))
+        counts.append(choosing.parallel_analysis(kernels.Linear(), X, True, rng())[0])
+    assert np.mean(counts) < 1.2
+    X = np.random.default_rng(3).normal(size=(3000, 2))
+    _, found, chance = choosing.parallel_analysis(kernels.Linear(), X, True, rng())
+    assert len(found) == len(chance) <= 1000  # eigenvalues of many rows would take minutes
+
+
+@pytest.mark.parametrize(("n", "r"), [(1, 1), (2, 1), (6, 5), (300, 100)])
+def test_no_more_components_than_rows_have_or_anybody_looks_at(
+    n: int, r: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all are above chance."""
+    found = iter([np.ones(n)])
+    monkeypatch.setattr(choosing, "variances", lambda *given: next(found, np.zeros(n)))
+    assert choosing.parallel_analysis(kernels.Linear(), np.ones((n, 2)), True, rng())[0] == r
+
+
 def test_points_are_enough_for_the_components() -> None:
     kernel = kernels.RBF(0.05)
     m, tried = choosing.enough_points(kernel, factors(5, n=600), 10, rng())
     assert tried[-1] == (m, tried[-1][1]) and tried[-1][1] <= choosing.MISSED
     assert all(share > choosing.MISSED for _, share in tried[:-1])
     assert choosing.enough_points(kernel, factors(5, n=600), 2, rng())[0] < m
+
+
+def test_as_many_points_as_rows_miss_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no more are tried, nor more than anybody wants, whatever is missed."""
+    monkeypatch.setattr(choosing, "MISSED", -1.0)
+    m, tried = choosing.enough_points(kernels.RBF(5.0), factors(5, n=40), 10, rng())
+    assert m == 64 and [count for count, _ in tried] == [32, 64]
+    assert tried[0][1] > 0.0 and tried[1][1] == 0.0
+    monkeypatch.setattr(choosing, "MOST_POINTS", 64)
+    assert choosing.enough_points(kernels.RBF(5.0), factors(5, n=90), 10, rng())[0] == 64
+
+
+def test_points_are_chosen_with_some_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def told(kernel: Any, rows: np.ndarray, center: bool) -> np.ndarray:
+        asked.append(len(rows))
+        return np.full(len(rows), 1e-300)
+
+    monkeypatch.setattr(choosing, "variances", told)
+    assert choosing.enough_points(kernels.RBF(0.5), factors(2, n=5000, d=3), 2, rng())[0] == 32
+    assert asked[0] <= 2000  # eigenvalues of all of them would take minutes
 
 
 @pytest.mark.usefixtures("few")
@@ -121,6 +217,14 @@ def test_a_stream_chooses_at_its_start_however_it_is_cut(tmp_path: Path) -> None
             model = load(tmp_path / "model")  # what is to be chosen is in the file
         contents.append(files.to_bytes({"model": model.stream_.for_file()}))
     assert contents[0] == contents[1] and model.stream_.chain.auto == ()
+
+
+@pytest.mark.usefixtures("few")
+def test_nothing_is_chosen_before_a_thousand_rows_have_come() -> None:
+    X = factors(4, n=1100)
+    model = StreamingKernelPCA(2, gamma="auto", basis=20, random_state=0)
+    assert model.partial_fit(X[:990]).stream_.chain.auto == ("gamma",)
+    assert model.partial_fit(X[990:]).stream_.chain.auto == ()
 
 
 @pytest.mark.usefixtures("few")

@@ -8,7 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from kernelstream.stream.held_back import ROWS, HeldBack, draws
+from kernelstream import StreamingKernelPCA, trackers
+from kernelstream.stream.held_back import ROWS, HeldBack, draws, forgetting_of
 
 X = np.random.default_rng(0).normal(size=(30_000, 2))
 
@@ -77,3 +78,13 @@ def test_two_streams_together():
 def test_draws_are_those_of_the_row():
     np.testing.assert_array_equal(draws(3, 0, 1000)[400:], draws(3, 400, 600))
     assert not np.array_equal(draws(3, 0, 10), draws(4, 0, 10))
+
+
+@pytest.mark.parametrize(
+    ("forgetting", "expected"), [(1.0, (0.0, math.inf)), (0.99, (math.log(0.99), 100.0))]
+)
+def test_how_many_rows_count_where_old_ones_are_forgotten(
+    forgetting: float, expected: tuple[float, float]
+) -> None:
+    model = StreamingKernelPCA(2, gamma=0.3, tracker=trackers.Covariance(forgetting=forgetting))
+    assert forgetting_of(model.partial_fit(X[:50]).stream_) == pytest.approx(expected)

@@ -213,3 +213,13 @@ def test_what_cannot_be_robust_is_said() -> None:
     with pytest.raises(ValueError, match="different robust"):
         one.merge(two)
     assert one.merge(one).partial_fit(X).n_samples_seen_ == 150
+
+
+def test_components_are_taken_anew_when_rows_are_a_tenth_more() -> None:
+    known = judge(1.0, 2.0, 4.0)  # of 100 rows
+    assert not known.is_due(100) and not known.is_due(109) and known.is_due(111)
+    again = known.renewed(np.array([[0.0], [2.0], [0.0]]), np.ones(3), 111)
+    assert again.renewed_at == 111 and not again.is_due(121)
+    np.testing.assert_allclose(np.abs(again.vectors[:, 0]), [0.0, 1.0, 0.0], atol=1e-12)
+    np.testing.assert_array_equal(again.mean, np.ones(3))
+    assert again.quartiles == known.quartiles and again.n == known.n

@@ -377,6 +377,16 @@ def test_rows_as_the_chain_wants_them() -> None:
     np.testing.assert_array_equal(given, single[:, :1])
 
 
+def test_a_scaling_that_changes_nothing_is_none() -> None:
+    """Then rows go by without a copy, and streams with and without it merge."""
+    even = stream_of(600, scale="auto")
+    assert even.scaling is None and even.scaler is None and even.knows_units
+    X = np.random.default_rng(0).normal(size=(600, 3)) * [1.0, 100.0, 1.0]
+    model = StreamingKernelPCA(2, gamma=0.3, scale="auto", basis=bases.Landmarks(X[:9]))
+    mixed = model.partial_fit(X).stream_
+    assert mixed.scaling is not None and mixed.scaler is not None
+
+
 def test_a_stream_of_a_file_fits_together() -> None:
     """Every word that ``check`` has, and a stream that has nothing to hear."""
     plain, scaled = stream_of(), stream_of(600, scale="standard")

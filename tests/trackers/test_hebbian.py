@@ -239,3 +239,11 @@ def test_components_descend_and_follow():
             np.testing.assert_array_equal(near, vectors[:, :columns])
             np.testing.assert_array_equal(of, mean)
     assert rule.decay(state, 0.5) is state
+
+
+@pytest.mark.parametrize("rule", [trackers.Hebbian, trackers.RecentredHebbian])
+def test_the_bare_rule_needs_steps_of_its_own(rule):
+    with pytest.raises(ValueError, match="guard=False runs the bare rule"):
+        rule(guard=False).check()
+    rule(0.01, guard=False).check()
+    rule(guard=True).check()

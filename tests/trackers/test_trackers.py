@@ -1,50 +1,14 @@
-"""What trackers are given and what is made of their components: running means and signs."""
+"""What trackers are given and what is made of their components: signs, lengths, words."""
 
 from __future__ import annotations
 
 import inspect
 
-import array_api_strict
 import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, bases, trackers
-from kernelstream.stream.chain import less_running_mean
-from kernelstream.trackers import Moments
 from kernelstream.trackers.base import column_norms, unit_columns
-from tests.trackers.test_covariance import rows
-
-# -- the running mean
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("beta", [1.0, 0.9])
-@pytest.mark.parametrize("before", [0, 12])
-def test_each_row_less_the_mean_up_to_it(weighted, beta, before):
-    """Row by row on the host, in pieces on a device: both are the definition."""
-    Z, w, _ = rows(3, 4, 12 + 700)
-    w = w if weighted else np.ones(len(Z))
-    age = np.arange(len(Z))
-    expected = []
-    for t in range(before, len(Z)):
-        v = w[: t + 1] * beta ** (t - age[: t + 1])
-        expected.append(Z[t] - v @ Z[: t + 1] / v.sum())
-    v = w[:before] * beta ** (before - 1.0 - age[:before])
-    for array in (np.asarray, array_api_strict.asarray):
-        moments = Moments(float(v.sum()), array(v @ Z[:before]))
-        given_weights = array(w[before:]) if weighted else None
-        found = less_running_mean(array(Z[before:]), given_weights, moments, beta)
-        np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=1e-13)
-
-
-def test_equal_rows_are_at_their_mean_exactly():
-    """What rounding would leave of them would start components."""
-    z = np.random.default_rng(0).normal(size=5)
-    w = np.random.default_rng(1).uniform(0.1, 3.0, size=40)
-    for weights in (None, w):
-        found = less_running_mean(np.tile(z, (40, 1)), weights, Moments(0.0, np.zeros(5)), 1.0)
-        assert not found.any()
-
 
 # -- signs
 

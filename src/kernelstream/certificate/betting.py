@@ -38,7 +38,7 @@ def ratio_limits(f: np.ndarray, b: np.ndarray, bound: float, level: float) -> tu
     if not bound > 0 or len(f) == first:
         return 0.0, 1.0
     guess = float(f[:first].sum()) / max(float(b[:first].sum()), np.finfo(float).tiny)
-    least, most = 0.5 * min(1.0, guess), min(1.0, 2.0 * guess) or 1.0
+    least, most = 0.5 * guess, min(1.0, 2.0 * guess) or 1.0
     stakes = predictable_stakes(f, b, bound, level)[first:]
     f, b = f[first:], b[first:]
     # f − c b is at most (1 − c) f, and at least −c b
@@ -73,9 +73,6 @@ def predictable_stakes(f: np.ndarray, b: np.ndarray, bound: float, level: float)
 
 def _reaches(returns: np.ndarray, level: float) -> bool:
     """Whether a capital of 1 reaches ``exp(level)`` on the way."""
-    ruined = returns <= -1.0
-    if ruined.any():
-        returns = returns[: int(np.argmax(ruined))]
     return bool(np.cumsum(np.log1p(returns)).max(initial=0.0) >= level)
 
 

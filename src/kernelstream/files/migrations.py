@@ -69,9 +69,6 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
         fields["shown"] = 0  # all components that were learned
         fields["robust"] = False
         fields["auto"] = {"tuple": []}
-    if name == "State":
-        fields["judge"] = None
-        fields["told"] = None
     if name == "CentroidsState":
         kept = ("span", "n", "residual", "variance", "reference", "unit", "growth")
         cells = {"mass": fields["mass"], "sums": fields["sums"]}

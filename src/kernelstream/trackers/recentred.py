@@ -39,8 +39,8 @@ class RecentredState(HebbianState):
 
     ON_HOST: ClassVar[frozenset[str]] = HebbianState.ON_HOST | {"sums", "mean"}
 
-    sums: Annotated[np.ndarray, "float64 (components)"] = field(default_factory=lambda: np.zeros(0))
-    mean: Annotated[np.ndarray, "float64 (rank)"] = field(default_factory=lambda: np.zeros(0))
+    sums: Annotated[np.ndarray, "float64 (components)"] = field(kw_only=True)
+    mean: Annotated[np.ndarray, "float64 (rank)"] = field(kw_only=True)
     weight: Annotated[float, "not negative"] = 0.0
     # the points in their own coordinates while a block is learned
     points: Annotated[Array | None, "float64 (points, rank)"] = None
