@@ -365,7 +365,7 @@ def test_merged_streams_of_few_different_rows_have_room_for_those_of_both() -> N
         state = begun(basis, rows)
         state, _ = basis.enter(KERNEL, state, [measured(basis, state, rows, 0)])
         states.append(state)
-    joined, _, _ = basis.merge(KERNEL, *states, 0)
+    joined, _, _ = basis.merge(KERNEL, states[0], states[1], 0)
     assert len(joined.span.points) > 3
     block = basis.express(KERNEL, joined, X[:6])
     np.testing.assert_allclose(block.residual, 0.0, atol=1e-9)

@@ -247,8 +247,17 @@ def described(
     usual = watch.usual
     if usual is not None and rule.adapts and counts and not in_event:
         usual += (clipped - usual) / (5 * rule.patience)
-    moved: Any = (tuple(shift), tuple(owed))
-    after = Watch(level, recent, *moved, event, n_events, rows, average, usual)
+    after = Watch(
+        level,
+        recent,
+        (shift[0], shift[1]),
+        (owed[0], owed[1]),
+        event,
+        n_events,
+        rows,
+        average,
+        usual,
+    )
     return after, Verdict(
         level, lasting, joint, Thresholds(shown[0], shown[1], shown[2], event_limit), alarm, event
     )

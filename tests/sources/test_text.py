@@ -52,10 +52,18 @@ def test_a_line_of_null_is_a_bad_row(
     """At the front of a block it ended Arrow by a signal, elsewhere it was a row without values."""
     monkeypatch.setattr("kernelstream.sources.text.BLOCK_BYTES", 4 * len('{"a": 1.5}\n'))
     path = tmp_path / "a.ndjson"
-    path.write_text('null{"a": 1.5}\n' + '{"a": 1.5}\n' * (4 + before) + ' null\n{"a": 2.5}\n')
+    path.write_text('{"a": 1.5}\n' * (4 + before) + ' null\n{"a": 2.5}\n')
     blocks = list(Source(path, on_bad_rows="skip").blocks())
     assert [x for block in blocks for x in block.X[:, 0]] == [1.5] * (4 + before) + [2.5]
-    assert sum(len(block.bad) for block in blocks) == 2
+    assert sum(len(block.bad) for block in blocks) == 1
+
+
+@pytest.mark.parametrize("line", ["null", 'null{"a": 1.5}', "\n  null"])
+def test_a_file_that_begins_with_null(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "a.ndjson"
+    path.write_text(f'{line}\n{{"a": 2.5}}\n')
+    (block,) = Source(path, on_bad_rows="skip").blocks()
+    assert block.X.tolist() == [[2.5]] and len(block.bad) == 1
 
 
 def test_bad_rows_of_ndjson(tmp_path: Path) -> None:
