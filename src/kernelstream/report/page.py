@@ -290,11 +290,12 @@ def body(
     if thumbs:
         page += f"<h2>Points of the basis</h2>{thumbs}"
     if "errors" in places:
+        n = observed.bin_rows if observed else 1
+        together = f": mean and largest of {n:,} rows at a time" if n > 1 else ""
         page += (
             "<h2>Reconstruction error over time</h2><p class=quiet>Squared distance in feature "
-            "space between a row and its projection on the model: mean and largest of "
-            f"{observed.bin_rows if observed else 1:,} rows at a time. One in a hundred of the "
-            f"rows learned is above the dashed line.</p>{places['errors']}"
+            f"space between a row and its projection on the model{together}. One in a hundred of "
+            f"the rows learned is above the dashed line.</p>{places['errors']}"
         )
     return page
 
