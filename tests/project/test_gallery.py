@@ -143,6 +143,9 @@ TOLD: dict[str, tuple[Any, int]] = {
 }
 
 
+QUICK = ("demo", "plot_first_stream", "plot_explain")  # the others are run by test-all and docs
+
+
 def test_every_picture_is_drawn_in_the_gallery() -> None:
     """So that its page of the API shows it."""
     text = "".join(path.read_text() for name, path in SCRIPTS.items() if name.startswith("plot_"))
@@ -161,7 +164,9 @@ def test_every_example_is_run() -> None:
     assert set(SCRIPTS) == {*TOLD, *ELSEWHERE}
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in TOLD]
+)
 def test_example(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "demo":
         pytest.importorskip("rich")
