@@ -123,6 +123,8 @@ def test_rows_are_drawn_by_their_weight() -> None:
     model = StreamingKernelPCA(2, **OPTIONS).fit(X, sample_weight=weights, until=0.6)
     assert model.certificate_.statistical.n_rows == 3000
     assert np.all(np.asarray(model.basis_points_) > 4.0)
+    with pytest.raises(ValueError, match="All rows have weight zero"):
+        StreamingKernelPCA(2, **OPTIONS).fit(X, sample_weight=0 * weights, until=0.6)
 
 
 @pytest.mark.usefixtures("small")

@@ -60,6 +60,8 @@ class Population:
             )
         if weights is not None:
             weights = np.cumsum(inputs.checked_weights(weights, int(n)))
+            if not weights[-1] > 0.0:
+                raise ValueError(inputs.NO_WEIGHT)
         return cls(int(n), take, weights)
 
     def draw(self, seed: int, purpose: str, at: slice) -> Any:
