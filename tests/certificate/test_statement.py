@@ -151,6 +151,16 @@ def test_leading_values_are_never_too_small() -> None:
     assert few.sum() == pytest.approx(np.trace(G[:40, :40]))
 
 
+def test_rows_that_are_all_alike() -> None:
+    """Nothing is spread: an iteration for the largest eigenvalues had nowhere to begin."""
+    assert leading_values(np.zeros((1500, 1500)), np.ones(1500), 3).tolist() == [0.0, 0.0, 0.0]
+    model = StreamingKernelPCA(2, gamma=0.2, basis=5, random_state=0).partial_fit(
+        np.ones((9000, 2))
+    )
+    said = model.certificate_.statistical
+    assert said.reason is None and said.reconstruction_error_interval[0] == 0.0
+
+
 PLAIN: dict[str, Any] = {"gamma": 0.1, "random_state": 0}
 
 

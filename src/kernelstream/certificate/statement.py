@@ -372,6 +372,8 @@ def counts_of(drawn: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def leading_values(G: np.ndarray, root: np.ndarray, r: int) -> np.ndarray:
     """The r largest eigenvalues of root·G·root, largest first: none is too small."""
     n = len(G)
+    if not np.any(G @ root.astype(G.dtype)):  # an iteration would have nowhere to begin
+        return np.zeros(r) if not np.any(G) else np.full(r, float(np.trace(G)) * root.max() ** 2)
     if r >= n or n <= FEW or r > MANY:
         scaled = G * root[:, None].astype(G.dtype) * root[None, :].astype(G.dtype)
         top = (max(0, n - r), n - 1)
