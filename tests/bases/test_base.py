@@ -16,10 +16,12 @@ from kernelstream import StreamingKernelPCA, bases, kernels
 from kernelstream.bases.base import (
     VISIBLE,
     Clock,
+    Span,
     coordinate_error_in_float32,
     factorise,
+    from_eigenvectors,
+    inverse_of_lower,
     onto,
-    refactorise,
     transition,
 )
 from kernelstream.files import STORED
@@ -153,16 +155,17 @@ def test_the_scale_of_the_rows_scales_a_linear_kernel(scale):
 
 
 @pytest.mark.parametrize("apart, weak", [(1.0, False), (1e-2, False), (3e-6, True), (0.0, True)])
-def test_points_that_moved_are_factorised_as_before(apart: float, weak: bool):
+def test_both_factors_span_the_same(apart: float, weak: bool):
     """By Cholesky where no direction is weak; else by eigenvectors, which drop it."""
     rng = np.random.default_rng(0)
     kernel = kernels.RBF(gamma=0.5)
     points = 3.0 * rng.normal(size=(12, 3))
     points[1] = points[0] + apart * np.array([1.0, 0.0, 0.0])
-    span, before = refactorise(kernel, points), factorise(kernel, points)
+    gram = kernel.gram(points)
+    span = factorise(kernel, points)
+    before = Span.of(kernel, points, from_eigenvectors(kernel, points, gram), gram)
     assert span.rank == before.rank == (11 if weak else 12)
     assert np.array_equal(span.factor, np.triu(span.factor)) != weak
-    gram = kernel.gram(points)
     np.testing.assert_allclose(span.factor.T @ gram @ span.factor, np.eye(span.rank), atol=1e-5)
     # the same projection on the span, in other coordinates
     X = rng.normal(size=(50, 3))
@@ -171,6 +174,14 @@ def test_points_that_moved_are_factorised_as_before(apart: float, weak: bool):
         np.sum(before.coordinates(kernel, X) ** 2, axis=1),
         rtol=1e-9,
     )
+
+
+@pytest.mark.parametrize("m", [1, 2, 127, 128, 257, 300])
+def test_the_inverse_of_a_triangle_is_that_of_lapack(m: int):
+    L = np.tril(np.random.default_rng(m).normal(size=(m, m)) / m) + np.eye(m)
+    inverse = inverse_of_lower(L)
+    np.testing.assert_allclose(inverse, np.linalg.inv(L), atol=1e-13)
+    assert np.array_equal(inverse, np.tril(inverse))
 
 
 # -- what is computed of points, and where arrays live

@@ -43,6 +43,7 @@ RANK_FLOOR = {"float64": 1e-10, "float32": 1e-8}
 # Coordinates of float32 rows that rounding may move by more than this share of the length of φ(x)
 # are computed in float64. What is expected is some four times what is found on real rows.
 VISIBLE = 4e-3
+FACTOR_ROWS = 64  # of a tile of a matrix as large as K(D,D), at least
 SAME = 1e-9  # differences of factors, relative to their largest entry, that are rounding
 # scikit-learn's measure of a kernel matrix that is not positive semidefinite by more than rounding.
 NEGATIVE_SHARE = 1e-5
@@ -498,43 +499,65 @@ def coordinate_error_in_float32(kernel: Kernel, points: Array, factor: Array, gr
 
 
 def factorise(kernel: Kernel, points: Array) -> Span:
-    """Orthonormal coordinates from the eigenvectors of K(D,D): ``F = V/√w``.
+    """Orthonormal coordinates in the span of points, from a factor of K(D,D).
 
-    Tiny eigenvalues are dropped, so duplicated or dependent points cost rank, not accuracy.
-    (Cholesky with jitter fails with float32 rows already at 1e-8.) The kernel matrix is computed
-    in float64 from the points as they are stored, so rounding of the points is no error at all.
+    The inverse of the Cholesky factor, ``F = L⁻ᵀ``, where no direction is weak: that takes a
+    fraction of the time of eigenvectors. It has |F|² = Σ 1/λ, so that 1/|F|² is below every
+    eigenvalue λ. Elsewhere the eigenvectors, ``F = V/√λ``. The kernel matrix is computed in float64
+    from the points as they are stored, so rounding of the points is no error at all.
     """
-    xp = namespace_of(points)
     gram = finite(kernel.gram(to_float64(points)), kernel)
-    values, vectors = symmetric_eigen(gram)
-    largest = float(values[0]) if values.shape[0] else 0.0
-    require_semidefinite(kernel, float(values[-1]) if values.shape[0] else 0.0, largest)
-    floor = RANK_FLOOR.get(dtype_name(points), 1e-10)
-    rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
-    factor = vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
-    return Span.of(kernel, points, factor, gram)
+    factor = inverse_of_cholesky(gram) if isinstance(gram, np.ndarray) else None
+    if factor is not None:
+        weakest = RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
+        if float(np.linalg.norm(factor)) ** 2 * weakest < 1.0:
+            return Span.of(kernel, points, np.ascontiguousarray(factor), gram)
+    return Span.of(kernel, points, from_eigenvectors(kernel, points, gram), gram)
 
 
-def refactorise(kernel: Kernel, points: Array) -> Span:
-    """The same span as ``factorise``, by a Cholesky factor where no direction is weak.
-
-    That takes a fraction of the time of eigenvectors, and points that move have to be factorised
-    again and again. ``F = L⁻ᵀ`` has |F|² = Σ 1/λ, so that 1/|F|² is below every eigenvalue λ.
-    """
-    if not isinstance(points, np.ndarray):
-        return factorise(kernel, points)
-    gram = finite(kernel.gram(to_float64(points)), kernel)
+def inverse_of_cholesky(gram: np.ndarray) -> np.ndarray | None:
+    """``L⁻ᵀ`` of ``gram = L Lᵀ``; None where rounding leaves no such factor."""
     try:
         # NumPy's, here and in all that runs along with a stream: SciPy brings a BLAS of its own,
         # whose threads would wait in the way of the others.
         lower = np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:
-        return factorise(kernel, points)
-    factor = np.ascontiguousarray(np.tril(np.linalg.inv(lower)).T)
-    weakest = RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
-    if not float(np.linalg.norm(factor)) ** 2 * weakest < 1.0:
-        return factorise(kernel, points)
-    return Span.of(kernel, points, factor, gram)
+        return None
+    return inverse_of_lower(lower).T
+
+
+def inverse_of_lower(L: np.ndarray) -> np.ndarray:
+    """The inverse of a lower triangular matrix: of its two halves, and a product of them.
+
+    So nearly all of it is products, which threads share.
+    """
+    half = len(L) // 2
+    if half < FACTOR_ROWS:
+        return np.tril(np.linalg.inv(L))
+    inverse = np.zeros_like(L)
+    inverse[:half, :half] = upper = inverse_of_lower(L[:half, :half])
+    inverse[half:, half:] = lower = inverse_of_lower(L[half:, half:])
+    inverse[half:, :half] = product_in_tiles(lower, product_in_tiles(-L[half:, :half], upper))
+    return inverse
+
+
+def product_in_tiles(a: Array, b: Array) -> Array:
+    """``a b``, rows of a in threads."""
+    return by_rows(lambda rows: rows @ b, a, int(b.shape[0]), FACTOR_ROWS)
+
+
+def from_eigenvectors(kernel: Kernel, points: Array, gram: Array) -> Array:
+    """``V/√λ`` without tiny λ, so that duplicated or dependent points cost rank, not accuracy.
+
+    (Cholesky with jitter fails with float32 rows already at 1e-8.)
+    """
+    xp = namespace_of(points)
+    values, vectors = symmetric_eigen(gram)
+    largest = float(values[0]) if values.shape[0] else 0.0
+    require_semidefinite(kernel, float(values[-1]) if values.shape[0] else 0.0, largest)
+    floor = RANK_FLOOR.get(dtype_name(points), 1e-10)
+    rank = int(xp.sum(xp.astype(values > floor * largest, xp.int64))) if largest > 0 else 0
+    return vectors[:, :rank] / xp.sqrt(values[:rank])[None, :]
 
 
 def independent(

@@ -38,6 +38,7 @@ from kernelstream.stream.stream import Stream
 T = TypeVar("T")
 
 MANY_NUMBERS = 2**20  # from which on a pass over rows is worth threads
+LOOKED_AT = 1024  # rows by each at least: one look at numbers is soon over
 FAR_LARGER = 10  # times the usual range of a column
 ON_BAD_ROWS = ("error", "skip")
 NO_WEIGHT = "All rows have weight zero: there is nothing to learn from."
@@ -274,7 +275,7 @@ def of_tiles(function: Callable[[Any], T], X: Any) -> list[T]:
     if is_sparse(X) or X.size < MANY_NUMBERS:
         return [function(X)]
     with cores():
-        return in_threads(lambda at: function(X[at, :]), tiles(len(X), X.shape[1]))
+        return in_threads(lambda at: function(X[at, :]), tiles(len(X), X.shape[1], LOOKED_AT))
 
 
 def real_numbers(x: Any) -> np.ndarray:

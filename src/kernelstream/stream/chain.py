@@ -210,24 +210,27 @@ class Chain:
         """
         while blocks:
             rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
-            # After some blocks a reference for signs is taken, or points are looked for: what was
-            # measured behind these would be measured in vain.
-            due = min(state.next_signs, math.inf if frozen else self.basis.next_change(state.basis))
-            most = 1 + int(np.searchsorted(rows[1:], due))
+            # what is measured behind a change of the points is measured in vain
+            due = math.inf if frozen else self.basis.next_change(state.basis)
             measured = in_threads(
                 partial(self.measure, state.basis, scatter=True),
-                list(zip(blocks[:most], rows, strict=False)),
+                list(zip(blocks[: 1 + int(np.searchsorted(rows[1:], due))], rows, strict=False)),
             )
-            basis, count = state.basis, len(measured)
-            if not frozen:
-                basis, count = self.basis.enter(self.kernel, basis, measured)
-            measured, blocks = measured[:count], blocks[count:]
-            state = self.add_up(state, basis, measured)
-            if not frozen:
-                change = self.basis.revise(self.kernel, basis, measured[-1].clock)
-                if change is not None:
-                    state = self.rebase(state, *change)
-            state = self.keep_signs(state)
+            changed, entered = False, 0
+            while entered < len(measured) and not changed:
+                # up to the next reference for signs, which is one of the rows up to there
+                ahead = entered + 1 + int(np.searchsorted(rows[entered + 1 :], state.next_signs))
+                basis, now = state.basis, measured[entered:ahead]
+                if not frozen:
+                    basis, count = self.basis.enter(self.kernel, basis, now)
+                    now = now[:count]
+                state, entered = self.add_up(state, basis, now), entered + len(now)
+                if not frozen:
+                    change = self.basis.revise(self.kernel, basis, now[-1].clock)
+                    if change is not None:
+                        state, changed = self.rebase(state, *change), True
+                state = self.keep_signs(state)
+            blocks = blocks[entered:]
         return state
 
     def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
@@ -432,13 +435,14 @@ class Chain:
         n = min(MOST_ROWS, int(X.shape[0]))
         first, given = as_dense(X[:n, :]), None if weights is None else weights[:n]
         faded = forget(self.tracker.forgetting, n, given, self.seed, 0)[1]
-        _, vectors, _ = self.tracker.components(state.tracker, state.moments, self.center)
-        if isinstance(self.n_components, int):
-            kept = min(n_followed(self.n_components), int(vectors.shape[1]))
-            vectors = vectors[:, :kept]
+        r = self.n_components
         K = to_host(to_float64(self.kernel.gram(first)))
-        coefficients = first_components(K, faded, self.center, int(vectors.shape[1]))
+        coefficients = first_components(
+            K, faded, self.center, n_followed(r) if isinstance(r, int) else None
+        )
         Z = to_float64(self.basis.coordinates(self.kernel, state.basis, first))
+        start = namespace_of(Z).matrix_transpose(Z) @ like(coefficients, Z)
+        vectors, _ = Learned(self, state).followed(start)
         cosines = coefficients.T @ to_host(Z @ vectors)
         return vectors * like(sign_of_nearest(cosines), vectors)[None, :]
 

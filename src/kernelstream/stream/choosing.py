@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.backends.arrays import Array, as_dense, take_rows, to_float64, to_host
-from kernelstream.bases.base import Span, refactorise
+from kernelstream.bases.base import Span, factorise
 from kernelstream.bases.centroids.kmeans import lloyd, seed_points
 from kernelstream.bases.centroids.polish import Sampled, polish
 from kernelstream.bases.centroids.state import FEWEST, STEPS
@@ -157,7 +157,7 @@ def enough_points(
         first = seed_points(sampled.seen, alike, m, rng)
         points = lloyd(sampled.seen, alike, first, STEPS, rng)
         points = polish(kernel, points, sampled, r, FEWEST)
-        span = refactorise(kernel, sampled.beside(points))
+        span = factorise(kernel, sampled.beside(points))
         held = np.zeros(len(exact))
         found = variances_in(kernel, span, sampled)[:r]
         held[: len(found)] = found

@@ -245,24 +245,26 @@ class Learned(Value):
         return values, self.sign(vectors, mean), mean
 
     def sign_reference(self) -> Array:
-        """Present components with their signs, a few more than are shown, for those to come.
+        """Present components with their signs, a few more than are shown, for those to come."""
+        r = self.chain.n_components
+        vectors, mean = self.followed(self._state().signs)
+        return self.sign(vectors, mean, r if isinstance(r, int) else None)
 
-        Where there is a reference already and the basis is much larger than it, a few steps of
-        subspace iteration turn it along: a sign needs no more, and an eigenvalue problem costs as
-        much as some blocks of rows.
+    def followed(self, start: Array | None) -> tuple[Array, Array]:
+        """Present components, a few more than are shown, and the mean.
+
+        From a start with as many, where the basis is much larger, by a few steps of subspace
+        iteration: a sign needs no more, and an eigenvalue problem costs as much as some blocks of
+        rows.
         """
         chain, state = self.chain, self._state()
-        r = chain.n_components if isinstance(chain.n_components, int) else None
-        kept = None if r is None else n_followed(r)
-        rank = chain.basis.rank(state.basis)
-        if state.signs is None or kept is None or 2 * kept > rank:
-            _, vectors, mean = chain.tracker.components(state.tracker, state.moments, chain.center)
-            if kept is not None:
-                vectors = vectors[:, : min(kept, int(vectors.shape[1]))]
-        else:
-            start = padded(state.signs, (rank, int(state.signs.shape[1])))
-            vectors, mean = chain.tracker.follow(state.tracker, state.moments, chain.center, start)
-        return self.sign(vectors, mean, r)
+        r, rank = chain.n_components, chain.basis.rank(state.basis)
+        kept = n_followed(r) if isinstance(r, int) else rank
+        if start is not None and 2 * kept <= rank and int(start.shape[1]) == kept:
+            start = padded(start, (rank, kept))
+            return chain.tracker.follow(state.tracker, state.moments, chain.center, start)
+        _, vectors, mean = chain.tracker.components(state.tracker, state.moments, chain.center)
+        return vectors[:, : min(kept, int(vectors.shape[1]))], mean
 
     def sign(self, vectors: Array, mean: Array, shown_columns: int | None = None) -> Array:
         """Columns with the sign of the reference component they are nearest to.

@@ -44,7 +44,6 @@ from kernelstream.bases.base import (
     factorise,
     finite,
     onto,
-    refactorise,
     residual_energy,
     same_points,
     transition,
@@ -620,7 +619,7 @@ class Centroids(Basis[CentroidsState]):
         """The state with other points, and the matrix that carries coordinates there."""
         span, T, sample = state.span, None, state.sample
         if points is not span.points:
-            span = refactorise(kernel, points)
+            span = factorise(kernel, points)
             T = transition(kernel, state.span, span)
             sample = sample.rebase(T)
         residual, variance = sample.residual(kernel, span, state.unit)

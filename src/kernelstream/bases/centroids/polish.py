@@ -21,7 +21,6 @@ rows and such points are what they were.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.optimize
 
 from kernelstream.backends.arrays import (
@@ -50,7 +48,15 @@ from kernelstream.backends.arrays import (
     weighted_sum,
 )
 from kernelstream.backends.threads import by_rows, cut, in_threads, in_turn, tiles
-from kernelstream.bases.base import RANK_FLOOR, finite, require_semidefinite, weighted_total
+from kernelstream.bases.base import (
+    FACTOR_ROWS,
+    RANK_FLOOR,
+    finite,
+    inverse_of_cholesky,
+    product_in_tiles,
+    require_semidefinite,
+    weighted_total,
+)
 from kernelstream.bases.centroids.kmeans import spread
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
@@ -61,7 +67,6 @@ FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
 DIRECTED = 2000  # rows that show them
 OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
 FIRST_STEPS = 3  # of subspace iteration, where there are no components of points nearby
-FACTOR_ROWS = 64  # of a tile of a matrix as large as K(D,D), at least
 LEAST_GAIN = 5e-4  # share of the captured variance that a step has to add for another one
 CORRECTIONS = 8  # pairs of steps that L-BFGS remembers
 
@@ -299,17 +304,14 @@ def loose_factor(kernel: Kernel, points: Array, gram: Array) -> Array:
     xp = namespace_of(gram)
     little = RANK_FLOOR[dtype_name(points)] * float(xp.linalg.trace(gram)) or 1.0
     if isinstance(gram, np.ndarray):
-        with contextlib.suppress(np.linalg.LinAlgError):
-            lower = np.linalg.cholesky(gram + little * np.eye(len(gram)))
-            return scipy.linalg.lapack.dtrtri(lower.T, lower=0)[0]
+        more = gram.copy()
+        more.flat[:: len(more) + 1] += little
+        factor = inverse_of_cholesky(more)
+        if factor is not None:
+            return factor
     values, vectors = symmetric_eigen(gram)
     require_semidefinite(kernel, float(values[-1]), float(values[0]))
     return vectors / xp.sqrt(xp.clip(values, min=0.0) + little)[None, :]
-
-
-def product_in_tiles(a: Array, b: Array) -> Array:
-    """``a b``, rows of a in threads."""
-    return by_rows(lambda rows: rows @ b, a, int(b.shape[0]), FACTOR_ROWS)
 
 
 def weights_of(part: Part, values: Array) -> Array | None:
