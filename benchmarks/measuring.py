@@ -14,6 +14,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 Scores = Callable[[np.ndarray], np.ndarray]
 
+# Threads of BLAS go on looking for work for some 30 ms, on cores that the next one needs.
+SETTLED = 0.1
+
 
 def seconds_of(
     work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter
@@ -49,6 +52,7 @@ def interleaved(
         first = repeat % len(names)
         for name in names[first:] + names[:first]:
             results.pop(name, None)  # two results at a time would double the memory
+            time.sleep(SETTLED)
             elapsed, results[name] = seconds_of(works[name], clock)
             seconds[name].append(elapsed)
     return seconds, results

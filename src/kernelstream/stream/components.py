@@ -19,6 +19,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
+from kernelstream.backends.threads import cores
 from kernelstream.bases import Basis, Span
 from kernelstream.bases.base import Correction, KeptCorrection
 from kernelstream.certificate.rounding import moved_in_float32
@@ -68,7 +69,8 @@ class Components:
     @cached_property
     def dual_coef(self) -> Array:
         """Coefficients of the components over the points, (m, r)."""
-        return self._span().factor @ self.vectors
+        with cores():
+            return self._span().factor @ self.vectors
 
     @cached_property
     def mean_coef(self) -> Array:

@@ -467,7 +467,8 @@ class Stream(Value):
     def _fold(self, rows: Rows, frozen: bool, size: int) -> Stream:
         chain, state = self.chain, self.begun
         if state.n_rows == 0 and not frozen:
-            hidden = hidden_variance(chain, self.scaled(rows[:size].X))
+            with cores():
+                hidden = hidden_variance(chain, self.scaled(rows[:size].X))
             if hidden is not None:
                 # A stream may start at rest and move later: no reason to refuse it.
                 warnings.warn(f"At the start of the stream: {hidden}", stacklevel=2)

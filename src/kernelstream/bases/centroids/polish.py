@@ -114,19 +114,22 @@ class Sampled:
         w = None if weights is None else like(weights / weights.mean(), rows)
         mean = cast(weighted_sum(rows, w) / int(rows.shape[0]), rows.dtype)
         centre = mean if isinstance(kernel, Stationary) and not is_sparse(rows) else None
-        if centre is not None:
-            rows = rows - mean[None, :]
+
+        def centred(rows: Array) -> Array:
+            return rows if centre is None else rows - centre[None, :]
+
         p = n_directions(int(rows.shape[1])) if kernel.isotropic else None
         if p is None:
-            return cls(as_dense(rows), weights, None, centre)
+            return cls(as_dense(centred(rows)), weights, None, centre)
         shown = np.arange(0, int(rows.shape[0]), max(1, int(rows.shape[0]) // DIRECTED))
-        few = take_rows(rows, shown)
+        few = centred(take_rows(rows, shown))
         directions = main_directions(few, None if weights is None else weights[shown], p, rng)
         if centre is None:
             whole = namespace_of(mean).concat([mean[:, None], directions], axis=1)
             directions = namespace_of(mean).linalg.qr(whole)[0]
 
         def turned(rows: Array) -> Array:
+            rows = centred(rows)
             inside = rows @ directions
             xp = namespace_of(inside)
             outside = xp.clip(row_norms_squared(rows) - row_norms_squared(inside), min=0.0)
