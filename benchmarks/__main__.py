@@ -67,8 +67,9 @@ def main(arguments: list[str] | None = None) -> None:
             shown, run.raw[METHODS] = methods.compared(few=options.quick)
             Console(width=max(console.width, 110)).print(shown)
         elif name == FRONT:
-            run.raw[FRONT] = lines = of_front(run, options.quick)
-            print(lines_as_markdown(lines))
+            for part, lines in zip((FRONT, front.GOALS), of_front(run, options.quick), strict=True):
+                run.raw[part] = lines
+                print(lines_as_markdown(lines))
         elif name == CORES:
             run.raw[CORES] = lines = cores.of_run(run, options.quick)
             print(lines_as_markdown(lines))
@@ -84,7 +85,11 @@ def main(arguments: list[str] | None = None) -> None:
     if options.markdown:
         options.markdown.parent.mkdir(parents=True, exist_ok=True)
         tables = [markdown(outcomes, found)] if outcomes else []
-        tables += [lines_as_markdown(run.raw[k]) + "\n" for k in (FRONT, CORES) if k in run.raw]
+        tables += [
+            lines_as_markdown(run.raw[k]) + "\n"
+            for k in (FRONT, front.GOALS, CORES)
+            if k in run.raw
+        ]
         options.markdown.write_text("\n".join(tables))
     if options.out:
         from benchmarks import plots
@@ -93,12 +98,15 @@ def main(arguments: list[str] | None = None) -> None:
             say(f"wrote {path}")
 
 
-def of_front(run: Run, few: bool) -> list[Row]:
-    """Scripts and pipelines beside ours."""
+def of_front(run: Run, few: bool) -> tuple[list[Row], list[Row]]:
+    """Scripts and pipelines beside ours, and what was to be reached."""
     given = front.sets(run.folder, run.say, few)
     if few:
-        return front.compared(given, run.repeats, run.sizes.components, run.sizes.target, run.say)
-    return front.compared(given, run.repeats, say=run.say)
+        sizes = run.sizes
+        found = front.compared(given, run.repeats, sizes.components, sizes.target, run.say)
+    else:
+        found = front.compared(given, run.repeats, say=run.say)
+    return front.lines(given, found), front.goals(given, found)
 
 
 def plain(value: Any) -> Any:

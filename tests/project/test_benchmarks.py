@@ -279,12 +279,28 @@ def test_the_table_of_scripts_has_every_system_and_set(run):
 def test_sets_that_are_there_are_compared_and_others_named(tmp_path):
     np.savez(tmp_path / "elec2.npz", X=np.random.default_rng(0).normal(3.0, 2.0, size=(6000, 6)))
     said: list[str] = []
-    (found,) = front.sets(tmp_path, said.append)
+    made_up, found = front.sets(tmp_path, said.append)
+    assert made_up.rows.shape == (front.LONG_ROWS, front.LONG_COLUMNS)
     assert [Path(words.split()[0]).name for words in said] == ["mnist.npz", "adult_a9a.npz"]
     assert found.rows.shape == (1000, 6) and found.judged.shape == (front.JUDGED, 6)
     everything = np.vstack([found.rows, found.judged])
     np.testing.assert_allclose(everything.mean(axis=0), 0.0, atol=1e-4)
     np.testing.assert_allclose(everything.std(axis=0), 1.0, atol=1e-4)
+
+
+def test_what_was_to_be_reached_stands_beside_what_is(monkeypatch):
+    monkeypatch.setattr(front, "POINTS", 20)
+    monkeypatch.setattr(front, "SPREAD_SEEDS", 2)
+    X, kinds = made_up(1500, 8), np.arange(1500) % 5
+    given = front.Set.of("MNIST", X, None, judged=300, kinds=kinds)
+    assert given.rows.shape == (1200, 8) and given.kinds is not None and len(given.kinds) == 1200
+    fast, slow = (front.Found(170, 0.98, seconds, query) for seconds, query in ((1, 1), (3, 9)))
+    found = {"MNIST": dict.fromkeys(front.SYSTEMS, slow) | {front.OURS_FITTED: fast}}
+    rows = front.goals([given], found, components=5)
+    assert [row["reached"] for row in rows[:2]] == ["yes", "no"]
+    assert rows[0]["now"] == "3.00 ×, 170 points" and rows[1]["now"] == "9.0 ×"
+    assert [row["goal"] for row in rows[2:]] == ["≤ .003", "± .005", "≤ 80 MB"]
+    assert 0.5 < float(rows[2]["now"].split()[1][1:]) <= 1.0  # captured in random order
 
 
 # -- what ours is measured against does the same work
