@@ -507,11 +507,12 @@ def factorise(kernel: Kernel, points: Array) -> Span:
     from the points as they are stored, so rounding of the points is no error at all.
     """
     gram = finite(kernel.gram(to_float64(points)), kernel)
-    factor = inverse_of_cholesky(gram) if isinstance(gram, np.ndarray) else None
+    known = to_host(gram)  # the host is as fast, and gives the same coordinates to every device
+    factor = inverse_of_cholesky(known)
     if factor is not None:
-        weakest = RANK_FLOOR[dtype_name(points)] * float(np.trace(gram))
+        weakest = RANK_FLOOR.get(dtype_name(points), 1e-10) * float(np.trace(known))
         if float(np.linalg.norm(factor)) ** 2 * weakest < 1.0:
-            return Span.of(kernel, points, np.ascontiguousarray(factor), gram)
+            return Span.of(kernel, points, like(np.ascontiguousarray(factor), gram), gram)
     return Span.of(kernel, points, from_eigenvectors(kernel, points, gram), gram)
 
 
