@@ -43,7 +43,7 @@ def uniforms(seed: int, purpose: str, first: int, count: int) -> np.ndarray:
     bits.advance(first // _DRAWS_PER_COUNT)
     skipped = first % _DRAWS_PER_COUNT
     draws = np.random.Generator(bits).random(skipped + count)[skipped:]
-    return np.maximum(draws, np.finfo(float).tiny)  # so that logarithms are finite
+    return np.maximum(draws, np.finfo(float).tiny, out=draws)  # so that logarithms are finite
 
 
 def highest(priority: np.ndarray, size: int) -> np.ndarray:

@@ -13,6 +13,7 @@ are light, its own weight for a row that was certain to be drawn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -76,34 +77,36 @@ class Sample:
         """
         edges = np.cumsum([0, *(int(block[0].shape[0]) for block in blocks)])
         n = int(edges[-1])
-        noise = -np.log(-np.log(self.noise(clock, n)))
-        own = -np.arange(clock.row, clock.row + n) * clock.log_forgetting
+        draws = self.noise(clock, n)
         given = any(block[-1] is not None for block in blocks)
         weighted = given or clock.log_forgetting != 0.0
+        entering, best_of_others = (np.arange(n), -np.inf) if weighted else self.contenders(draws)
+        entry, own = gumbel(draws[entering]), np.zeros(len(entering))
+        if weighted:
+            own -= (clock.row + entering) * clock.log_forgetting
         if given:
             ones = [np.ones(int(b[0].shape[0])) if b[-1] is None else b[-1] for b in blocks]
-            own = own + np.log(np.concatenate(ones))
-        entry = noise + own
+            own += np.log(np.concatenate(ones))
+        entry += own
         now = -(clock.row + n) * clock.log_forgetting
         old = np.zeros(0) if self.priority is None else self.priority
-        threshold, log_weight = self.threshold, self.log_weight
+        threshold, log_weight = max(self.threshold, best_of_others), self.log_weight
         if len(old) == self.size:
             enters = entry > old.min()
-            entering = np.flatnonzero(enters)
             threshold = max(threshold, float(entry[~enters].max(initial=-np.inf)))
-            if len(entering) == 0:
+            if not enters.any():
                 return replace(self, threshold=threshold, now=now)
-        else:
-            entering = np.arange(n)
-            if n > self.size:
-                order = np.argpartition(entry, -self.size)
-                threshold = max(threshold, float(entry[order[: -self.size]].max()))
-                entering = np.sort(order[-self.size :])
+            entering, entry, own = entering[enters], entry[enters], own[enters]
+        elif len(entering) > self.size:
+            order = np.argpartition(entry, -self.size)
+            threshold = max(threshold, float(entry[order[: -self.size]].max()))
+            kept = np.sort(order[-self.size :])
+            entering, entry, own = entering[kept], entry[kept], own[kept]
         if weighted or log_weight is not None:
             before = np.zeros(len(old)) if log_weight is None else log_weight
-            log_weight = np.concatenate([before, own[entering]])
+            log_weight = np.concatenate([before, own])
         log_length = sum(int(chunk.shape[0]) for chunk in self.rows)
-        priority = np.concatenate([old, entry[entering]])
+        priority = np.concatenate([old, entry])
         position = np.concatenate(
             [
                 np.zeros(0, dtype=np.intp) if self.position is None else self.position,
@@ -137,6 +140,23 @@ class Sample:
         )
         too_long = log_length + len(entering) > 2 * self.size
         return grown.compact() if too_long or len(grown.rows) > MOST_PIECES else grown
+
+    def contenders(self, draws: np.ndarray) -> tuple[np.ndarray, float]:
+        """Rows of weight 1 that may enter, and the highest priority of the others.
+
+        Their numbers tell: only of those that may enter a logarithm is taken, and these become few.
+        """
+        n = len(draws)
+        if len(self) == self.size:
+            # a little below what decides, so that rounding does not
+            may = draws > math.exp(-math.exp(-float(self.priority.min()))) * (1.0 - 1e-9)
+            best = draws.max(where=~may, initial=np.finfo(float).tiny)
+            return np.flatnonzero(may), float(gumbel(best))
+        if n <= self.size:
+            return np.arange(n), -np.inf
+        # and one more, whose priority is that of the best that stays outside
+        last = n - self.size - 1
+        return np.sort(np.argpartition(draws, last)[last:]), -np.inf
 
     def held(self) -> tuple[Array, ...]:
         """What is kept of the rows that are in, each in one piece."""
@@ -214,6 +234,11 @@ class Sample:
             u = np.exp(np.minimum(self.log_weight - self.threshold, 600.0))
             weights = np.where(u > 1e-8, u / -np.expm1(-np.maximum(u, 1e-8)), 1.0)
         return weights / weights.mean()
+
+
+def gumbel(draws: Any) -> Any:
+    """Gumbel's noise, from numbers in (0, 1)."""
+    return -np.log(-np.log(draws))
 
 
 def gathered(pieces: Sequence[tuple[Array, np.ndarray]]) -> Array:
