@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 
 from kernelstream import suggest
 from kernelstream.estimators import suggestion
-from kernelstream.estimators.suggestion import amid_the_best, linear_probe, neighbours_probe
+from kernelstream.estimators.suggestion import as_good_as_the_best, linear_probe, neighbours_probe
 from kernelstream.stream import choosing
 
 X, Y = load_iris(return_X_y=True)
@@ -67,12 +67,32 @@ def test_the_width_lies_amid_those_that_are_as_good_as_the_best() -> None:
     worse = np.where(rng.random(400) < 0.3, 0.0, right)
     # alike but for a row of each: the best is so by chance
     as_good = [np.where(np.arange(400) == i, 0.0, right) for i in np.flatnonzero(right)[:5]]
-    success = np.stack([*as_good, worse, worse])
-    assert amid_the_best(success) == 2
-    assert amid_the_best(success[::-1]) == 4
+    success = np.stack([*as_good, worse, worse])[:, None, :]
+    assert as_good_as_the_best(success) == (2, 0)
+    assert as_good_as_the_best(success[::-1]) == (4, 0)
     # one that is better for sure is taken
-    assert amid_the_best(np.stack([worse, worse, worse, right, worse])) == 3
-    assert amid_the_best(np.ones((3, 10))) == 1
+    assert as_good_as_the_best(np.stack([worse, worse, worse, right, worse])[:, None]) == (3, 0)
+    assert as_good_as_the_best(np.ones((3, 1, 10))) == (1, 0)
+
+
+def test_more_components_are_taken_where_nothing_speaks_against_them() -> None:
+    rng = np.random.default_rng(0)
+    right = (rng.random(400) < 0.8).astype(float)
+    worse = np.where(rng.random(400) < 0.3, 0.0, right)
+    nearly = right.copy()  # worse for one row, better for another
+    nearly[[np.argmax(right), np.argmin(right)]] = 0.0, 1.0
+    # with as many components as in the third column only the second width is as good
+    success = np.stack(
+        [
+            np.stack([right, right, worse, worse]),
+            np.stack([worse, right, nearly, worse]),
+            np.stack([worse, worse, worse, worse]),
+        ]
+    )
+    assert as_good_as_the_best(success) == (1, 2)
+    certain = right.copy()
+    certain[np.flatnonzero(right)[:9]] = 0.0  # three standard errors
+    assert as_good_as_the_best(np.stack([right, certain])[None]) == (0, 0)
 
 
 @pytest.mark.parametrize(("few", "folds"), [(90, 10), (89, 5)])

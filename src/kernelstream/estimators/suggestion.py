@@ -102,8 +102,8 @@ def suggest(
 
     Without targets the width is that from whose scores rows that were held back are reconstructed
     best in input space, and the number of components that of parallel analysis. With targets the
-    number of components is that with which a probe of the scores does best on rows held back, and
-    the width lies amid those that do as well as the best.
+    width lies amid those, and the number of components is the largest, with which a probe of the
+    scores does as well on rows held back as with the best.
 
     Parameters
     ----------
@@ -199,8 +199,7 @@ def by_target(kernel: Any, rows: np.ndarray, y: Any, probe: str, rng: np.random.
                 method = linear_probe if probe == "linear" else neighbours_probe
                 success[i, j, back] = judged(method(S[:, :r], targets[seen], B[:, :r]), back)
     score = success.mean(axis=2)
-    j = int(np.argmax(score.max(axis=0)))
-    i = amid_the_best(success[:, j])
+    i, j = as_good_as_the_best(success)
     curve = [
         {"gamma": float(gammas[a]), "n_components": numbers[b], "score": float(score[a, b])}
         for a in range(len(gammas))
@@ -235,16 +234,28 @@ def neighbours_probe(S: np.ndarray, targets: np.ndarray, of: np.ndarray) -> np.n
     return np.asarray(targets[np.argpartition(apart, k - 1, axis=1)[:, :k]].mean(axis=1))
 
 
-def amid_the_best(success: np.ndarray) -> int:
-    """Which of some widths to take, given how well each of them does for each row.
+def as_good_as_the_best(success: np.ndarray) -> tuple[int, int]:
+    """Which width and number of components to take, given how well each does for each row.
 
-    On a sample many do nearly as well as the best, which is one of them by chance. So it is the
-    mean of all, each weighted by how likely it is to be as good: ``exp(-z²/2)``, where it is z
-    standard errors below the best. Both are judged by the same rows, and it is their differences
-    that count.
+    On a sample many do about as well as the best, which is one of them by chance. So it is the
+    largest number of components with which a width is within a standard error of the best: what a
+    component too many holds can be passed over, what one too few misses is lost. And of the widths
+    it is the mean, each weighted by how likely it is to be as good with so many components:
+    ``exp(-z²/2)``, where it is z standard errors below the best of them.
     """
-    best = success[int(np.argmax(success.mean(axis=1)))]
-    below = best - success
-    error = below.std(axis=1) / np.sqrt(below.shape[1])
-    z = below.mean(axis=1) / np.maximum(error, np.finfo(float).tiny)
-    return round(float(np.average(np.arange(len(success)), weights=np.exp(-0.5 * z**2))))
+    z = errors_below_the_best(success)
+    j = int(np.flatnonzero((z <= 1.0).any(axis=0))[-1])
+    z = errors_below_the_best(success[:, j])
+    return round(float(np.average(np.arange(len(z)), weights=np.exp(-0.5 * z**2)))), j
+
+
+def errors_below_the_best(success: np.ndarray) -> np.ndarray:
+    """How many standard errors the means over rows (the last axis) are below the largest of them.
+
+    All are judged by the same rows, and the standard error is that of their differences.
+    """
+    mean = success.mean(axis=-1)
+    below = success[np.unravel_index(np.argmax(mean), mean.shape)] - success
+    error = below.std(axis=-1) / np.sqrt(below.shape[-1])
+    found: np.ndarray = below.mean(axis=-1) / np.maximum(error, np.finfo(float).tiny)
+    return found
