@@ -6,9 +6,9 @@ Eight sets with classes. Half of the rows learn (at most 2,500), the others judg
 where a set is small it is halved again and again, until 2,500 rows have judged, and all numbers are
 means (one row of 200 would be half a point). The grid has twelve widths, from 64 times as wide as
 the median's to 32 times as narrow (in gamma), with 5, 10, 20 and 40 components and 256 points: of
-these 48 models the best *on the rows that judge*. Beside it: ``suggest(X, y)`` for each probe; all three of ``gamma``, ``n_components`` and
-``basis`` at ``"auto"``, which know no classes. Probes: a ridge classifier of the standardised
-scores, and the five nearest neighbours.
+these 48 models the best *on the rows that judge*. Beside it: ``suggest(X, y)`` for each probe; all
+three of ``gamma``, ``n_components`` and ``basis`` at ``"auto"``, which know no classes. Probes: a
+ridge classifier of the standardised scores, and the five nearest neighbours.
 """
 
 from __future__ import annotations
