@@ -130,7 +130,7 @@ def line(name: str, X: np.ndarray, until: float | None, path: Path | None = None
         began, cpu = time.perf_counter(), time.process_time()
         model.fit(X if path is None else path, until=until)
         took, used = time.perf_counter() - began, time.process_time() - cpu
-    vars(model).pop("feature_names_in_", None)  # of a file: the rows below have none
+    model.__dict__.pop("feature_names_in_", None)  # of a file: the rows below have none
     said = model.certificate_.statistical
     read = model.n_samples_seen_ + said.n_sampled if said.n_rows else len(X)
     low, high = said.explained_variance_ratio_interval
