@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, bases, kernels
 from kernelstream.certificate import drawn
+from kernelstream.certificate.betting import PILOT, least_ratio
 from kernelstream.certificate.drawn import Outside, Wider, measured
 from kernelstream.certificate.statement import Judged
 
@@ -93,3 +95,31 @@ def test_most_of_the_feature_space_is_not_compared(monkeypatch: pytest.MonkeyPat
     assert said.n_rows == 10**9 and said.n_sampled == 2000
     own = said.own_ratio_interval
     assert 0.0 < own[0] < own[1] < 1.0
+
+
+def test_draws_that_choose_the_stake_are_not_among_those_that_are_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Moments of the wider span are those of the draws after the first strips, and of no other."""
+    monkeypatch.setattr(drawn, "STRIP", 16)
+    rng = np.random.default_rng(4)
+    learned = model(bases.Centroids(10))
+    judged, r = judged_in(learned), 3
+    X = rng.normal(size=(320, 3))
+    X[: 320 // PILOT] *= 0.1  # in front they are unlike the others
+    wider = Wider.of(judged, X[:20])
+    lefts: list[float] = []
+
+    def recorded(left: float, *rest: Any) -> float:
+        lefts.append(left)
+        return least_ratio(left, *rest)
+
+    monkeypatch.setattr(drawn, "least_ratio", recorded)
+    drawn.statement_of_draws(judged, wider, lambda at: X[at], 320, 10**9, 0.01, 0.99)
+    first = 16 * -(-320 // (PILOT * 16))
+    assert 0 < first < 320
+    whole = np.concatenate(wider.coordinates(X[first:]), axis=1)
+    inside = float((whole**2).sum())
+    expected = [inside - top(whole.T @ whole, k) for k in (1, r)]
+    # of the wider span and of what is outside, with one direction for the mean and with all
+    assert lefts[0::2] == pytest.approx(expected, rel=1e-6)

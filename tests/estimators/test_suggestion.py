@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
 from kernelstream import suggest
-from kernelstream.estimators.suggestion import linear_probe, neighbours_probe
+from kernelstream.estimators import suggestion
+from kernelstream.estimators.suggestion import as_good_as_the_best, linear_probe, neighbours_probe
+from kernelstream.stream import choosing
 
 X, Y = load_iris(return_X_y=True)
 
@@ -55,6 +59,58 @@ def test_probes() -> None:
     np.testing.assert_allclose(linear_probe(S, 2.0 * S, S), 2.0 * S, atol=0.02)
     near = neighbours_probe(S, S, np.array([[0.5]]))
     assert near[0, 0] == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_width_lies_amid_those_that_are_as_good_as_the_best() -> None:
+    rng = np.random.default_rng(0)
+    right = (rng.random(400) < 0.8).astype(float)
+    worse = np.where(rng.random(400) < 0.3, 0.0, right)
+    # alike but for a row of each: the best is so by chance
+    as_good = [np.where(np.arange(400) == i, 0.0, right) for i in np.flatnonzero(right)[:5]]
+    success = np.stack([*as_good, worse, worse])[:, None, :]
+    assert as_good_as_the_best(success) == (2, 0)
+    assert as_good_as_the_best(success[::-1]) == (4, 0)
+    # one that is better for sure is taken
+    assert as_good_as_the_best(np.stack([worse, worse, worse, right, worse])[:, None]) == (3, 0)
+    assert as_good_as_the_best(np.ones((3, 1, 10))) == (1, 0)
+
+
+def test_more_components_are_taken_where_nothing_speaks_against_them() -> None:
+    rng = np.random.default_rng(0)
+    right = (rng.random(400) < 0.8).astype(float)
+    worse = np.where(rng.random(400) < 0.3, 0.0, right)
+    nearly = right.copy()  # worse for one row, better for another
+    nearly[[np.argmax(right), np.argmin(right)]] = 0.0, 1.0
+    # with as many components as in the third column only the second width is as good
+    success = np.stack(
+        [
+            np.stack([right, right, worse, worse]),
+            np.stack([worse, right, nearly, worse]),
+            np.stack([worse, worse, worse, worse]),
+        ]
+    )
+    assert as_good_as_the_best(success) == (1, 2)
+    certain = right.copy()
+    certain[np.flatnonzero(right)[:9]] = 0.0  # three standard errors
+    assert as_good_as_the_best(np.stack([right, certain])[None]) == (0, 0)
+
+
+@pytest.mark.parametrize(("few", "folds"), [(90, 10), (89, 5)])
+def test_each_row_is_held_back_once(few: int, folds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggestion, "FEW", few)
+    monkeypatch.setattr(choosing, "FACTORS", (0.5, 1.0))
+    held: list[int] = []
+    n, rows = 90, np.random.default_rng(0).normal(size=(90, 2))
+    scores_of = choosing.scores_of
+
+    def counted(kernel: Any, seen: np.ndarray, back: np.ndarray, r: int) -> Any:
+        held.append(len(back))
+        assert len(seen) + len(back) == n
+        return scores_of(kernel, seen, back, r)
+
+    monkeypatch.setattr(choosing, "scores_of", counted)
+    suggest(rows, rows[:, 0] > 0.0, random_state=0)
+    assert sum(held) == 2 * n and max(held) == n // folds
 
 
 def test_what_makes_no_sense_is_said() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelstream.sources import BadRowError, Position, Source, SourceError
-from kernelstream.sources.readers import LONGEST_LINE
+from kernelstream.sources import BadRowError, Position, Source, SourceError, find_files, text
+from kernelstream.sources.formats import open_reader
+from kernelstream.sources.readers import LONGEST_LINE, Reading
 from kernelstream.sources.text import Replayed
 from tests.sources.conftest import joined
 
@@ -241,3 +242,17 @@ def test_the_first_thousand_rows_decide_which_columns_hold_numbers(tmp_path: Pat
     (tmp_path / "a.ndjson").write_text("\n".join(map(json.dumps, numbers)))
     for name in ("a.csv", "a.ndjson"):
         assert Source(tmp_path / name).names == ("always",)
+
+
+def test_nobody_reads_a_file_on_that_was_let_go_of(tmp_path: Path) -> None:
+    """A thread of Arrow's that reads ahead when the interpreter ends would abort the process."""
+    path = tmp_path / "large.csv"
+    path.write_bytes(b"a,b\n" + b"1.5,2.5\n" * 4_000_000)
+    file = find_files([path])[0]
+    reader = open_reader(file, Reading(), None)
+    assert isinstance(reader, text.CsvReader)
+    text.let_go()  # as at the end of the interpreter
+    assert reader.opened is not None and reader.opened.stream.closed
+    read = reader.text_read
+    assert read < file.size and next(reader.stored, None) is None
+    assert reader.text_read == read

@@ -25,6 +25,7 @@ from kernelstream.cli.normal import LAGS, fit_monitor, sensors
 from kernelstream.cli.parts import MODEL, USUAL, Parts
 from kernelstream.cli.supervised import NO_AIM, Aim, SupervisedRun, aim_at, say_target
 from kernelstream.cli.terminal import Screen
+from kernelstream.cli.until import DrawnRun, require_draws
 from kernelstream.estimators.beginning import begin, tell_columns
 from kernelstream.sources import Source
 
@@ -63,6 +64,14 @@ def fit(
             max=2,
             help="2 gathers the statistics again in the finished basis, for a tight certificate. "
             "Default: 2 for files where it helps, 1 for a pipe.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            help="Draw rows at random, and stop when the share that the components explain is at "
+            "most so much below the best possible (0.01), with 99 % confidence.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -154,10 +163,23 @@ def fit(
       kernelstream fit data.csv -o m.safetensors --method online --nu 0.1 --eta0 0.5 --tau 1000
 
       kernelstream fit kafka://broker/plant -o m.safetensors --limit 100000
+
+      kernelstream fit huge.parquet -o m.safetensors --until 0.01
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
         rule.check()
+        require_draws(
+            until,
+            {
+                "monitor": monitor,
+                "novelty": novelty,
+                "method": rule.method is not None,
+                "target": aim.target is not None,
+                "like": like is not None,
+                "passes": passes is not None,
+            },
+        )
         require_aim(aim, parts, monitor or novelty or rule.method is not None or like is not None)
         if novelty:
             require_novelty(monitor, parts, passes, rule)
@@ -282,7 +304,10 @@ def fit(
             asked = 1 if novelty else passes
             learned = Stored(estimator, names), source, output
             run: Run
-            if source.target is None:
+            if until is not None:
+                identity |= {"until": until}
+                run = DrawnRun(*learned, identity, asked, every, rejects, screen, until=until)
+            elif source.target is None:
                 run = Run(*learned, identity, asked, every, rejects, screen)
             else:
                 aim_at(estimator, source.target)

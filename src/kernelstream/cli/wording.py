@@ -21,6 +21,7 @@ OPTIONS = {
 # Of an estimator, said as name='value'.
 GIVEN = ("kernel", "gamma", "basis", "tracker", "preimage", "robust", "certify", "forgetting")
 PHRASES = (
+    (r"\bfit\(until=\.\.\.\)", "--until"),
     (r", or None for all components", ", or all"),
     (r" components?\b([^.;]*: give n_components[^.]*?), got None", r" components\1, got all"),
     (r", a RandomState or None", ""),

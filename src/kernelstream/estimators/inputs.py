@@ -131,7 +131,7 @@ def query_rows(
 
 
 def plain_rows(
-    stream: Stream, X: Any, check_finite: bool = True, name: str = "StreamingKernelPCA"
+    stream: Stream, X: Any, check_finite: bool | str = True, name: str = "StreamingKernelPCA"
 ) -> Array:
     """Rows checked against a stream alone, for those who have no estimator at hand."""
     return _of_same_kind(stream, checked_rows(X, stream.n_features, check_finite, name))

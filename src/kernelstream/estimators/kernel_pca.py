@@ -138,8 +138,13 @@ class KernelPCA(StreamingKernelPCA):
         self.n_jobs = n_jobs
         self.basis = basis
 
-    def fit(  # type: ignore[override]  # of rows in memory only
-        self, X: Any, y: Any = None, sample_weight: Any = None
+    def fit(  # type: ignore[override]  # without checkpoints
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        until: float | None = None,
+        confidence: float = 0.99,
     ) -> Self:
         """Learn all rows at hand, anew.
 
@@ -149,9 +154,14 @@ class KernelPCA(StreamingKernelPCA):
         y : ignored
         sample_weight : array of shape (n,) or None
             Not in scikit-learn's: how much each row counts.
+        until : float or None
+            Not in scikit-learn's: rows are drawn at random, as many as are needed, as in
+            :meth:`StreamingKernelPCA.fit`.
+        confidence : float
+            With which that is to be true.
         """
         check_choice("eigen_solver", self.eigen_solver, ("auto", "dense", "arpack", "randomized"))
-        super().fit(X, y, sample_weight)
+        super().fit(X, y, sample_weight, until=until, confidence=confidence)
         if self.n_components is not None:
             shown = min(int(self.n_components), self.n_samples_seen_)
             if self.remove_zero_eig:

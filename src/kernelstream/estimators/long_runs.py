@@ -30,7 +30,7 @@ Piece = tuple[Any, Any, tuple[int, int]]  # rows, weights, and the position afte
 
 def is_long(X: Any) -> bool:
     """Whether rows are to be read from somewhere, instead of being here."""
-    if isinstance(X, str | os.PathLike) or hasattr(X, "from_pipe") or hasattr(X, "__next__"):
+    if is_file(X) or hasattr(X, "__next__"):
         return True
     return is_lazy(X) or is_chunked(X) or (callable(X) and not hasattr(X, "shape"))
 
@@ -65,7 +65,7 @@ class Supply:
 
 def supply_of(X: Any, columns: Any) -> Supply:
     """Rows from whatever the user gave."""
-    if isinstance(X, str | os.PathLike) or hasattr(X, "from_pipe"):
+    if is_file(X):
         return _of_files(X, columns)
     if is_lazy(X):
         return Supply(lambda _: _blocks(_lazy_blocks(X)), repeatable=True)
@@ -76,10 +76,22 @@ def supply_of(X: Any, columns: Any) -> Supply:
     return Supply(lambda _: _blocks(iter(X())), repeatable=True)
 
 
-def _of_files(X: Any, columns: Any) -> Supply:
-    from kernelstream.sources import Position, Source, Wishes
+def is_file(X: Any) -> bool:
+    """Whether these are paths of files, or a Source."""
+    return isinstance(X, str | os.PathLike) or hasattr(X, "from_pipe")
 
-    source = X if hasattr(X, "from_pipe") else Source(X, treat=Wishes(treat=columns or {}))
+
+def source_of(X: Any, columns: Any) -> Any:
+    """The Source of paths, its columns understood; one that is given stays as it is."""
+    from kernelstream.sources import Source, Wishes
+
+    return X if hasattr(X, "from_pipe") else Source(X, treat=Wishes(treat=columns or {}))
+
+
+def _of_files(X: Any, columns: Any) -> Supply:
+    from kernelstream.sources import Position
+
+    source = source_of(X, columns)
 
     def pieces(start: tuple[int, int]) -> Iterator[Piece]:
         for block in source.blocks(Position(*start)):
@@ -113,6 +125,16 @@ def _lazy_blocks(X: Any) -> Iterator[Any]:
         at += SLICE
 
 
+def begin_with(estimator: Any, source: Any) -> None:
+    """Let a model that has learned nothing know the columns of files, their names and scale."""
+    if source.sampled_rows is not None:
+        begin(estimator, source)
+        if estimator.scale is None and len(source.sampled_rows):
+            inputs.warn_of_scales(source.sampled_rows, source.names)
+    if source.named:
+        estimator.feature_names_in_ = np.array(source.names, dtype=object)
+
+
 class LongRun:
     """Learn what is supplied into an estimator, in one or two passes.
 
@@ -138,8 +160,8 @@ class LongRun:
 
     def complete(self) -> None:
         """Learn to the end."""
-        if not self._resumed():
-            self._begin()
+        if not self._resumed() and self.supply.source is not None:
+            begin_with(self.estimator, self.supply.source)
         if self.turn == 1:
             self._pass(frozen=False)
             if not self.rows:
@@ -152,17 +174,6 @@ class LongRun:
             set_stream(self.estimator, end_second_pass(self.estimator.stream_))
         if self.path is not None:
             self.path.unlink(missing_ok=True)
-
-    def _begin(self) -> None:
-        source = self.supply.source
-        if source is None:
-            return
-        if source.sampled_rows is not None:
-            begin(self.estimator, source)
-            if self.estimator.scale is None and len(source.sampled_rows):
-                inputs.warn_of_scales(source.sampled_rows, source.names)
-        if source.named:
-            self.estimator.feature_names_in_ = np.array(source.names, dtype=object)
 
     def _pass(self, frozen: bool) -> None:
         estimator, title = self.estimator, f"pass {self.turn}"

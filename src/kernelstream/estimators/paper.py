@@ -47,7 +47,12 @@ class PaperMethod(StreamingKernelPCA):
         return shown.span.factor @ raw
 
     def fit(  # type: ignore[override]  # of rows in memory only
-        self, X: Any, y: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        until: float | None = None,
+        confidence: float = 0.99,
     ) -> Self:
         """Learn from all rows, in one pass and in their order.
 
@@ -58,12 +63,17 @@ class PaperMethod(StreamingKernelPCA):
         y : ignored
         sample_weight : array of shape (n,), optional
             Non-negative weights.
+        until : float, optional
+            Not in the papers: rows drawn at random, as many as are needed, as in
+            :meth:`StreamingKernelPCA.fit`.
+        confidence : float
+            With which that is to be true.
 
         Returns
         -------
         self
         """
-        super().fit(X, y, sample_weight)
+        super().fit(X, y, sample_weight, until=until, confidence=confidence)
         self._tell_if_full(False)
         return self
 

@@ -49,8 +49,15 @@ from kernelstream.estimators.explain import (
     explain_rows,
     known_rows,
 )
-from kernelstream.estimators.long_runs import LongRun, is_chunked, is_long, supply_of
-from kernelstream.estimators.until import learn_until
+from kernelstream.estimators.long_runs import (
+    LongRun,
+    is_chunked,
+    is_file,
+    is_long,
+    source_of,
+    supply_of,
+)
+from kernelstream.estimators.until import FileRows, Population, checked_until, learn_until
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.stationary import Stationary
 from kernelstream.part import as_number, check_choice, check_count, checked_seed
@@ -68,6 +75,10 @@ from kernelstream.stream.stream import Stream
 
 SCALINGS: dict[str | None, Any] = {None: None, "standard": Standard(), "auto": Automatic()}
 FEWEST_TO_WARN = 50  # rows by which the scales of columns can be compared
+WEIGHTS_OF_FILES = (
+    "Weights of rows that are read come with them: Source(weight_column=...), or blocks that are "
+    "pairs of rows and weights."
+)
 
 
 class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamEstimator):
@@ -254,9 +265,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             Seconds between two checkpoints.
         until : float, optional
             Draw rows at random, and stop when the share that the components explain is at most so
-            much below the best possible; of all rows, also those that were not read, as
-            ``certificate_.statistical`` then says. For rows that can be had by their number:
-            arrays, memory maps, CSR, frames, Dask arrays.
+            much below the best possible; of all rows, also those that were not drawn, as
+            ``certificate_.statistical`` then says. For arrays, memory maps, CSR, frames, Dask
+            arrays, and files, which are read through for it.
         confidence : float
             With which that is to be true.
 
@@ -275,8 +286,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         >>> model.certificate_.statistical.kind
         '99% confidence, from 16,384 rows drawn from 200,000'
         """
-        if until is not None and self._fit_until(X, sample_weight, until, confidence):
-            return self
+        if until is not None:
+            checked_until(until, confidence)
+            if is_file(X):
+                X = source_of(X, getattr(self, "columns", None))  # looked at once
+            if self._fit_until(X, sample_weight, until, confidence):
+                return self
         if is_long(X):
             self._fit_long(X, sample_weight, checkpoint, checkpoint_every)
             return self
@@ -295,13 +310,21 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     def _fit_until(self, X: Any, sample_weight: Any, until: float, confidence: float) -> bool:
         """``fit`` of as many rows as are needed; False: all of them are."""
-        if is_long(X) and not is_chunked(X):
+        rows: Population | FileRows
+        if is_file(X):
+            if sample_weight is not None:
+                raise ValueError(WEIGHTS_OF_FILES)
+            rows = FileRows.of(X)
+        elif is_long(X) and not is_chunked(X):
             raise ValueError(
-                "fit(until=...) draws rows by their number, and those of files and blocks come one "
-                "after the other: use an array, np.load(path, mmap_mode='r') for one on the disk."
+                "fit(until=...) draws rows by their number, and those of blocks and lazy frames "
+                "come one after the other: use an array or a frame in memory, a file, or "
+                "np.load(path, mmap_mode='r')."
             )
+        else:
+            rows = Population.of(X, sample_weight)
         with all_or_nothing(self) as draft:
-            found = learn_until(draft, X, sample_weight, until, confidence)
+            found = learn_until(draft, rows, until, confidence)
             if found is not None:
                 draft.__dict__.update(found.__dict__)
         report_progress(self)
@@ -310,10 +333,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     def _fit_long(self, X: Any, sample_weight: Any, checkpoint: Any, every: float) -> None:
         """``fit`` of rows that are read from somewhere."""
         if sample_weight is not None:
-            raise ValueError(
-                "Weights of rows that are read come with them: Source(weight_column=...), or "
-                "blocks that are pairs of rows and weights."
-            )
+            raise ValueError(WEIGHTS_OF_FILES)
         missing = self.missing if hasattr(self, "missing") else None
         with all_or_nothing(self) as draft:
             for name in ("_stream", "_single_rows", "columns_", "feature_names_in_"):

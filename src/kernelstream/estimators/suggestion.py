@@ -19,11 +19,11 @@ from kernelstream.stream import choosing
 from kernelstream.stream.scaling import Standard
 from kernelstream.stream.state import Rows
 
-SPLITS = 4  # of the sample, where there is a target
+FOLDS, FEWER_FOLDS = 10, 5  # in which each row is held back once, where there is a target
+FEW = 500  # rows up to which there are so many: each class may have only a few
 TRIED = (5, 10, 20, 40)  # numbers of components, where there is a target
 NEIGHBOURS = 5
 RIDGE = 1e-2  # of the linear probe, in units of the variance of a score
-SPREAD = (0.25, 0.5, 0.25)  # scores of neighbouring widths are averaged: a sample is small
 
 
 @prints_short
@@ -101,8 +101,9 @@ def suggest(
     """Suggest a width, a number of components and a number of points.
 
     Without targets the width is that from whose scores rows that were held back are reconstructed
-    best in input space, and the number of components that of parallel analysis. With targets both
-    are those with which a probe of the scores does best on rows held back.
+    best in input space, and the number of components that of parallel analysis. With targets the
+    width lies amid those, and the number of components is the largest, with which a probe of the
+    scores does as well on rows held back as with the best.
 
     Parameters
     ----------
@@ -177,24 +178,30 @@ def by_target(kernel: Any, rows: np.ndarray, y: Any, probe: str, rng: np.random.
     """How well scores tell a target, on rows held back."""
     index = choosing.evenly(len(rows), 1500)
     rows, targets, classes = rows[index], *encoded(column_or_1d(y)[index])
+    around = max(float(np.mean((targets - targets.mean()) ** 2)), np.finfo(float).tiny)
+
+    def judged(told: np.ndarray, back: np.ndarray) -> np.ndarray:
+        """Of each row, whether its class is right; or its share of R²."""
+        if classes:
+            return told.argmax(axis=1) == targets[back].argmax(axis=1)
+        return 1.0 - ((told - targets[back]) ** 2)[:, 0] / around
+
     numbers = [r for r in TRIED if r < len(rows) // 3] or [1]
     gammas = kernel.gamma * np.array(choosing.FACTORS)
-    success = np.zeros((len(gammas), len(numbers)))
-    for _ in range(SPLITS):
-        order = rng.permutation(len(rows))
-        back, seen = order[: len(rows) // 3], order[len(rows) // 3 :]
+    success = np.zeros((len(gammas), len(numbers), len(rows)))
+    order = rng.permutation(len(rows))
+    for back in np.array_split(order, FOLDS if len(rows) <= FEW else FEWER_FOLDS):
+        seen = np.setdiff1d(order, back)
         for i, gamma in enumerate(map(float, gammas)):
             chosen = kernel.copy().set_params(gamma=gamma)
             S, B = choosing.scores_of(chosen, rows[seen], rows[back], numbers[-1])
             for j, r in enumerate(numbers):
                 method = linear_probe if probe == "linear" else neighbours_probe
-                told = method(S[:, :r], targets[seen], B[:, :r])
-                success[i, j] += judged(told, targets[back], classes) / SPLITS
-    padded = np.pad(success, ((1, 1), (0, 0)), mode="edge")
-    smooth = sum(w * padded[k : k + len(gammas)] for k, w in enumerate(SPREAD))
-    i, j = divmod(int(np.argmax(smooth)), len(numbers))
+                success[i, j, back] = judged(method(S[:, :r], targets[seen], B[:, :r]), back)
+    score = success.mean(axis=2)
+    i, j = as_good_as_the_best(success)
     curve = [
-        {"gamma": float(gammas[a]), "n_components": numbers[b], "score": float(success[a, b])}
+        {"gamma": float(gammas[a]), "n_components": numbers[b], "score": float(score[a, b])}
         for a in range(len(gammas))
         for b in range(len(numbers))
     ]
@@ -227,9 +234,28 @@ def neighbours_probe(S: np.ndarray, targets: np.ndarray, of: np.ndarray) -> np.n
     return np.asarray(targets[np.argpartition(apart, k - 1, axis=1)[:, :k]].mean(axis=1))
 
 
-def judged(told: np.ndarray, targets: np.ndarray, classes: bool) -> float:
-    """The share of classes that are right, or R²."""
-    if classes:
-        return float(np.mean(told.argmax(axis=1) == targets.argmax(axis=1)))
-    left = float(np.sum((told - targets) ** 2))
-    return 1.0 - left / max(float(np.sum((targets - targets.mean()) ** 2)), np.finfo(float).tiny)
+def as_good_as_the_best(success: np.ndarray) -> tuple[int, int]:
+    """Which width and number of components to take, given how well each does for each row.
+
+    On a sample many do about as well as the best, which is one of them by chance. So it is the
+    largest number of components with which a width is within a standard error of the best: what a
+    component too many holds can be passed over, what one too few misses is lost. And of the widths
+    it is the mean, each weighted by how likely it is to be as good with so many components:
+    ``exp(-z²/2)``, where it is z standard errors below the best of them.
+    """
+    z = errors_below_the_best(success)
+    j = int(np.flatnonzero((z <= 1.0).any(axis=0))[-1])
+    z = errors_below_the_best(success[:, j])
+    return round(float(np.average(np.arange(len(z)), weights=np.exp(-0.5 * z**2)))), j
+
+
+def errors_below_the_best(success: np.ndarray) -> np.ndarray:
+    """How many standard errors the means over rows (the last axis) are below the largest of them.
+
+    All are judged by the same rows, and the standard error is that of their differences.
+    """
+    mean = success.mean(axis=-1)
+    below = success[np.unravel_index(np.argmax(mean), mean.shape)] - success
+    error = below.std(axis=-1) / np.sqrt(below.shape[-1])
+    found: np.ndarray = below.mean(axis=-1) / np.maximum(error, np.finfo(float).tiny)
+    return found

@@ -178,7 +178,7 @@ class KernelHebbianPCA(PaperMethod):
         self.verbose = verbose
 
     def fit(  # type: ignore[override]  # of rows in memory only
-        self, X: Any, y: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, until: Any = None
     ) -> Self:
         """Pass over the rows until the components come to rest.
 
@@ -190,11 +190,19 @@ class KernelHebbianPCA(PaperMethod):
         sample_weight : array of shape (l,), optional
             Non-negative weights: a row of weight two moves components and mean twice as much. In
             the limit that is the row twice; on the way there, not bit for bit.
+        until : None
+            Refused: all rows are passed over, again and again.
 
         Returns
         -------
         self
         """
+        if until is not None:
+            raise ValueError(
+                "KernelHebbianPCA.fit passes over all rows again and again, and says nothing of "
+                "rows that it was not given: use StreamingKernelPCA().fit(X, until=...), or give "
+                "it some of the rows."
+            )
         with all_or_nothing(self) as draft:
             rows = first_rows(draft, X, sample_weight)
             if len(rows) == 0:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import codecs
+import contextlib
 import csv
 import json
 import math
 import re
+import weakref
 from collections import deque
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,6 +25,7 @@ from kernelstream.sources.files import ByteStream, File, SourceError
 from kernelstream.sources.readers import (
     BLOCK_BYTES,
     LONGEST_LINE,
+    UNREADABLE,
     BadRow,
     Batch,
     Reader,
@@ -31,6 +36,7 @@ from kernelstream.sources.readers import (
 LOOKED_AT = 1000  # rows at the start that decide which columns hold numbers
 PEEKED = 20  # lines by which delimiter and units are told
 COMMENT = "a comment"
+GRACE = 1.0  # seconds that are waited for what nobody wants any more
 SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
@@ -75,7 +81,9 @@ class CsvReader(Reader):
         self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
         # Arrow reads several blocks ahead: they are small, but never smaller than a row.
         self.block_size = max(4 << 20, 32 * len(line))
+        self.replayed = Replayed(data, self.stream, self)
         self.stored = self._open(data)
+        UNREAD.add(self)
         self.head = next(self.stored, None)
         # Where the survey of a source looks at its columns, nobody asks which hold numbers.
         self.fields = {
@@ -171,7 +179,7 @@ class CsvReader(Reader):
             return
         try:
             yield from pyarrow.csv.open_csv(
-                pa.PythonFile(Replayed(line, self.stream, self), mode="r"),
+                pa.PythonFile(self.replayed, mode="r"),
                 read_options=pyarrow.csv.ReadOptions(
                     use_threads=False, block_size=self.block_size, column_names=self.names
                 ),
@@ -191,6 +199,22 @@ class CsvReader(Reader):
                 f"{self.file.name} cannot be read to its end: a row is longer than "
                 f"{self.block_size >> 20} MiB. Is a quote not closed?"
             ) from problem
+
+    def close(self) -> None:
+        """Let go of the file, once Arrow, which reads ahead on a thread of its own, has ended.
+
+        A pipe may keep that thread waiting: then it is left alone.
+        """
+        self.replayed.ended = True
+        ending = Thread(target=self._end, name="kernelstream ends", daemon=True)
+        ending.start()
+        ending.join(GRACE)
+        if not ending.is_alive():
+            super().close()
+
+    def _end(self) -> None:
+        with contextlib.suppress(*UNREADABLE, SourceError, ValueError):
+            deque(self.stored, maxlen=0)
 
     def _note(self, row: Any) -> str:
         if self.skips_comments and row.text.startswith("#"):
@@ -323,6 +347,7 @@ class Replayed:
     """
 
     closed = False
+    ended = False  # nobody wants what is left
 
     def __init__(self, start: bytes, stream: BinaryIO, reader: Reader | None = None):
         self.start, self.stream, self.reader = start, stream, reader
@@ -330,7 +355,7 @@ class Replayed:
 
     def read(self, size: int) -> bytes:
         """The first bytes, then the stream's."""
-        while True:  # the decoder may keep up to three bytes of a character that goes on
+        while not self.ended:  # the decoder may keep three bytes of a character that goes on
             data, self.start = self.start[: size - 3], self.start[size - 3 :]
             data = data or self.stream.read(size - 3)
             if self.reader is not None:
@@ -338,9 +363,24 @@ class Replayed:
             text = self.decoder.decode(data, final=not data)
             if text or not data:
                 return text.encode()
+        return b""
 
     def close(self) -> None:
         """The stream is closed by its owner."""
+
+
+UNREAD: weakref.WeakSet[CsvReader] = weakref.WeakSet()
+
+
+@atexit.register
+def let_go() -> None:
+    """Close what was not read to its end.
+
+    A thread of Arrow's that asks Python for more bytes while the interpreter ends would abort the
+    process, or keep it for ever.
+    """
+    for reader in list(UNREAD):
+        reader.close()
 
 
 def castable(column: pa.Array, type: pa.DataType) -> bool:
