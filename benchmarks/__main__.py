@@ -6,7 +6,7 @@
 Prints one line for each claim about speed, with the captured variance and the size of both sides.
 The systems take turns and the shortest of the repeats counts. Sizes of equal accuracy are searched
 before, and that is not timed (``search.py``); the settings of the peers are in ``systems.py``.
-A second table (``front``) has scripts beside ours, on three data sets, a third one (``cores``) the
+A second table (``front``) has scripts beside ours, on five data sets, a third one (``cores``) the
 same work on 1, 2, 4 … cores.
 Without ``--data`` rows of the same shapes are made up. ``--json`` keeps every single time,
 ``--markdown`` writes the table for the documentation, ``--out`` draws two pictures. ``--quick``
@@ -33,7 +33,7 @@ from benchmarks.rows import ROWS
 from benchmarks.run import Run
 from benchmarks.sizes import FULL, QUICK
 
-# Tables of their own: the papers' methods beside each other; scripts and pipelines on three sets;
+# Tables of their own: the papers' methods beside each other; scripts and pipelines on five sets;
 # the same work on 1, 2, 4 … cores.
 METHODS, FRONT, CORES = "methods", front.TABLE, cores.TABLE
 
