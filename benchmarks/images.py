@@ -3,8 +3,8 @@
     python -m benchmarks.images --data FOLDER [--only WORD …]
 
 PSNR in dB, the mean over unseen images. Faces are those of Yale B and Frey, digits those of MNIST,
-photographs those of BSDS500 and Set12, all from the folder. Biharmonic inpainting is asked where
-scikit-image is installed.
+photographs those of BSDS500 and Set12, all from the folder. Biharmonic inpainting and BM3D are
+asked where scikit-image and bm3d are installed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from kernelstream.images.superresolution import back_projected
 
 NO_DATA = Reached("needs --data with the images", None)
 STRENGTHS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1)
-# PSNR of the twelve photographs of Set12 under noise of deviation 25/255 (Zhang et al. 2017).
-BM3D = (29.45, 32.85, 30.16, 28.56, 29.25, 28.42, 28.93, 32.07, 30.71, 29.90, 29.61, 29.71)
+# PSNR of the twelve photographs of Set12 by bm3d 4.0.3, the authors' package, on the noise that is
+# drawn here: for where it is not installed.
+BM3D = (29.42, 32.99, 30.21, 28.68, 29.45, 28.49, 28.90, 32.08, 30.66, 29.87, 29.63, 29.67)
 SURE_CASES = (
     ("yale_b", 0.5),
     ("yale_b", 0.1),
@@ -108,13 +109,19 @@ def photographs(data: Path | None) -> Reached:
     if data is None or not there(data, "natural_images"):
         return NO_DATA
     file = np.load(data / "natural_images.npz")
-    found = []
+    try:
+        from bm3d import bm3d  # type: ignore[import-not-found]
+    except ModuleNotFoundError:
+        bm3d = None
+    found, peers, deviation = [], [], 25 / 255
     for i, image in enumerate([*file["set12_256"], *file["set12_512"]]):
         clean = image / 255.0
-        noisy = clean + 25 / 255 * np.random.default_rng(i).normal(size=clean.shape)
-        found.append(psnr(denoise_photo(noisy, (25 / 255) ** 2, random_state=0)[None], clean[None]))
-    ours, theirs = float(np.mean(found)), float(np.mean(BM3D))
-    least = min(a - b for a, b in zip(found, BM3D, strict=True))
+        noisy = clean + deviation * np.random.default_rng(i).normal(size=clean.shape)
+        found.append(psnr(denoise_photo(noisy, deviation**2, random_state=0)[None], clean[None]))
+        peer = None if bm3d is None else bm3d(noisy, deviation)
+        peers.append(BM3D[i] if peer is None else psnr(peer[None], clean[None]))
+    ours, theirs = float(np.mean(found)), float(np.mean(peers))
+    least = min(a - b for a, b in zip(found, peers, strict=True))
     words = f"{ours:.2f} dB (BM3D {theirs:.2f}, furthest below it {-least:.2f})"
     return Reached(words, ours >= theirs - 1.0)
 
