@@ -66,14 +66,14 @@ def measure(make: Callable[..., np.ndarray], off: float, seed: int) -> np.ndarra
     rng = np.random.default_rng(seed)
     learned, usual, faulty = make(2000, rng), make(20_000, rng), make(3000, rng, off)
 
-    def scores(**options: float) -> tuple[np.ndarray, np.ndarray]:
-        monitor = KernelMonitor(smooth=None, random_state=0, **options).fit(learned)
+    def scores(width: float | str = "auto") -> tuple[np.ndarray, np.ndarray]:
+        monitor = KernelMonitor(smooth=None, width=width, random_state=0).fit(learned)
         return -monitor.score_samples(usual), -monitor.score_samples(faulty)
 
     own = scores()
     shares = [found(*own)]
     for width in WIDTHS:
-        other = scores(width=width)
+        other = scores(width)
         both = (
             np.maximum(strangeness(own[0], own[k]), strangeness(other[0], other[k])) for k in (0, 1)
         )
