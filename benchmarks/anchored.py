@@ -152,7 +152,6 @@ def pursuit(X: np.ndarray, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = X[i : i + BLOCK]
         seen = rows @ atoms.T
         left, chosen = seen.copy(), support[i : i + BLOCK]
-        each = np.arange(len(rows))
         for k in range(SPARSITY):
             chosen[:, k] = np.argmax(np.abs(left), axis=1)
             using = chosen[:, : k + 1]
@@ -163,6 +162,6 @@ def pursuit(X: np.ndarray, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 left = seen.copy()
                 for a in range(k + 1):
                     left -= found[:, a, None] * gram[using[:, a]]
-                    left[each, using[:, a]] = 0.0
+                np.put_along_axis(left, using, 0.0, axis=1)
         weights[i : i + BLOCK] = found
     return support, weights
