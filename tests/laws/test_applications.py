@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def process(n: int, seed: int) -> np.ndarray:
     return rng.normal(size=(n, 2)) @ mix + 0.3 * rng.normal(size=(n, 4))
 
 
-def monitor_of(X: np.ndarray, **options: object) -> KernelMonitor:
+def monitor_of(X: np.ndarray, **options: Any) -> KernelMonitor:
     given = dict(basis=40, width=10.0, ridge=0.1, whiten=True, random_state=0) | options
     return KernelMonitor(**given).fit(X)
 
