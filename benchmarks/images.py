@@ -3,26 +3,31 @@
     python -m benchmarks.images --data FOLDER [--only WORD …]
 
 PSNR in dB, the mean over unseen images. Faces are those of Yale B and Frey, digits those of MNIST,
-photographs those of BSDS500 and Set12, all from the folder. Biharmonic inpainting is asked where
-scikit-image is installed.
+photographs those of BSDS500 and Set12, all from the folder. Biharmonic inpainting and BM3D are
+asked where scikit-image and bm3d are installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.anchored import Anchored
 from benchmarks.applications import Reached, Row
 from kernelstream import StreamingKernelPCA
-from kernelstream.images import Denoiser, SuperResolver, denoise_photo, enlarge
+from kernelstream.images import Denoiser, SuperResolver, denoise_photo
 from kernelstream.images.files import resized
+from kernelstream.images.superresolution import back_projected
 
 NO_DATA = Reached("needs --data with the images", None)
 STRENGTHS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1)
-# PSNR of the twelve photographs of Set12 under noise of deviation 25/255 (Zhang et al. 2017).
-BM3D = (29.45, 32.85, 30.16, 28.56, 29.25, 28.42, 28.93, 32.07, 30.71, 29.90, 29.61, 29.71)
+# PSNR of the twelve photographs of Set12 by bm3d 4.0.3, the authors' package, on the noise that is
+# drawn here: for where it is not installed.
+BM3D = (29.42, 32.99, 30.21, 28.68, 29.45, 28.49, 28.90, 32.08, 30.66, 29.87, 29.63, 29.67)
 SURE_CASES = (
     ("yale_b", 0.5),
     ("yale_b", 0.1),
@@ -104,13 +109,19 @@ def photographs(data: Path | None) -> Reached:
     if data is None or not there(data, "natural_images"):
         return NO_DATA
     file = np.load(data / "natural_images.npz")
-    found = []
+    try:
+        from bm3d import bm3d  # type: ignore[import-not-found]
+    except ModuleNotFoundError:
+        bm3d = None
+    found, peers, deviation = [], [], 25 / 255
     for i, image in enumerate([*file["set12_256"], *file["set12_512"]]):
         clean = image / 255.0
-        noisy = clean + 25 / 255 * np.random.default_rng(i).normal(size=clean.shape)
-        found.append(psnr(denoise_photo(noisy, (25 / 255) ** 2, random_state=0)[None], clean[None]))
-    ours, theirs = float(np.mean(found)), float(np.mean(BM3D))
-    least = min(a - b for a, b in zip(found, BM3D, strict=True))
+        noisy = clean + deviation * np.random.default_rng(i).normal(size=clean.shape)
+        found.append(psnr(denoise_photo(noisy, deviation**2, random_state=0)[None], clean[None]))
+        peer = None if bm3d is None else bm3d(noisy, deviation)
+        peers.append(BM3D[i] if peer is None else psnr(peer[None], clean[None]))
+    ours, theirs = float(np.mean(found)), float(np.mean(peers))
+    least = min(a - b for a, b in zip(found, peers, strict=True))
     words = f"{ours:.2f} dB (BM3D {theirs:.2f}, furthest below it {-least:.2f})"
     return Reached(words, ours >= theirs - 1.0)
 
@@ -191,21 +202,57 @@ def wild_pixels(data: Path | None) -> Reached:
     return Reached(f"{', '.join(words)} dB (robust PCA)", bool(level))
 
 
+class Enlarged(NamedTuple):
+    """Mean gain over bicubic interpolation, that after back-projection, and seconds."""
+
+    gain: float
+    projected: float
+    seconds: float
+
+
+def enlarged(model: SuperResolver | Anchored | None, file: Any) -> Enlarged:
+    """Photographs at twice their size by a model that learns first, or without learning."""
+    began = time.process_time()
+    if model is not None:
+        model.fit([image / 255.0 for image in file["bsds_train"]])
+    seconds = time.process_time() - began
+    gains, inside = [], np.s_[None, 4:-4, 4:-4]
+    for image in file["bsds_test"][:, :320, :480] / 255.0:
+        low = resized(image, (160, 240))
+        plain = resized(low, image.shape)
+        began = time.process_time()
+        found = plain if model is None else model.predict(low)
+        seconds += time.process_time() - began
+        each = (plain, found, back_projected(found, low, 2))
+        gains.append([psnr(one[inside], image[inside]) for one in each])
+    bicubic, gain, projected = np.mean(gains, axis=0)
+    return Enlarged(gain - bicubic, projected - bicubic, seconds)
+
+
 def enlarging(data: Path | None) -> Reached:
     """Photographs at twice their size: over bicubic, and what needs no learning."""
     if data is None or not there(data, "natural_images"):
         return NO_DATA
     file = np.load(data / "natural_images.npz")
-    model = SuperResolver(2, random_state=0).fit(list(file["bsds_train"]))
-    gains = {"learned": [], "back-projection alone": []}  # type: dict[str, list[float]]
-    for image in file["bsds_test"][:, :320, :480] / 255.0:
-        low = resized(image, (160, 240))
-        inside = np.s_[None, 4:-4, 4:-4]
-        plain = psnr(resized(low, image.shape)[inside], image[inside])
-        gains["learned"].append(psnr(model.predict(low)[inside], image[inside]) - plain)
-        gains["back-projection alone"].append(psnr(enlarge(low, 2)[inside], image[inside]) - plain)
-    learned, alone = (float(np.mean(gain)) for gain in gains.values())
-    return Reached(f"+{learned:.2f} dB (back-projection alone +{alone:.2f})", learned >= 1.65)
+    learned, alone = enlarged(SuperResolver(2, random_state=0), file), enlarged(None, file)
+    words = f"+{learned.gain:.2f} dB (back-projection alone +{alone.projected:.2f})"
+    return Reached(words, learned.gain >= 1.65)
+
+
+def beside_anchored(data: Path | None) -> Reached:
+    """The same photographs by A+, which takes minutes, at defaults and with twice the points."""
+    if data is None or not there(data, "natural_images"):
+        return NO_DATA
+    file = np.load(data / "natural_images.npz")
+    peer = enlarged(Anchored(2), file)
+    few, many = (enlarged(SuperResolver(2, m, random_state=0), file) for m in (1000, 2000))
+    words = "; ".join(
+        f"basis of {m:,}: +{ours.gain - peer.gain:.2f} dB in 1/{peer.seconds / ours.seconds:.0f}"
+        for m, ours in ((1000, few), (2000, many))
+    )
+    words += f" (A+ +{peer.gain:.2f}, back-projected +{peer.projected:.2f}, {peer.seconds:.0f} s)"
+    # The goal is one of the defaults; twice the points show what more would cost.
+    return Reached(words, few.gain >= peer.gain + 0.1 and 5 * few.seconds <= peer.seconds)
 
 
 APPLICATIONS = [
@@ -215,6 +262,7 @@ APPLICATIONS = [
     Row("inpaint: blocks of faces, over biharmonic", "–", "+2.1 dB", inpainting),
     Row("repair: salt and pepper 10 %, 30 %, covered; two sets", "–", "robust PCA", wild_pixels),
     Row("enlarge ×2 over bicubic", "+1.58 dB", "+1.65", enlarging),
+    Row("enlarge ×2 beside A+", "–", "+.1 dB, 1/5 of its time", beside_anchored),
 ]
 
 

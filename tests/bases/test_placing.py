@@ -11,6 +11,7 @@ import scipy.linalg
 
 from kernelstream import bases, kernels
 from kernelstream.bases.base import Clock, Measured
+from kernelstream.bases.centroids import polish as placing
 from kernelstream.bases.centroids.basis import means_of_rows
 from kernelstream.bases.centroids.cells import Cells
 from kernelstream.bases.centroids.polish import (
@@ -65,6 +66,22 @@ def test_main_directions_are_those_of_the_singular_vectors() -> None:
     np.testing.assert_allclose(V.T @ V, np.eye(15), atol=1e-12)
     top = np.linalg.svd(rows * np.sqrt(weights)[:, None])[2][:5]
     np.testing.assert_allclose(np.linalg.norm(top @ V, axis=1), 1.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("n, shown", [(1500, 1500), (2000, 2000), (3600, 1800), (4001, 1334)])
+def test_at_most_so_many_rows_show_the_directions(
+    n: int, shown: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def directions(rows: Any, *rest: Any) -> np.ndarray:
+        seen.append(len(rows))
+        return np.eye(rows.shape[1])[:, :64]
+
+    monkeypatch.setattr(placing, "main_directions", directions)
+    rng = np.random.default_rng(0)
+    placing.Sampled.of(kernels.RBF(gamma=1.0), rng.normal(size=(n, 96)), None, rng)
+    assert seen == [shown]
 
 
 def test_what_rows_and_looks_cost() -> None:

@@ -56,6 +56,25 @@ def patch_features(x, directions, width, floor, window):
     return np.array([*odd, *x])
 
 
+def upright(x):
+    """That of sixteen positions whose middle and gradient are as they ought to be, and back."""
+    for sign in (1, -1):
+        for quarters in range(4):
+            for mirrored in (False, True):
+                y = sign * np.rot90(x, quarters)
+                y = y[:, ::-1] if mirrored else y
+                m = len(y) // 2
+                right, down = y[m, m + 1] - y[m, m - 1], y[m + 1, m] - y[m - 1, m]
+                if y[m, m] >= 0 and right >= down >= 0:
+                    return (
+                        y,
+                        lambda block, sign=sign, q=quarters, flip=mirrored: (
+                            sign * np.rot90(block[:, ::-1] if flip else block, -q)
+                        ),
+                    )
+    raise ValueError("no position")
+
+
 def detail(low, scale, features, B):
     """Predicted blocks around every pixel, averaged one pixel at a time."""
     rows, columns = low.shape
@@ -64,8 +83,9 @@ def detail(low, scale, features, B):
     padded = np.pad(low, 2, mode="edge")
     for i in range(rows):
         for j in range(columns):
-            x = padded[i : i + 5, j : j + 5].ravel()
-            block = (features(x - x.mean()) @ B).reshape(3 * scale, 3 * scale)
+            x = padded[i : i + 5, j : j + 5]
+            y, back = upright(x - x.mean())
+            block = back((features(y.ravel()) @ B).reshape(3 * scale, 3 * scale))
             for a in range(3 * scale):
                 for b in range(3 * scale):
                     y, z = (i - 1) * scale + a, (j - 1) * scale + b

@@ -16,13 +16,24 @@ import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
 
-from benchmarks import applications, compress, front, naive, novelty, policy, scripts
+from benchmarks import (
+    anchored,
+    applications,
+    compress,
+    front,
+    naive,
+    novelty,
+    policy,
+    scripts,
+    two_indexes,
+)
 from benchmarks.data import made_up
 from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interleaved, within
 from benchmarks.parts import TABLES, markdown, put, tables
 from benchmarks.search import Search
 from benchmarks.systems import NYSTROEM_IN_MEMORY, NYSTROEM_INCREMENTAL, Problem, System
 from kernelstream import StreamingKernelPCA, bases, kernels, schedules
+from kernelstream.images.files import resized
 from kernelstream.kernel_hebbian import epochs
 from kernelstream.kernel_hebbian.gram import KernelMatrix
 
@@ -372,7 +383,52 @@ def test_detectors_are_compared_on_what_is_there():
     assert len(lines) == 2 + len(found) and lines[2].startswith(f"| {novelty.OURS} | 0.9")
 
 
+def test_atoms_of_the_peer_explain_patches():
+    rng = np.random.default_rng(0)
+    atoms = np.linalg.qr(rng.normal(size=(8, 8)))[0][:6] + 0.2 * rng.normal(size=(6, 8))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    X = rng.normal(size=(40, 8))
+    support, weights = anchored.pursuit(X, atoms)
+    for x, own, w in zip(X, support, weights, strict=True):
+        assert len(set(own)) == anchored.SPARSITY
+        best = np.linalg.lstsq(atoms[own].T, x, rcond=None)[0]
+        np.testing.assert_allclose(w, best, atol=1e-8)
+    found = anchored.ksvd(np.concatenate([X, 2 * X]), 6, rng)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
+
+    def missed(atoms):
+        support, weights = anchored.pursuit(X, atoms)
+        return np.mean((X - np.einsum("nk,nkd->nd", weights, atoms[support])) ** 2)
+
+    assert missed(found) < missed(atoms)
+
+
+def test_the_peer_of_super_resolution_beats_bicubic(monkeypatch):
+    for name, value in dict(ATOMS=20, NEIGHBOURS=300, ROUNDS=3, SIZES=2).items():
+        monkeypatch.setattr(anchored, name, value)
+    y, x = np.mgrid[:96, :96] / 96
+    photographs = [0.5 + 0.4 * np.sign(np.sin(20 * x + k * y**2)) for k in (5, 9, 13)]
+    model = anchored.Anchored(2, samples=3000).fit(photographs[:2])
+    low = resized(photographs[2], (48, 48))
+    errors = [
+        np.mean((found - photographs[2])[4:-4, 4:-4] ** 2)
+        for found in (model.predict(low), resized(low, (96, 96)))
+    ]
+    assert errors[0] < 0.9 * errors[1]
+
+
+def test_two_indexes_are_judged_at_one_level():
+    usual = np.arange(1000.0)
+    assert two_indexes.found(usual, np.array([0.0, 995.0, 2000.0, 5.0])) == 50.0
+    np.testing.assert_allclose(
+        two_indexes.strangeness(usual, np.array([0.0, 999.0, 2e3])), [-1, -0.001, 0]
+    )
+    for make, off in two_indexes.CASES.values():
+        rng = np.random.default_rng(0)
+        assert np.isfinite(make(20, rng, off)).all()
+
+
 def test_rows_of_applications_say_where_data_are_missing(capsys):
     assert applications.main(["--only", "enlarge", "inpaint"]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("needs --data") == 2
+    assert printed.count("needs --data") == 3

@@ -334,3 +334,17 @@ def test_signs_of_columns_that_no_reference_knows() -> None:
         )
     unknown = replace(learned, state=replace(state, signs=None))
     np.testing.assert_array_equal(unknown.sign(V, mean, 1), V * largest)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-10), ("float32", 2e-5)])
+@pytest.mark.parametrize("basis", [20, bases.Fourier(40)], ids=["points", "features"])
+def test_what_is_not_explained_is_its_definition(basis: Any, dtype: str, tolerance: float):
+    X = np.random.default_rng(1).normal(size=(400, 3)).astype(dtype)
+    model = StreamingKernelPCA(None, gamma=0.3, basis=basis, random_state=0).fit(X)
+    shown = model.stream_.components
+    far = np.concatenate([X[:50], 3.0 * X[:50]])
+    Z = np.asarray(shown.coordinates(far), dtype=float)
+    missed = np.maximum(1.0 - np.sum((Z + shown.mean) ** 2, axis=1), 0.0)
+    share = shown.variances / (shown.variances + 1.0 / shown.weight)
+    expected = missed + np.sum(Z**2, axis=1) - (Z @ shown.vectors) ** 2 @ share
+    np.testing.assert_allclose(shown.unexplained(far), expected, atol=tolerance)

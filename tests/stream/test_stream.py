@@ -19,6 +19,7 @@ import scipy.sparse
 from kernelstream import StreamingKernelPCA, StreamingKernelRidge, bases, kernels
 from kernelstream.estimators.base import set_stream
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
+from kernelstream.stream.scaling import Standardisation
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream, evenly_spaced, hidden_variance, invisible
 
@@ -453,3 +454,21 @@ def test_a_stream_that_has_begun_and_seen_nothing() -> None:
     shown = begun.learned.components
     assert shown.total_variance == 0.0 and not shown.variances.any() and not shown.mean.any()
     assert begun.begun.n_rows == 0
+
+
+def test_rows_that_are_all_at_hand_are_scaled_once_to_decide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[int] = []
+    apply = Standardisation.apply
+
+    def counted(self: Standardisation, X: Any) -> Any:
+        seen.append(len(X))
+        return apply(self, X)
+
+    monkeypatch.setattr(Standardisation, "apply", counted)
+    X = Rows(np.random.default_rng(0).normal(size=(90, 3)) * [1.0, 5.0, 9.0])
+    blank = StreamingKernelPCA(basis=5, scale="standard")._new_stream(X.X)
+    decided = blank.decide(X[:40], X)
+    assert decided.chain.kernel.fixed
+    assert seen.count(90) == 1

@@ -49,7 +49,10 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
     }
     states = {"Parts": "Chain", "Standard": "Standardisation"}
     if "part" in node:
-        return node | {"part": parts.get(node["part"], node["part"])}
+        part = parts.get(node["part"], node["part"])
+        # Patches were learned in positions that were drawn.
+        added = {"upright": False} if part == "images.PatchFeatures" else {}
+        return node | {"part": part, "params": node["params"] | added}
     name, fields = node["state"], dict(node["fields"])
     if "tamed" in fields:
         fields["n_shortened"] = fields.pop("tamed")

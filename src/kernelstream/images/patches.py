@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, Self
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+
+EVEN = 1e-5  # of white: differences that rounding may have made decide about no position
 
 
 def windows(image: np.ndarray, side: int, step: int = 1) -> np.ndarray:
@@ -136,3 +140,62 @@ def turned(blocks: np.ndarray, turn: int) -> np.ndarray:
     """Square blocks (n, side, side) in one of the eight positions: four turns, mirrored or not."""
     blocks = np.rot90(blocks, turn % 4, axes=(1, 2))
     return blocks[:, :, ::-1] if turn >= 4 else blocks
+
+
+class Position(NamedTuple):
+    """How patches are seen, each in one of sixteen ways: turned, mirrored, negated.
+
+    Upright patches have a middle that is not below their mean, and a gradient there that points to
+    the right and down, more to the right than down.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.images import patches
+    >>> X = np.random.default_rng(0).normal(size=(4, 5, 5))
+    >>> X -= X.mean(axis=(1, 2), keepdims=True)
+    >>> position, other = patches.Position.of(X), patches.Position.of(-np.rot90(X, axes=(1, 2)))
+    >>> upright = position.upright(X)
+    >>> bool(np.all(upright == other.upright(-np.rot90(X, axes=(1, 2)))))
+    True
+    >>> bool(np.all(position.as_seen(upright) == X))
+    True
+    """
+
+    sign: np.ndarray
+    leftward: np.ndarray
+    upward: np.ndarray
+    steep: np.ndarray
+
+    @classmethod
+    def of(cls, blocks: np.ndarray) -> Self:
+        """Positions of square patches (n, side, side) of odd side and mean zero."""
+        middle = blocks.shape[1] // 2
+        sign = np.where(blocks[:, middle, middle] < -EVEN, -1.0, 1.0).astype(blocks.dtype)
+        right = sign * (blocks[:, middle, middle + 1] - blocks[:, middle, middle - 1])
+        down = sign * (blocks[:, middle + 1, middle] - blocks[:, middle - 1, middle])
+        each = (np.s_[:], None, None)
+        return cls(
+            sign[each],
+            (right < -EVEN)[each],
+            (down < -EVEN)[each],
+            (np.abs(down) > np.abs(right) + EVEN)[each],
+        )
+
+    @classmethod
+    def as_they_are(cls) -> Self:
+        """The position of patches that are not moved."""
+        no = np.zeros((1, 1, 1), dtype=bool)
+        return cls(np.ones((1, 1, 1), dtype=np.float32), no, no, no)
+
+    def upright(self, blocks: np.ndarray) -> np.ndarray:
+        """Blocks (n, side, side), turned, mirrored and negated as makes the patches upright."""
+        blocks = np.where(self.leftward, blocks[:, :, ::-1], blocks)
+        blocks = np.where(self.upward, blocks[:, ::-1], blocks)
+        return self.sign * np.where(self.steep, blocks.transpose(0, 2, 1), blocks)
+
+    def as_seen(self, blocks: np.ndarray) -> np.ndarray:
+        """Blocks that go with upright patches as they go with the patches themselves."""
+        blocks = np.where(self.steep, blocks.transpose(0, 2, 1), blocks)
+        blocks = np.where(self.upward, blocks[:, ::-1], blocks)
+        return self.sign * np.where(self.leftward, blocks[:, :, ::-1], blocks)

@@ -15,7 +15,7 @@ from kernelstream.estimators.base import all_or_nothing, at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
-from kernelstream.images.patches import overlapped, turned, windows
+from kernelstream.images.patches import Position, overlapped, turned, windows
 from kernelstream.images.pixels import WHITE, as_floats, as_integers
 from kernelstream.part import check_count, check_number
 from kernelstream.regression.base import Regression
@@ -36,7 +36,9 @@ class SuperResolver(PatchModel):
 
     High-resolution images are shrunk; from each 5×5 patch of the small image, ridge regression on
     kernel features (``images.features.PatchFeatures``) learns what bicubic
-    interpolation misses on the pixel and its eight neighbours. Predicted blocks overlap and are
+    interpolation misses on the pixel and its eight neighbours. Patches are first turned, mirrored
+    and negated until their gradients point one way, so that an edge is learned once for all its
+    positions, and what is predicted is turned back. Predicted blocks overlap and are
     averaged. The result is corrected so that it shrinks to the image that was given.
 
     Parameters
@@ -155,12 +157,15 @@ class SuperResolver(PatchModel):
         rng = generator(stream.chain.seed, "patches", number)
         chosen = np.arange(n) if count is None or count >= n else rng.choice(n, count, False)
         i, j = np.unravel_index(chosen, small.shape[:2])
-        turn = rng.integers(8, size=len(chosen))
-        X, Y = small[i, j], large[i, j]
-        for t in range(8):  # each patch in one of its eight positions
-            X[turn == t], Y[turn == t] = turned(X[turn == t], t), turned(Y[turn == t], t)
-        X = X.reshape(len(chosen), -1)
-        return X - X.mean(axis=1, keepdims=True), Y.reshape(len(chosen), -1)
+        X, Y = without_means(small[i, j]), large[i, j]
+        if stands_upright(stream):
+            position = Position.of(X)
+            X, Y = position.upright(X), position.upright(Y)
+        else:
+            turn = rng.integers(8, size=len(chosen))
+            for t in range(8):
+                X[turn == t], Y[turn == t] = turned(X[turn == t], t), turned(Y[turn == t], t)
+        return X.reshape(len(chosen), -1), Y.reshape(len(chosen), -1)
 
     # -- queries
 
@@ -203,21 +208,21 @@ class SuperResolver(PatchModel):
     def _detail(self, low: np.ndarray) -> np.ndarray:
         """What bicubic interpolation misses, strip by strip, averaged where blocks overlap."""
         s, regression = int(self.scale), self._solution()
+        upright = stands_upright(self.stream_)
         rows, columns = low.shape
         small = windows(np.pad(low, MARGIN, mode="edge").astype(np.float32), SIDE)
         total = np.zeros(((rows + 2) * s, (columns + 2) * s), dtype=np.float32)
         height = max(1, STRIP // columns)
         for top in range(0, rows, height):
             strip = small[top : top + height]
-            patches = strip.reshape(-1, SIDE**2)
-            patches = patches - patches.mean(axis=1, keepdims=True)
-            Z = regression.basis.coordinates(
-                regression.kernel, regression.basis_state, patches.astype(np.float32, copy=False)
-            )
-            # Features of a patch are bounded by its contrast and coefficients are of order one, so
-            # that single precision is enough: 4e-7 of white, at most, on photographs.
-            blocks = regression.prediction.of_coordinates(Z)
-            blocks = blocks.reshape(len(strip), columns, 3 * s, 3 * s)
+            patches = without_means(strip.reshape(-1, SIDE, SIDE))
+            position = Position.of(patches) if upright else Position.as_they_are()
+            X = position.upright(patches).reshape(len(patches), -1)
+            Z = regression.basis.coordinates(regression.kernel, regression.basis_state, X)
+            # Features of a patch are bounded by its contrast and coefficients are of order ten, so
+            # that single precision is enough: 1e-5 of white, at most, on photographs.
+            blocks = regression.prediction.of_coordinates(Z).reshape(-1, 3 * s, 3 * s)
+            blocks = position.as_seen(blocks).reshape(len(strip), columns, 3 * s, 3 * s)
             total[top * s : (top + len(strip) + 2) * s] += overlapped(blocks, s)
             if self.verbose:
                 show_progress(min(top + height, rows) / rows)
@@ -291,6 +296,17 @@ def counts(rows: int, columns: int, scale: int) -> np.ndarray:
         np.minimum(np.arange(n), 1) + 1 + np.minimum(np.arange(n)[::-1], 1) for n in (rows, columns)
     )
     return np.kron(np.outer(down, across), np.ones((scale, scale))).astype(np.float32)
+
+
+def stands_upright(stream: Stream) -> bool:
+    """Whether patches are learned in one position."""
+    basis = stream.chain.basis
+    return isinstance(basis, PatchFeatures) and basis.upright
+
+
+def without_means(patches: np.ndarray) -> np.ndarray:
+    """Patches (n, side, side) less the mean of each."""
+    return patches - patches.mean(axis=(1, 2), keepdims=True)
 
 
 def luma(image: np.ndarray) -> np.ndarray:

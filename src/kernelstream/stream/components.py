@@ -132,13 +132,38 @@ class Components:
 
         The reconstruction error, where a component counts by its variance against that of one row:
         the variance of a Gaussian process that was told the rows. Components are orthonormal.
+
+        Over points ``|φ(x) − μ|² = k(x,x) − 2⟨φ(x), μ⟩ + |μ|²``, and one product gives the scores
+        and ``⟨φ(x), μ⟩``.
         """
         xp = namespace_of(self.vectors)
-        Z = to_float64(self.coordinates(X))
-        missed = to_float64(self.kernel.diag(X)) - row_norms_squared(Z + self.mean[None, :])
-        share = self.variances / (self.variances + 1.0 / self.weight)
-        explained = xp.sum((Z @ self.vectors) ** 2 * share[None, :], axis=1)
-        return xp.clip(xp.clip(missed, min=0.0) + row_norms_squared(Z) - explained, min=0.0)
+        if self.span is None:  # features whose norm is not k(x,x)
+            Z = to_float64(self.coordinates(X))
+            missed = to_float64(self.kernel.diag(X)) - row_norms_squared(Z + self.mean[None, :])
+            apart = xp.clip(missed, min=0.0) + row_norms_squared(Z)
+            weighed = Z @ (self.vectors * self._root_shares[None, :])
+        else:
+            rows = self.span.rows(X)
+            K = self.kernel.block(rows, self.span.prepared(self.kernel, rows))
+            found = to_float64(K @ cast(self._weighed_coef_and_mean, K.dtype))
+            weighed = found[:, :-1] - (self.intercept * self._root_shares)[None, :]
+            apart = to_float64(self.kernel.diag(X)) - 2.0 * found[:, -1] + self.mean @ self.mean
+        return xp.clip(apart - row_norms_squared(weighed), min=0.0)
+
+    @cached_property
+    def _root_shares(self) -> Array:
+        """``√(λ/(λ + 1/W))`` of each component."""
+        return namespace_of(self.variances).sqrt(
+            self.variances / (self.variances + 1.0 / self.weight)
+        )
+
+    @cached_property
+    def _weighed_coef_and_mean(self) -> Array:
+        """Coefficients over the points of the components, each by its share, and of the mean."""
+        xp = namespace_of(self.vectors)
+        return xp.concat(
+            [self.dual_coef * self._root_shares[None, :], self.mean_coef[:, None]], axis=1
+        )
 
 
 @stored

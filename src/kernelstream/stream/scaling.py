@@ -62,7 +62,9 @@ class Standardisation:
     def apply(self, X: Array) -> Array:
         """Standardise rows."""
         require_dense(X)
-        return (X - like(self.mean, X, X.dtype)) / like(self.deviation, X, X.dtype)
+        centred = X - like(self.mean, X, X.dtype)
+        centred /= like(self.deviation, X, X.dtype)  # no second copy of the rows
+        return centred
 
     def undo(self, X: Array) -> Array:
         """Return to the units of the data."""

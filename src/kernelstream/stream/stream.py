@@ -387,17 +387,18 @@ class Stream(Value):
         if not stream.knows_units:
             assert stream.scaling is not None
             stream = stream.with_units(stream.scaling.measure(known))
-        unseen = invisible(stream.scaled(known.X))
+        X = stream.scaled(known.X)
+        unseen = invisible(X)
         if unseen is not None and all_rows is not None:
             raise ValueError(unseen)
         if unseen is not None:  # as of hidden variance: larger rows may come
             warnings.warn(f"At the start of the stream: {unseen}", stacklevel=2)
         kernel = stream.chain.kernel
         if not kernel.fixed:
-            stream = stream.with_chain(kernel=kernel.fix(stream.scaled(known.X), known.weights))
+            stream = stream.with_chain(kernel=kernel.fix(X, known.weights))
         stream = stream.chosen(stream.scaled(first.X))
         if all_rows is not None:
-            hidden = hidden_variance(stream.chain, stream.scaled(known.X))
+            hidden = hidden_variance(stream.chain, X)
             if hidden is not None:
                 raise ValueError(hidden)
         return stream
