@@ -9,6 +9,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -32,6 +33,7 @@ LOOKED_AT = 1000  # rows at the start that decide which columns hold numbers
 PEEKED = 20  # lines by which delimiter and units are told
 COMMENT = "a comment"
 SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
+TOGETHER = 4  # blocks of text that become one batch: enough rows for many cores
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
@@ -46,6 +48,7 @@ class CsvReader(Reader):
     def __init__(self, file: File, opened: ByteStream, reading: Reading):
         self.file, self.opened, self.stream = file, opened, opened.stream
         self.skips_comments = reading.guesses
+        self.substitutes = False  # whether one stands in what was read
         self.header_lines = 0  # of text before the first row
         comments = self._comments() if reading.guesses else []
         named = self._named_delimiter() if reading.guesses else None
@@ -73,8 +76,8 @@ class CsvReader(Reader):
         if len(set(self.names)) < len(self.names):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
         self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
-        # Arrow reads several blocks ahead: they are small, but never smaller than a row.
-        self.block_size = max(4 << 20, 32 * len(line))
+        # Arrow reads 32 blocks ahead: they are small, but never smaller than a row.
+        self.block_size = max(1 << 20, 32 * len(line))
         self.stored = self._open(data)
         self.head = next(self.stored, None)
         # Where the survey of a source looks at its columns, nobody asks which hold numbers.
@@ -170,7 +173,7 @@ class CsvReader(Reader):
         if not line and not self.stream.peek(1):
             return
         try:
-            yield from pyarrow.csv.open_csv(
+            blocks = pyarrow.csv.open_csv(
                 pa.PythonFile(Replayed(line, self.stream, self), mode="r"),
                 read_options=pyarrow.csv.ReadOptions(
                     use_threads=False, block_size=self.block_size, column_names=self.names
@@ -184,6 +187,8 @@ class CsvReader(Reader):
                     column_types=dict.fromkeys(self.names, pa.string()), strings_can_be_null=True
                 ),
             )
+            while together := list(islice(blocks, TOGETHER)):
+                yield from pa.Table.from_batches(together).combine_chunks().to_batches()
         except pa.ArrowInvalid as problem:
             if "straddl" not in str(problem):
                 raise
@@ -265,6 +270,8 @@ class CsvReader(Reader):
         self, batch: pa.RecordBatch, numbers: np.ndarray
     ) -> tuple[pa.RecordBatch, np.ndarray, list[BadRow]]:
         """The rows whose wanted columns are text, and the others as bad ones."""
+        if not self.substitutes:
+            return batch, numbers, []
         broken: dict[int, BadRow] = {}
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             found = pc.fill_null(pc.match_substring(column, SUBSTITUTE), False)
@@ -336,6 +343,8 @@ class Replayed:
             if self.reader is not None:
                 self.reader.text_read += len(data)
             text = self.decoder.decode(data, final=not data)
+            if self.reader is not None and SUBSTITUTE in text:
+                self.reader.substitutes = True
             if text or not data:
                 return text.encode()
 
