@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
-from kernelstream import StreamingKernelPCA
+from kernelstream import StreamingKernelPCA, load
 from kernelstream.bases.base import Clock
+from kernelstream.estimators.base import set_stream
 from kernelstream.stream.passes import (
+    begin_first_pass,
     begin_second_pass,
     end_second_pass,
     finish_basis,
@@ -27,6 +32,58 @@ def streamed() -> Stream:
     stream = model.partial_fit(np.vstack([0.2 * X[:500], X]))._stream
     assert stream is not None
     return stream
+
+
+def new(**options: Any) -> Stream:
+    given = dict(gamma=0.3, basis=12, batch_size=64, random_state=0) | options
+    return StreamingKernelPCA(2, **given)._new_stream(X)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tracker", ["covariance", "incremental_svd"])
+def test_a_first_pass_finds_the_same_points_and_gathers_nothing(tracker: str) -> None:
+    """Each look and the second pass find what they would with all that it has left out."""
+    rows = np.vstack([0.2 * X[:500], X, X + 1.0])
+    whole = new(tracker=tracker).learn(Rows(rows))
+    looked = begin_first_pass(new(tracker=tracker))
+    for piece in np.array_split(rows, 7):
+        looked = looked.learn(Rows(piece))
+    assert looked.n_rows == whole.n_rows
+    a, b = begin_second_pass(looked), begin_second_pass(whole)
+    assert not a.chain.only_points
+    np.testing.assert_array_equal(a.begun.basis.span.points, b.begun.basis.span.points)
+    a, b = (end_second_pass(s.learn(Rows(rows), frozen=True)) for s in (a, b))
+    np.testing.assert_array_equal(a.components.variances, b.components.variances)
+    np.testing.assert_array_equal(a.components.vectors, b.components.vectors)
+    assert str(a.certificate) == str(b.certificate)
+
+
+def test_a_first_pass_multiplies_no_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the products of a fold would be for a matrix that the second pass begins anew."""
+    stream = begin_first_pass(new()).learn(Rows(X[:500]))
+    monkeypatch.setattr(
+        "kernelstream.bases.base.weighted_gram", lambda *given: pytest.fail("a scatter matrix")
+    )
+    assert stream.learn(Rows(X)).n_rows == 1400
+
+
+def test_between_two_passes_nothing_is_claimed(tmp_path: Path) -> None:
+    looked = begin_first_pass(new()).learn(Rows(X))
+    assert not looked.components.variances.any()
+    certificate = looked.certificate
+    assert not certificate.useful and certificate.statistical.reason is not None
+    model = StreamingKernelPCA(2, gamma=0.3, basis=12, batch_size=64, random_state=0)
+    set_stream(model.partial_fit(X), looked)
+    model.save(tmp_path / "m.safetensors")
+    with pytest.raises(ValueError, match="checkpoint of the first of two passes"):
+        load(tmp_path / "m.safetensors")
+
+
+def test_a_first_pass_gathers_what_fills_and_judges() -> None:
+    """Gaps are filled by what came before, and rows judged by it."""
+    assert not begin_first_pass(new(missing="fill", scale="auto")).chain.only_points
+    assert not begin_first_pass(new(robust=True)).chain.only_points
+    assert not begin_first_pass(new(tracker="hebbian")).chain.only_points
+    assert begin_first_pass(new()).chain.only_points
 
 
 def test_a_second_pass_begins_with_the_finished_basis_and_nothing_else() -> None:

@@ -23,7 +23,12 @@ from kernelstream.files.writing import is_replaceable, with_ending
 from kernelstream.sources import Block, Position, Source, fingerprint
 from kernelstream.sources.addresses import same_source
 from kernelstream.sources.files import is_address
-from kernelstream.stream.passes import begin_second_pass, end_second_pass, wants_second_pass
+from kernelstream.stream.passes import (
+    begin_first_pass,
+    begin_second_pass,
+    end_second_pass,
+    wants_second_pass,
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def left_by(output: Path, sources: list[str], resume: bool) -> Stored | None:
     """
     checkpoint = with_ending(output, ".checkpoint")
     wanted = resume and is_address(sources[0]) and checkpoint.exists()
-    return read(checkpoint, any_kind=True) if wanted else None
+    return read(checkpoint, any_kind=True, half_done=True) if wanted else None
 
 
 def place_in(stored: Stored | None, sources: list[str]) -> dict[str, Any] | None:
@@ -250,7 +255,7 @@ class Run:
             raise CommandError(
                 CHANGED, "--resume needs files: a pipe cannot be read from a place in it."
             )
-        stored = read(self.checkpoint, self.any_kind)
+        stored = read(self.checkpoint, self.any_kind, half_done=True)
         progress = stored.progress
         if progress is None:
             raise CommandError(CHANGED, f"{self.checkpoint} is a model, not a checkpoint.")
@@ -288,6 +293,8 @@ class Run:
         self.held = self._model(), self.place, self.reached
         try:
             if self.place.turn == 1:
+                if self._turns() == 2:
+                    self._begin_first()
                 self._pass(rejects)
                 if self.place.rows == 0:
                     raise CommandError(
@@ -308,6 +315,9 @@ class Run:
         finally:
             rejects.close()
 
+    def _begin_first(self) -> None:
+        self.stored.stream = begin_first_pass(self.stored.stream)
+
     def _begin_second(self) -> None:
         self.stored.stream = begin_second_pass(self.stored.stream)
 
@@ -327,6 +337,7 @@ class Run:
     def _pass(self, rejects: Rejects | None) -> None:
         turn, turns = self.place.turn, self._turns()
         title = "learning" if turns == 1 else f"pass {turn} of {turns}"
+        shown = self.stored.estimator if turn == turns else None  # a first pass looks for points
         with Watch(self.screen, self.source, title, turn, turns) as watch:
             for block in self.source.ahead(self.place.position, self.place.rows):
                 self._learn(block)
@@ -336,7 +347,7 @@ class Run:
                 end, rows = block.end, self.place.rows + len(block)
                 self.reached = self.source.place(end)
                 self._reach(Place(self.place.turn, end.file, end.row, rows, bad, size))
-                watch.update(len(block), self.stored.estimator)
+                watch.update(len(block), shown)
 
     def _learn(self, block: Block) -> None:
         if not len(block) or (block.weights is not None and not block.weights.any()):

@@ -33,7 +33,8 @@ LOOKED_AT = 1000  # rows at the start that decide which columns hold numbers
 PEEKED = 20  # lines by which delimiter and units are told
 COMMENT = "a comment"
 SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
-TOGETHER = 4  # blocks of text that become one batch: enough rows for many cores
+# Arrow reads 32 blocks ahead: they are small, and so many become a batch, for many cores.
+TOGETHER = 4
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
@@ -76,8 +77,7 @@ class CsvReader(Reader):
         if len(set(self.names)) < len(self.names):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
         self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
-        # Arrow reads 32 blocks ahead: they are small, but never smaller than a row.
-        self.block_size = max(1 << 20, 32 * len(line))
+        self.block_size = max(LONGEST_LINE, 32 * len(line))
         self.stored = self._open(data)
         self.head = next(self.stored, None)
         # Where the survey of a source looks at its columns, nobody asks which hold numbers.
@@ -339,7 +339,7 @@ class Replayed:
         """The first bytes, then the stream's."""
         while True:  # the decoder may keep up to three bytes of a character that goes on
             data, self.start = self.start[: size - 3], self.start[size - 3 :]
-            data = data or self.stream.read(size - 3)
+            data = data or self._rows(size - 3)
             if self.reader is not None:
                 self.reader.text_read += len(data)
             text = self.decoder.decode(data, final=not data)
@@ -347,6 +347,18 @@ class Replayed:
                 self.reader.substitutes = True
             if text or not data:
                 return text.encode()
+
+    def _rows(self, most: int) -> bytes:
+        """A part of as many bytes, to the end of a row; more where a quote is still open there."""
+        data = b""
+        while len(data) < most:
+            piece = self.stream.read(min(-(-most // TOGETHER), most - len(data)))
+            data += piece
+            if not data.endswith(b"\n"):
+                data += self.stream.readline(most - len(data))
+            if not piece or data.count(b'"') % 2 == 0:
+                break
+        return data
 
     def close(self) -> None:
         """The stream is closed by its owner."""

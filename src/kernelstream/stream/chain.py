@@ -70,6 +70,7 @@ class Chain:
     shown: int = 0
     robust: bool = False  # whether rows that the components miss lose weight
     auto: tuple[str, ...] = ()  # what the start of the stream has to choose: see choosing.py
+    only_points: bool = False  # the first of two passes: what it would forget is not gathered
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise where numbers make no sense; the parts have looked at their own."""
@@ -206,16 +207,21 @@ class Chain:
     ) -> State:
         """Learn blocks that change nothing but sums: measure them all, enter them in their turn.
 
-        Where the basis changes after a block, those behind it are measured anew.
+        Where the basis changes after a block, those behind it are measured anew. Where only points
+        are looked for, there is no scatter matrix, no reference for signs and no sample to judge.
         """
+        only_points = self.only_points and not frozen
         while blocks:
             rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
             # After some blocks a reference for signs is taken, or points are looked for: what was
             # measured behind these would be measured in vain.
-            due = min(state.next_signs, math.inf if frozen else self.basis.next_change(state.basis))
+            due = min(
+                math.inf if only_points else state.next_signs,
+                math.inf if frozen else self.basis.next_change(state.basis),
+            )
             most = 1 + int(np.searchsorted(rows[1:], due))
             measured = in_threads(
-                partial(self.measure, state.basis, scatter=True),
+                partial(self.measure, state.basis, scatter=not only_points),
                 list(zip(blocks[:most], rows, strict=False)),
             )
             basis, count = state.basis, len(measured)
@@ -227,7 +233,7 @@ class Chain:
                 change = self.basis.revise(self.kernel, basis, measured[-1].clock)
                 if change is not None:
                     state = self.rebase(state, *change)
-            state = self.keep_signs(state)
+            state = state if only_points else self.keep_signs(state)
         return state
 
     def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
@@ -237,7 +243,12 @@ class Chain:
         for decay, block in zip(decays, blocks, strict=True):
             weight = weight * decay + block.weight
         total = in_turn(state.moments.total, [block.total for block in blocks], decays)
-        scatter = in_turn(state.tracker.scatter, [block.scatter for block in blocks], decays)
+        tracker, audit = state.tracker, state.audit
+        if blocks[0].scatter is not None:
+            scatter = in_turn(tracker.scatter, [block.scatter for block in blocks], decays)
+            tracker = replace(tracker, scatter=scatter)
+            offered = [(block.X, block.block.energy, block.weights) for block in blocks]
+            audit = self.audited(state, offered, blocks[0].clock)
         ledger = self.accumulated(state).enter_sums(blocks)
         if not math.isfinite(ledger.fresh):
             for block in blocks:
@@ -248,14 +259,10 @@ class Chain:
             state,
             n_rows=state.n_rows + sum(map(len, blocks)),
             basis=basis,
-            tracker=replace(state.tracker, scatter=scatter),
+            tracker=tracker,
             moments=Moments(weight, total),
             ledger=ledger,
-            audit=self.audited(
-                state,
-                [(block.X, block.block.energy, block.weights) for block in blocks],
-                blocks[0].clock,
-            ),
+            audit=audit,
         )
 
     def audited(

@@ -61,7 +61,7 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
         order = np.arange(n)  # the last rows are those that count
     # The first pass only looks for points: it learns no targets.
     untargeted = Rows(rows.X, rows.weights)
-    first = stream.with_chain(regress_inputs=False)
+    first = begin_first_pass(stream.with_chain(regress_inputs=False))
     for start in range(0, n, stream.batch_size):
         first = first.fold(untargeted.take(order[start : start + stream.batch_size]))
 
@@ -117,14 +117,23 @@ def wants_second_pass(stream: Stream) -> bool:
     return stream.chain.basis.settles_late and not stream.chain.tracker.sequential
 
 
+def begin_first_pass(stream: Stream) -> Stream:
+    """The stream that looks for points, and gathers nothing that a second pass gathers again.
+
+    Unless that has a use before: gaps are filled by it, and rows judged.
+    """
+    only_points = wants_second_pass(stream) and not (stream.fills or stream.chain.robust)
+    same = stream.chain.only_points == only_points
+    return stream if same else stream.with_chain(only_points=only_points)
+
+
 def begin_second_pass(stream: Stream, read: Reader | None = None) -> Stream:
     """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
     with cores():
         before = stream.caught_up.filling_anew()
-        stream = finish_basis(before, read)
-    state = stream.begun
-    blank = stream.chain.blank(state.basis, state.moments.total)
-    return defer_signs(stream.with_state(replace(blank, judge=judge_of(before, stream))))
+        stream = finish_basis(before, read).with_chain(only_points=False).blank()
+    judged = replace(stream.begun, judge=judge_of(before, stream))
+    return defer_signs(stream.with_state(judged))
 
 
 def judge_of(before: Stream, after: Stream) -> Judge | None:
