@@ -27,6 +27,7 @@ from kernelstream.stream.passes import (
     begin_first_pass,
     begin_second_pass,
     end_second_pass,
+    share_of_first_pass,
     wants_second_pass,
 )
 
@@ -137,6 +138,7 @@ class Run:
         self.place = Place()
         self.reached: dict[str, Any] | None = None  # the place in an address
         self.saved_at = time.monotonic()
+        self.first_share = 0.5  # of the time of two passes
 
     def complete(self, resume: bool, before: list[dict[str, Any]]) -> None:
         """Learn to the end, write the model, drop the checkpoint, tell what happened.
@@ -317,6 +319,7 @@ class Run:
 
     def _begin_first(self) -> None:
         self.stored.stream = begin_first_pass(self.stored.stream)
+        self.first_share = share_of_first_pass(self.stored.stream)
 
     def _begin_second(self) -> None:
         self.stored.stream = begin_second_pass(self.stored.stream)
@@ -338,7 +341,8 @@ class Run:
         turn, turns = self.place.turn, self._turns()
         title = "learning" if turns == 1 else f"pass {turn} of {turns}"
         shown = self.stored.estimator if turn == turns else None  # a first pass looks for points
-        with Watch(self.screen, self.source, title, turn, turns) as watch:
+        edges = (0.0, 1.0) if turns == 1 else (0.0, self.first_share, 1.0)
+        with Watch(self.screen, self.source, title, edges[turn - 1], edges[turn]) as watch:
             for block in self.source.ahead(self.place.position, self.place.rows):
                 self._learn(block)
                 bad, size = self.place.bad, self.place.rejected_bytes

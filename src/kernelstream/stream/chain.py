@@ -211,6 +211,8 @@ class Chain:
         are looked for, there is no scatter matrix, no reference for signs and no sample to judge.
         """
         only_points = self.only_points and not frozen
+        if only_points and blocks and self.basis.draws(state.basis):
+            return self.draw(state, blocks)
         while blocks:
             rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
             # After some blocks a reference for signs is taken, or points are looked for: what was
@@ -235,6 +237,15 @@ class Chain:
                     state = self.rebase(state, *change)
             state = state if only_points else self.keep_signs(state)
         return state
+
+    def draw(self, state: State, blocks: Sequence[tuple[Array, np.ndarray | None]]) -> State:
+        """Let the basis keep some of the rows, by which it will choose points at the end."""
+        X, weights = blocks[0]
+        beta = self.tracker.forgetting
+        clock = forget(beta, int(X.shape[0]), weights, self.seed, state.n_rows)[0]
+        n = sum(int(X.shape[0]) for X, _ in blocks)
+        basis = self.basis.keep_some(state.basis, blocks, clock)
+        return replace(state, n_rows=state.n_rows + n, basis=basis)
 
     def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
         """Enter measured blocks into mean, tracker and ledger."""
