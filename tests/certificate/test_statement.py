@@ -125,6 +125,43 @@ def test_the_certificate_shows_what_says_more_and_its_kind(monkeypatch: pytest.M
     assert tight.certificate_.narrowest_ratio[1] == "deterministic"
 
 
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("parts", [{}, {"kernel": "linear"}, {"basis": bases.Fourier(30)}], ids=str)
+def test_how_wide_an_interval_is_at_least_is_known_before(
+    parts: dict[str, Any], center: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And tells something: most of the width is that of the model's own share."""
+    monkeypatch.setattr(audit, "ROWS", 300)
+    X = np.random.default_rng(0).normal(size=(900, 3)) + 0.5
+    given: dict[str, Any] = dict(gamma=0.1) if parts.get("kernel") is None else {}
+    model = StreamingKernelPCA(2, center=center, random_state=0, **given, **parts).partial_fit(X)
+    judged, said = model.certificate_.judged, model.certificate_.statistical
+    assert judged is not None and said.reason is None and not said.complete
+    low, high = said.explained_variance_ratio_interval
+    assert 0.3 * (high - low) < judged.least_width() <= high - low < 1.0
+
+
+def test_where_nothing_or_everything_is_known_no_width_is() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    whole = StreamingKernelPCA(1, gamma=0.2, random_state=0).partial_fit(X).certificate_.judged
+    assert whole is not None and whole.least_width() == 0.0
+    assert replace(whole, sample=None).least_width() == np.inf
+
+
+def test_no_rows_are_compared_where_the_proof_says_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Gram matrix of five thousand rows took a second of every fit from the shell."""
+    monkeypatch.setattr(audit, "ROWS", 300)
+    X = np.random.default_rng(0).normal(size=(900, 3))
+    model = StreamingKernelPCA(2, gamma=0.1, basis="everything", random_state=0).partial_fit(X)
+    with monkeypatch.context() as patch:
+        patch.setattr(Seen, "gram", lambda *given: pytest.fail("rows were compared"))
+        interval, kind = model.certificate_.narrowest_ratio
+    certificate = model.certificate_
+    assert (interval, kind) == (certificate.explained_variance_ratio_interval, "deterministic")
+    low, high = certificate.statistical.explained_variance_ratio_interval
+    assert interval[1] - interval[0] <= high - low
+
+
 def test_looking_at_every_doubling_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same sample says a little less after more doublings."""
     monkeypatch.setattr(audit, "ROWS", 200)

@@ -475,6 +475,19 @@ def test_scale_and_width_do_not_hang_on_the_order(
     )
 
 
+def test_csv_and_parquet_of_the_same_rows_merge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Digits that a text has lost changed the last of the width, and models had two kernels."""
+    monkeypatch.chdir(tmp_path)
+    PLAIN.to_csv("x.csv", index=False, float_format="%.9g")
+    PLAIN.to_parquet("x.parquet")
+    for kind in ("csv", "parquet"):
+        run("fit", f"x.{kind}", "-o", f"{kind}.m", *FAST)
+    facts = outcome("merge", "csv.m", "parquet.m", "-o", "both.m")
+    assert facts["rows_seen"] == 2 * N
+
+
 def test_parts_fitted_by_a_plan_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     frame = GAPS.assign(colour=COLOURS, money=1e5 * A)

@@ -12,7 +12,7 @@ import pytest
 from kernelstream.sources import BadRowError, Position, Source, SourceError, find_files, text
 from kernelstream.sources.formats import open_reader
 from kernelstream.sources.readers import LONGEST_LINE, Reading
-from kernelstream.sources.text import Replayed
+from kernelstream.sources.text import TOGETHER, Replayed
 from tests.sources.conftest import joined
 
 BAD_CSV = "t,a,b\nmon,1,2\ntue,3\nwed,5,six\nthu,,8\nfri,9,inf\nsat,10,11,12\nsun,13,14\n"
@@ -133,6 +133,49 @@ def test_a_quote_in_a_row_that_is_never_closed(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b\n" + "1,2\n" * 10 + '3,"4\n' + "5,6\n" * 3_000_000)
     with pytest.raises(SourceError, match=r"longer than 4 MiB\. Is a quote not closed"):
         joined(Source(tmp_path / "a.csv", on_bad_rows="skip"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "longest"),
+    [
+        (b"1.5,2.5\n" * 2_000_000, LONGEST_LINE // TOGETHER + 8),
+        (b'1,"a\nb"\n' * 1_500_000, LONGEST_LINE // TOGETHER + 16),
+        (b'5" pipe,2\n' + b"1,2\n" * 2_500_000, LONGEST_LINE),  # no more than without the sign
+        (b"1," + b"2" * (LONGEST_LINE // 2) + b"\n" + b"1,2\n" * 9, LONGEST_LINE),
+    ],
+    ids=["plain", "quotes", "a sign", "a long row"],
+)
+def test_arrow_reads_small_pieces_of_whole_rows_ahead(rows: bytes, longest: int) -> None:
+    """It holds 32 of them."""
+    stream = Replayed(b"", io.BytesIO(rows))
+    pieces = list(iter(lambda: stream.read(LONGEST_LINE), b""))
+    assert b"".join(pieces) == rows
+    assert max(map(len, pieces)) <= longest
+    if longest < LONGEST_LINE:
+        assert all(piece.count(b'"') % 2 == 0 and piece.endswith(b"\n") for piece in pieces)
+    if len(pieces) > 1:
+        assert len(pieces[0]) > LONGEST_LINE // 8  # each is parsed by itself, which takes time
+
+
+def test_a_row_of_a_few_megabytes_is_a_row(tmp_path: Path) -> None:
+    long = "x" * (LONGEST_LINE // 2)
+    text = "a,b,name\n" + "1,2,n\n" * 9 + f'3,4,"{long}\n{long[:99]}"\n' + "5,6,n\n" * 9
+    (tmp_path / "a.csv").write_text(text)
+    assert joined(Source(tmp_path / "a.csv", columns=["a", "b"]))[9].tolist() == [3, 4]
+
+
+def test_rows_are_looked_at_for_what_is_no_text_only_where_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter of the time of reading."""
+    (tmp_path / "a.csv").write_bytes(b"a,b\n" + b"1,2\n" * 99)
+    (tmp_path / "b.csv").write_bytes(b"a,b\n" + b"1,2\n" * 98 + b"1,\xff\n")
+    skipping = {"on_bad_rows": "skip"}
+    assert len(joined(Source(tmp_path / "b.csv", **skipping))) == 98  # type: ignore[arg-type]
+    monkeypatch.setattr(
+        "kernelstream.sources.text.pc.match_substring", lambda *given: pytest.fail("looked at")
+    )
+    assert len(joined(Source(tmp_path / "a.csv", **skipping))) == 99  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.ndjson"])

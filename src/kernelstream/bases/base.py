@@ -409,6 +409,23 @@ class Basis(Part, Generic[S]):
         """
         return state, len(blocks)
 
+    def draws(self, state: S | None) -> bool:
+        """Whether a pass that only looks for points needs no more than some of its rows.
+
+        None is a state that is still to be.
+        """
+        return False
+
+    def keep_some(
+        self, state: S, blocks: Sequence[tuple[Array, np.ndarray | None]], clock: Clock
+    ) -> S:
+        """Keep some rows of blocks, the first at ``clock``, and learn nothing else of them."""
+        raise NotImplementedError
+
+    def look_back(self, kernel: Kernel, state: S) -> S:
+        """The state that knows the rows which were kept, after a pass that only looked."""
+        return state
+
     def next_change(self, state: S) -> float:
         """The number of rows at which points are likely to change next: a guess, for the speed."""
         return math.inf

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -179,23 +180,61 @@ class Judged:
 
     def judge(self) -> Statement:
         """Evaluate the model on the sample, and say what follows."""
+        if not self.is_complete:
+            return self.draws.statement()
+        weights = self.in_order[1]
+        return computed(self.seen, weights / weights.sum(), self.center, self.bound)
+
+    def least_width(self) -> float:
+        """The width that the interval for the best share has at least, whatever the best may be.
+
+        That of the model's own share, for which no rows have to be compared with each other.
+        """
+        if self.obstacle() is not None:
+            return math.inf
+        if self.is_complete:
+            return 0.0
+        with np.errstate(all="ignore"):
+            low, high = self.draws.own().explained_variance_ratio_interval
+        return high - low
+
+    @property
+    def rows(self) -> AuditSample:
+        """The sample, which is there where something can be said."""
         assert self.sample is not None
-        sample = self.sample
-        order, weights = sample.in_order(self.log_forgetting)
-        complete = len(sample) == self.n_rows or (
-            float(weights.sum()) >= self.weight * (1 - ROUNDING)
-        )
-        bound = sample.bound(self.kernel)
-        mean = to_host(self.mean)
-        length = float(np.linalg.norm(mean))
-        seen = Seen.of(self, take_rows(sample.held()[0], order))
-        if complete:
-            return computed(seen, weights / weights.sum(), self.center, bound)
+        return self.sample
+
+    @property
+    def bound(self) -> float:
+        """A number that the energy of no row exceeds."""
+        return self.rows.bound(self.kernel)
+
+    @cached_property
+    def in_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the rows are, in the order in which they were drawn, and their present weights."""
+        return self.rows.in_order(self.log_forgetting)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the sample is all rows."""
+        held = float(self.in_order[1].sum())
+        return len(self.rows) == self.n_rows or held >= self.weight * (1 - ROUNDING)
+
+    @cached_property
+    def seen(self) -> Seen:
+        """The rows of the sample, and what the model says of each."""
+        return Seen.of(self, take_rows(self.rows.held()[0], self.in_order[0]))
+
+    @cached_property
+    def draws(self) -> Draws:
+        """Independent draws from the sample."""
+        sample, length = self.rows, float(np.linalg.norm(to_host(self.mean)))
         purpose = f"audit repeats {sample.key} {self.n_rows}"
-        drawn = with_replacement(weights, self.weight, self.seed, purpose)
+        drawn = with_replacement(self.in_order[1], self.weight, self.seed, purpose)
         doublings = 1 + max(0, int(math.log2(self.n_rows / sample.size)))
         level = math.log(LIMITS * doublings * (doublings + 1) / (1.0 - CONFIDENCE))
-        return estimated(seen, drawn, self.center, bound, (math.sqrt(bound) + length) ** 2, level)
+        farthest = (math.sqrt(self.bound) + length) ** 2
+        return Draws(self.seen, drawn, self.center, self.bound, farthest, level)
 
 
 @dataclass(frozen=True)
@@ -245,13 +284,16 @@ class Seen:
         # many rows in the type in which they came: what that rounds is far below what is said
         rows = take_rows(self.rows if n <= FEW else self.given, chosen)
         dense = as_dense(rows)
-        for start in range(0, n, STRIP):
-            part = slice(start, min(start + STRIP, n))
+        for start in range(0, n, STRIP):  # on and above the diagonal: the rest is the same
+            part, after = slice(start, min(start + STRIP, n)), slice(start, n)
             if self.judged.has_points:
-                strip = to_host(self.judged.kernel.block(rows[part, :], dense)).astype(float)
+                values = to_host(self.judged.kernel.block(rows[part, :], dense[after, :]))
             else:
-                strip = Z[part] @ Z.T
-            G[part] = strip - along[part, None] - along[None, :]
+                values = Z[part] @ Z[after].T
+            strip = values - along[part, None]
+            strip -= along[None, after]
+            G[part, after] = strip
+            G[after, part] = strip.T
         G[np.arange(n), np.arange(n)] = self.distance[chosen]
         return G
 
@@ -288,43 +330,65 @@ def computed(seen: Seen, p: np.ndarray, center: bool, bound: float) -> Statement
     )
 
 
-def estimated(
-    seen: Seen, drawn: np.ndarray, center: bool, bound: float, farthest: float, level: float
-) -> Statement:
-    """What independent draws say: ``drawn`` are their rows in the sample.
+@dataclass(frozen=True)
+class Draws:
+    """Independent draws, and what they say of the model and of the best that there could be."""
 
-    ``bound`` is that of energies, ``farthest`` that of squared distances to the mean of the model.
-    """
-    off = ROUNDING * bound
-    f, b = seen.error[drawn], seen.distance[drawn]
-    error = mean_limits(f, farthest, level)
-    around = mean_limits(b, farthest, level)  # E|φ − μ|²
-    missed = ratio_limits(f, b, farthest, level)
-    # The best subspace of the right dimension is a fixed one, whatever it is.
-    few = drawn if seen.r <= MANY else drawn[:FEWER_ROWS]
-    rows = np.unique(few)
-    G = seen.gram(rows)
+    seen: Seen
+    drawn: np.ndarray  # their rows in the sample
+    center: bool
+    bound: float  # of energies
+    farthest: float  # of squared distances to the mean of the model
+    level: float  # each limit is wrong with a probability of exp(-level)
 
-    # one draw of PILOT in front chooses the stake, the others are judged
-    first = len(few) // PILOT
-    judged = counts_of(few[first:], rows)
-    captured = np.cumsum(leading_values(G, np.sqrt(judged), seen.r))
-    total = float(judged @ seen.distance[rows])
+    @property
+    def off(self) -> float:
+        """What rounding may have done."""
+        return ROUNDING * self.bound
 
-    def most_captured(r: int) -> float:
-        left = max(0.0, total - float(captured[min(r, len(captured)) - 1]))
-        known = f[: len(few)], b[: len(few)]
-        return 1.0 - least_ratio(left, *known, first, farthest, level)
+    @cached_property
+    def known(self) -> Known:
+        """What every draw says by itself: nothing yet of the best subspace, and of the mean."""
+        f, b = self.seen.error[self.drawn], self.seen.distance[self.drawn]
+        return Known(
+            error=mean_limits(f, self.farthest, self.level),
+            around=mean_limits(b, self.farthest, self.level),  # E|φ − μ|²
+            missed=ratio_limits(f, b, self.farthest, self.level),
+            captured=0.0,
+            moved=0.0,
+        )
 
-    moved = 0.0
-    if center:  # D = |m − μ|²: the mean of the model is not that of the rows
-        p = counts_of(few, rows) / len(few)
-        there = math.sqrt(max(0.0, float(p @ (G @ p.astype(G.dtype)))))
-        along = most_captured(1) * around[1]
-        moved = (there + deviation(along, 2.0 * math.sqrt(bound), len(few), level)) ** 2
-    return concluded(
-        Known(error, around, missed, most_captured(seen.r), moved), off, CONFIDENCE, len(drawn)
-    )
+    def own(self) -> Statement:
+        """A statement about the model alone: what is known of the best can only widen it."""
+        return concluded(self.known, self.off, CONFIDENCE, len(self.drawn))
+
+    def statement(self) -> Statement:
+        """The statement, with the best subspace of the right dimension: a fixed one."""
+        seen, known = self.seen, self.known
+        few = self.drawn if seen.r <= MANY else self.drawn[:FEWER_ROWS]
+        f, b = seen.error[few], seen.distance[few]
+        rows = np.unique(few)
+        G = seen.gram(rows)
+
+        # one draw of PILOT in front chooses the stake, the others are judged
+        first = len(few) // PILOT
+        judged = counts_of(few[first:], rows)
+        captured = np.cumsum(leading_values(G, np.sqrt(judged), seen.r))
+        total = float(judged @ seen.distance[rows])
+
+        def most_captured(r: int) -> float:
+            left = max(0.0, total - float(captured[min(r, len(captured)) - 1]))
+            return 1.0 - least_ratio(left, f, b, first, self.farthest, self.level)
+
+        moved = 0.0
+        if self.center:  # D = |m − μ|²: the mean of the model is not that of the rows
+            p = counts_of(few, rows) / len(few)
+            there = math.sqrt(max(0.0, float(p @ (G @ p.astype(G.dtype)))))
+            along = most_captured(1) * known.around[1]
+            far = 2.0 * math.sqrt(self.bound)
+            moved = (there + deviation(along, far, len(few), self.level)) ** 2
+        known = replace(known, captured=most_captured(seen.r), moved=moved)
+        return concluded(known, self.off, CONFIDENCE, len(self.drawn))
 
 
 @dataclass(frozen=True)
@@ -380,8 +444,9 @@ def leading_values(G: np.ndarray, root: np.ndarray, r: int) -> np.ndarray:
         values = scipy.linalg.eigvalsh(scaled, subset_by_index=top, check_finite=False)
     else:
         root = root.astype(G.dtype)
+        product = scipy.linalg.get_blas_funcs("symv", (G.T,))  # reads one half of the matrix
         operator = scipy.sparse.linalg.LinearOperator(
-            (n, n), matvec=lambda v: root * (G @ (root * v.ravel())), dtype=G.dtype
+            (n, n), matvec=lambda v: root * product(1.0, G.T, root * v.ravel()), dtype=G.dtype
         )
         values = (1.0 + CONVERGED) * scipy.sparse.linalg.eigsh(
             operator, k=r, return_eigenvectors=False, v0=root, tol=CONVERGED

@@ -23,7 +23,13 @@ from kernelstream.files.writing import is_replaceable, with_ending
 from kernelstream.sources import Block, Position, Source, fingerprint
 from kernelstream.sources.addresses import same_source
 from kernelstream.sources.files import is_address
-from kernelstream.stream.passes import begin_second_pass, end_second_pass, wants_second_pass
+from kernelstream.stream.passes import (
+    begin_first_pass,
+    begin_second_pass,
+    end_second_pass,
+    share_of_first_pass,
+    wants_second_pass,
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ def left_by(output: Path, sources: list[str], resume: bool) -> Stored | None:
     """
     checkpoint = with_ending(output, ".checkpoint")
     wanted = resume and is_address(sources[0]) and checkpoint.exists()
-    return read(checkpoint, any_kind=True) if wanted else None
+    return read(checkpoint, any_kind=True, half_done=True) if wanted else None
 
 
 def place_in(stored: Stored | None, sources: list[str]) -> dict[str, Any] | None:
@@ -132,6 +138,7 @@ class Run:
         self.place = Place()
         self.reached: dict[str, Any] | None = None  # the place in an address
         self.saved_at = time.monotonic()
+        self.first_share = 0.5  # of the time of two passes
 
     def complete(self, resume: bool, before: list[dict[str, Any]]) -> None:
         """Learn to the end, write the model, drop the checkpoint, tell what happened.
@@ -250,7 +257,7 @@ class Run:
             raise CommandError(
                 CHANGED, "--resume needs files: a pipe cannot be read from a place in it."
             )
-        stored = read(self.checkpoint, self.any_kind)
+        stored = read(self.checkpoint, self.any_kind, half_done=True)
         progress = stored.progress
         if progress is None:
             raise CommandError(CHANGED, f"{self.checkpoint} is a model, not a checkpoint.")
@@ -288,6 +295,8 @@ class Run:
         self.held = self._model(), self.place, self.reached
         try:
             if self.place.turn == 1:
+                if self._turns() == 2:
+                    self._begin_first()
                 self._pass(rejects)
                 if self.place.rows == 0:
                     raise CommandError(
@@ -308,6 +317,10 @@ class Run:
         finally:
             rejects.close()
 
+    def _begin_first(self) -> None:
+        self.stored.stream = begin_first_pass(self.stored.stream)
+        self.first_share = share_of_first_pass(self.stored.stream)
+
     def _begin_second(self) -> None:
         self.stored.stream = begin_second_pass(self.stored.stream)
 
@@ -327,7 +340,9 @@ class Run:
     def _pass(self, rejects: Rejects | None) -> None:
         turn, turns = self.place.turn, self._turns()
         title = "learning" if turns == 1 else f"pass {turn} of {turns}"
-        with Watch(self.screen, self.source, title, turn, turns) as watch:
+        shown = self.stored.estimator if turn == turns else None  # a first pass looks for points
+        edges = (0.0, 1.0) if turns == 1 else (0.0, self.first_share, 1.0)
+        with Watch(self.screen, self.source, title, edges[turn - 1], edges[turn]) as watch:
             for block in self.source.ahead(self.place.position, self.place.rows):
                 self._learn(block)
                 bad, size = self.place.bad, self.place.rejected_bytes
@@ -336,7 +351,7 @@ class Run:
                 end, rows = block.end, self.place.rows + len(block)
                 self.reached = self.source.place(end)
                 self._reach(Place(self.place.turn, end.file, end.row, rows, bad, size))
-                watch.update(len(block), self.stored.estimator)
+                watch.update(len(block), shown)
 
     def _learn(self, block: Block) -> None:
         if not len(block) or (block.weights is not None and not block.weights.any()):

@@ -48,7 +48,7 @@ def info(
         if holds_monitor(file):
             show_monitor(file, model, screen)
             return
-        stored = stored_in(file, model, any_kind=True)
+        stored = stored_in(file, model, any_kind=True, half_done=True)
         if not hasattr(type(stored.estimator), "certificate_"):
             show_other(stored, model, screen)
             return

@@ -17,7 +17,7 @@ import kernelstream
 from kernelstream import files
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.cli.wording import of_shell
-from kernelstream.estimators.base import build, content_of, new_stream, set_stream
+from kernelstream.estimators.base import build, content_of, is_half_done, new_stream, set_stream
 from kernelstream.estimators.inputs import next_rows
 from kernelstream.estimators.pca import StreamingKernelPCA
 from kernelstream.files.writing import (
@@ -135,9 +135,9 @@ def require_sense(estimator: StreamingKernelPCA, options: Mapping[str, str] | No
         raise CommandError(USAGE, of_shell(str(problem), options)) from problem
 
 
-def read(path: Path, any_kind: bool = False) -> Stored:
+def read(path: Path, any_kind: bool = False, half_done: bool = False) -> Stored:
     """Read a model file; a file that is none, or no kernel PCA, fails with the reason."""
-    return stored_in(open_file(path), path, any_kind)
+    return stored_in(open_file(path), path, any_kind, half_done)
 
 
 def open_file(path: Path) -> files.ModelFile:
@@ -146,8 +146,10 @@ def open_file(path: Path) -> files.ModelFile:
         return files.read(path)
 
 
-def stored_in(file: files.ModelFile, path: Path, any_kind: bool = False) -> Stored:
-    """The model in a file; one that is no kernel PCA fails with the reason."""
+def stored_in(
+    file: files.ModelFile, path: Path, any_kind: bool = False, half_done: bool = False
+) -> Stored:
+    """The model in a file; one that is no kernel PCA, or half of one, fails with the reason."""
     if holds_monitor(file):
         raise CommandError(
             MODEL, f"{path} holds a monitor: use it with 'kernelstream monitor {path}'."
@@ -168,6 +170,12 @@ def stored_in(file: files.ModelFile, path: Path, any_kind: bool = False) -> Stor
     )
     if not any_kind:
         require_kernel_pca(stored, path)
+    if is_half_done(estimator) and not half_done:
+        raise CommandError(
+            MODEL,
+            f"{path} is a checkpoint of the first of two passes, which looks for points: it has no "
+            "components yet. Go on with 'kernelstream fit … --resume'.",
+        )
     return stored
 
 

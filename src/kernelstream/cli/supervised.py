@@ -199,6 +199,9 @@ class SupervisedRun(Run):
         self.waiting_bytes += self.waiting[-1][0].nbytes
         return held
 
+    def _begin_first(self) -> None:
+        """Targets are learned in both passes."""
+
     def _begin_second(self) -> None:
         super()._begin_second()
         self.stored.stream = fixed_points(self.stored.estimator, self.stored.stream)

@@ -63,13 +63,15 @@ class Screen:
 class Watch:
     """A progress bar with rows per second, basis points, explained variance and time left.
 
-    Without a terminal it is a line now and then. ``turn`` is the number of this pass of ``turns``:
-    shares are those of all passes.
+    Without a terminal it is a line now and then. The work goes from a share of the whole, where it
+    is ``begun``, to another, ``done``: it may be one of two passes.
     """
 
-    def __init__(self, screen: Screen, source: Source, title: str, turn: int = 1, turns: int = 1):
+    def __init__(
+        self, screen: Screen, source: Source, title: str, begun: float = 0.0, done: float = 1.0
+    ):
         self.source, self.screen, self.title = source, screen, title
-        self.turn, self.turns = turn, turns
+        self.begun, self.done = begun, done
         self.logged = time.monotonic()
         self.began = time.monotonic()
         self.looked = self.drawn = 0.0
@@ -116,17 +118,16 @@ class Watch:
         self.bar.update(self.task, completed=self.share(), facts=facts)
 
     def share(self) -> float:
-        """How much of all passes is done."""
-        return (self.turn - 1 + self.source.fraction()) / self.turns
+        """How much of the whole is done."""
+        return self.begun + (self.done - self.begun) * self.source.fraction()
 
     def line(self, seconds: float) -> str:
         """The same in a line, for a log."""
         done = ""
         if not self.source.from_pipe:
             share = self.share()
-            begun = (self.turn - 1) / self.turns  # when this pass, which took so long, began
-            left = seconds * (1.0 - share) / max(share - begun, 1e-9)
-            done = f"{share:.0%}, {duration(left)} left, " if share > begun else ""
+            left = seconds * (1.0 - share) / max(share - self.begun, 1e-9)
+            done = f"{share:.0%}, {duration(left)} left, " if share > self.begun else ""
         rate = self.rows / max(seconds, 1e-9)
         return f"{self.title}: {done}{self.rows:,} rows, {rate:,.0f} rows/s"
 

@@ -302,7 +302,19 @@ def load(path: str | os.PathLike[str], device: Any = None) -> Any:
     >>> load(path).transform(X).shape
     (100, 2)
     """
-    return build(files.read(path), path, device)[0]
+    model = build(files.read(path), path, device)[0]
+    if is_half_done(model):
+        raise ValueError(
+            f"{path} is a checkpoint of the first of two passes, which looks for points: it has no "
+            "components yet. The fit that wrote it goes on from there."
+        )
+    return model
+
+
+def is_half_done(estimator: Any) -> bool:
+    """Whether an estimator was stored between two passes, before it had any components."""
+    stream = getattr(estimator, "_stream", None)
+    return stream is not None and bool(stream.chain.only_points)
 
 
 def build(

@@ -21,7 +21,12 @@ from kernelstream.backends import progress
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import build, content_of, set_stream
 from kernelstream.estimators.beginning import begin
-from kernelstream.stream.passes import begin_second_pass, end_second_pass, wants_second_pass
+from kernelstream.stream.passes import (
+    begin_first_pass,
+    begin_second_pass,
+    end_second_pass,
+    wants_second_pass,
+)
 
 SLICE = 50_000  # rows of a lazy frame that are collected at a time
 UNIMPORTANT = ("verbose", "missing")  # parameters that a resumed run may have otherwise
@@ -195,6 +200,8 @@ class LongRun:
         if len(rows):
             with inputs.explain_rows(rows.X):
                 stream = stream or estimator._new_stream(rows.X)
+                if not frozen and self.supply.repeatable:
+                    stream = begin_first_pass(stream)
                 set_stream(estimator, stream.learn(rows, frozen=frozen))
 
     # -- checkpoints

@@ -72,6 +72,7 @@ def _of_version_2(node: dict[str, Any]) -> dict[str, Any]:
         fields["shown"] = 0  # all components that were learned
         fields["robust"] = False
         fields["auto"] = {"tuple": []}
+        fields["only_points"] = False
     if name == "CentroidsState":
         kept = ("span", "n", "residual", "variance", "reference", "unit", "growth")
         cells = {"mass": fields["mass"], "sums": fields["sums"]}

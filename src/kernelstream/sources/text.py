@@ -12,6 +12,7 @@ import re
 import weakref
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from threading import Thread
 from typing import Any, BinaryIO
 
@@ -38,6 +39,8 @@ PEEKED = 20  # lines by which delimiter and units are told
 COMMENT = "a comment"
 GRACE = 1.0  # seconds that are waited for what nobody wants any more
 SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
+# Arrow reads 32 blocks ahead: they are small, and so many become a batch, for many cores.
+TOGETHER = 4
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
@@ -52,6 +55,7 @@ class CsvReader(Reader):
     def __init__(self, file: File, opened: ByteStream, reading: Reading):
         self.file, self.opened, self.stream = file, opened, opened.stream
         self.skips_comments = reading.guesses
+        self.substitutes = False  # whether one stands in what was read
         self.header_lines = 0  # of text before the first row
         comments = self._comments() if reading.guesses else []
         named = self._named_delimiter() if reading.guesses else None
@@ -79,8 +83,7 @@ class CsvReader(Reader):
         if len(set(self.names)) < len(self.names):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
         self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
-        # Arrow reads several blocks ahead: they are small, but never smaller than a row.
-        self.block_size = max(4 << 20, 32 * len(line))
+        self.block_size = max(LONGEST_LINE, 32 * len(line))
         self.replayed = Replayed(data, self.stream, self)
         self.stored = self._open(data)
         UNREAD.add(self)
@@ -178,7 +181,7 @@ class CsvReader(Reader):
         if not line and not self.stream.peek(1):
             return
         try:
-            yield from pyarrow.csv.open_csv(
+            blocks = pyarrow.csv.open_csv(
                 pa.PythonFile(self.replayed, mode="r"),
                 read_options=pyarrow.csv.ReadOptions(
                     use_threads=False, block_size=self.block_size, column_names=self.names
@@ -192,6 +195,8 @@ class CsvReader(Reader):
                     column_types=dict.fromkeys(self.names, pa.string()), strings_can_be_null=True
                 ),
             )
+            while together := list(islice(blocks, TOGETHER)):
+                yield from pa.Table.from_batches(together).combine_chunks().to_batches()
         except pa.ArrowInvalid as problem:
             if "straddl" not in str(problem):
                 raise
@@ -289,6 +294,8 @@ class CsvReader(Reader):
         self, batch: pa.RecordBatch, numbers: np.ndarray
     ) -> tuple[pa.RecordBatch, np.ndarray, list[BadRow]]:
         """The rows whose wanted columns are text, and the others as bad ones."""
+        if not self.substitutes:
+            return batch, numbers, []
         broken: dict[int, BadRow] = {}
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             found = pc.fill_null(pc.match_substring(column, SUBSTITUTE), False)
@@ -357,13 +364,27 @@ class Replayed:
         """The first bytes, then the stream's."""
         while not self.ended:  # the decoder may keep three bytes of a character that goes on
             data, self.start = self.start[: size - 3], self.start[size - 3 :]
-            data = data or self.stream.read(size - 3)
+            data = data or self._rows(size - 3)
             if self.reader is not None:
                 self.reader.text_read += len(data)
             text = self.decoder.decode(data, final=not data)
+            if self.reader is not None and SUBSTITUTE in text:
+                self.reader.substitutes = True
             if text or not data:
                 return text.encode()
         return b""
+
+    def _rows(self, most: int) -> bytes:
+        """A part of as many bytes, to the end of a row; more where a quote is still open there."""
+        data = b""
+        while len(data) < most:
+            piece = self.stream.read(min(-(-most // TOGETHER), most - len(data)))
+            data += piece
+            if not data.endswith(b"\n"):
+                data += self.stream.readline(most - len(data))
+            if not piece or data.count(b'"') % 2 == 0:
+                break
+        return data
 
     def close(self) -> None:
         """The stream is closed by its owner."""

@@ -70,6 +70,7 @@ class Chain:
     shown: int = 0
     robust: bool = False  # whether rows that the components miss lose weight
     auto: tuple[str, ...] = ()  # what the start of the stream has to choose: see choosing.py
+    only_points: bool = False  # the first of two passes: what it would forget is not gathered
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise where numbers make no sense; the parts have looked at their own."""
@@ -206,20 +207,25 @@ class Chain:
     ) -> State:
         """Learn blocks that change nothing but sums: measure them all, enter them in their turn.
 
-        Where the basis changes after a block, those behind it are measured anew.
+        Where the basis changes after a block, those behind it are measured anew. Where only points
+        are looked for, there is no scatter matrix, no reference for signs and no sample to judge.
         """
+        only_points = self.only_points and not frozen
+        if only_points and blocks and self.basis.draws(state.basis):
+            return self.draw(state, blocks)
         while blocks:
             rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
             # what is measured behind a change of the points is measured in vain
             due = math.inf if frozen else self.basis.next_change(state.basis)
             measured = in_threads(
-                partial(self.measure, state.basis, scatter=True),
+                partial(self.measure, state.basis, scatter=not only_points),
                 list(zip(blocks[: 1 + int(np.searchsorted(rows[1:], due))], rows, strict=False)),
             )
             changed, entered = False, 0
             while entered < len(measured) and not changed:
                 # up to the next reference for signs, which is one of the rows up to there
-                ahead = entered + 1 + int(np.searchsorted(rows[entered + 1 :], state.next_signs))
+                due = math.inf if only_points else state.next_signs
+                ahead = entered + 1 + int(np.searchsorted(rows[entered + 1 :], due))
                 basis, now = state.basis, measured[entered:ahead]
                 if not frozen:
                     basis, count = self.basis.enter(self.kernel, basis, now)
@@ -229,9 +235,18 @@ class Chain:
                     change = self.basis.revise(self.kernel, basis, now[-1].clock)
                     if change is not None:
                         state, changed = self.rebase(state, *change), True
-                state = self.keep_signs(state)
+                state = state if only_points else self.keep_signs(state)
             blocks = blocks[entered:]
         return state
+
+    def draw(self, state: State, blocks: Sequence[tuple[Array, np.ndarray | None]]) -> State:
+        """Let the basis keep some of the rows, by which it will choose points at the end."""
+        X, weights = blocks[0]
+        beta = self.tracker.forgetting
+        clock = forget(beta, int(X.shape[0]), weights, self.seed, state.n_rows)[0]
+        n = sum(int(X.shape[0]) for X, _ in blocks)
+        basis = self.basis.keep_some(state.basis, blocks, clock)
+        return replace(state, n_rows=state.n_rows + n, basis=basis)
 
     def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
         """Enter measured blocks into mean, tracker and ledger."""
@@ -240,7 +255,12 @@ class Chain:
         for decay, block in zip(decays, blocks, strict=True):
             weight = weight * decay + block.weight
         total = in_turn(state.moments.total, [block.total for block in blocks], decays)
-        scatter = in_turn(state.tracker.scatter, [block.scatter for block in blocks], decays)
+        tracker, audit = state.tracker, state.audit
+        if blocks[0].scatter is not None:
+            scatter = in_turn(tracker.scatter, [block.scatter for block in blocks], decays)
+            tracker = replace(tracker, scatter=scatter)
+            offered = [(block.X, block.block.energy, block.weights) for block in blocks]
+            audit = self.audited(state, offered, blocks[0].clock)
         ledger = self.accumulated(state).enter_sums(blocks)
         if not math.isfinite(ledger.fresh):
             for block in blocks:
@@ -251,14 +271,10 @@ class Chain:
             state,
             n_rows=state.n_rows + sum(map(len, blocks)),
             basis=basis,
-            tracker=replace(state.tracker, scatter=scatter),
+            tracker=tracker,
             moments=Moments(weight, total),
             ledger=ledger,
-            audit=self.audited(
-                state,
-                [(block.X, block.block.energy, block.weights) for block in blocks],
-                blocks[0].clock,
-            ),
+            audit=audit,
         )
 
     def audited(

@@ -493,9 +493,14 @@ class Stream(Value):
 
     @property
     def caught_up(self) -> Stream:
-        """The stream with the waiting rows folded; the stream itself goes on without that."""
+        """The stream with the waiting rows folded; the stream itself goes on without that.
+
+        One that only looks for points shows them, and no components: it has gathered nothing.
+        """
         try:
-            return self._folded if self.waiting else self
+            stream = self._folded if self.waiting else self
+            only_points = stream.chain.only_points and stream.state is not None
+            return stream.blank(stream.n_rows) if only_points else stream
         except MemoryError:
             raise
         except Exception as problem:  # of version 0.1, or of a function that fails now and then
@@ -504,6 +509,12 @@ class Stream(Value):
                 "with them nothing can be learned or answered: model.drop_waiting() takes them "
                 f"out. The reason: {problem}"
             ) from problem
+
+    def blank(self, n_rows: int = 0) -> Stream:
+        """The stream with its basis, after so many rows, and nothing that was learned of them."""
+        state = self.begun
+        blank = self.chain.blank(state.basis, state.moments.total)
+        return self.with_state(replace(blank, n_rows=n_rows, judge=state.judge))
 
     @cached_property
     def _folded(self) -> Stream:

@@ -341,6 +341,30 @@ class Centroids(Basis[CentroidsState]):
         watched = replace(state, n=n, residual=residual, growth=growth, cells=cells)
         return replace(watched, sample=sample, missed=missed, weight=weight), count
 
+    def draws(self, state: CentroidsState | None) -> bool:
+        """Points come from the sample, unless a tolerance decides how many, by all rows."""
+        by_sample = self.follows and self.tolerance is None
+        return by_sample and (state is None or self.measures(state))
+
+    def keep_some(
+        self,
+        state: CentroidsState,
+        blocks: Sequence[tuple[Array, np.ndarray | None]],
+        clock: Clock,
+    ) -> CentroidsState:
+        """Rows compete for the sample; coordinates that they will have are not known yet."""
+        projector = state.span.projector
+        xp, rank = namespace_of(projector), state.span.rank
+        unknown = 0.0 * projector[:1, :]
+        offered = [(X, xp.broadcast_to(unknown, (int(X.shape[0]), rank)), w) for X, w in blocks]
+        n = state.n + sum(int(X.shape[0]) for X, _ in blocks)
+        return replace(state, sample=state.sample.offer(offered, clock), n=n)
+
+    def look_back(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
+        """The state whose sample has coordinates, and which knows what its points miss of it."""
+        state = self._folded_anew(kernel, state)
+        return self._changed(kernel, state, state.span.points)[0]
+
     def next_change(self, state: CentroidsState) -> float:
         """Where the next look is due; one that is overdue waits for the rows that repay it."""
         return state.next_look if self.follows and state.next_look > state.n else math.inf
