@@ -331,7 +331,7 @@ class Replayed:
 
     closed = False
 
-    def __init__(self, start: bytes, stream: BinaryIO, reader: Reader | None = None):
+    def __init__(self, start: bytes, stream: BinaryIO, reader: CsvReader | None = None):
         self.start, self.stream, self.reader = start, stream, reader
         self.decoder = codecs.getincrementaldecoder("utf-8")("kernelstream.substitute")
 
