@@ -478,7 +478,7 @@ def test_scale_and_width_do_not_hang_on_the_order(
 def test_csv_and_parquet_of_the_same_rows_merge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Digits that a text has lost changed the last of the width, and models had two kernels."""
+    """Digits that a text has lost changed the last ones of the width: two kernels."""
     monkeypatch.chdir(tmp_path)
     PLAIN.to_csv("x.csv", index=False, float_format="%.9g")
     PLAIN.to_parquet("x.parquet")

@@ -38,7 +38,7 @@ def streamed() -> Stream:
 
 def new(**options: Any) -> Stream:
     given = dict(gamma=0.3, basis=12, batch_size=64, random_state=0) | options
-    return StreamingKernelPCA(2, **given)._new_stream(X)  # type: ignore[arg-type]
+    return StreamingKernelPCA(2, **given)._new_stream(X)
 
 
 ROWS = np.vstack([0.2 * X[:500], X, X + 1.0])

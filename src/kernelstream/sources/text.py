@@ -356,7 +356,7 @@ class Replayed:
     closed = False
     ended = False  # nobody wants what is left
 
-    def __init__(self, start: bytes, stream: BinaryIO, reader: Reader | None = None):
+    def __init__(self, start: bytes, stream: BinaryIO, reader: CsvReader | None = None):
         self.start, self.stream, self.reader = start, stream, reader
         self.decoder = codecs.getincrementaldecoder("utf-8")("kernelstream.substitute")
 
