@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 Scores = Callable[[np.ndarray], np.ndarray]
 
 # Threads of BLAS go on looking for work for some 30 ms, on cores that the next one needs.
-SETTLED = 0.1
+SETTLED = 0.04
 
 
 def seconds_of(

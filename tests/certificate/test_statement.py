@@ -20,7 +20,7 @@ from kernelstream import (
     kernels,
     trackers,
 )
-from kernelstream.certificate import audit
+from kernelstream.certificate import audit, statement
 from kernelstream.certificate.statement import FEW, Seen, leading_values
 
 
@@ -160,6 +160,27 @@ def test_no_rows_are_compared_where_the_proof_says_more(monkeypatch: pytest.Monk
     assert (interval, kind) == (certificate.explained_variance_ratio_interval, "deterministic")
     low, high = certificate.statistical.explained_variance_ratio_interval
     assert interval[1] - interval[0] <= high - low
+
+
+def test_without_memory_for_all_draws_fewer_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "ROWS", 300)
+    monkeypatch.setattr(statement, "FEWER_ROWS", 100)
+    X = np.random.default_rng(0).normal(size=(3000, 3))
+    model = StreamingKernelPCA(2, gamma=0.3, basis=12, random_state=0).partial_fit(X)
+    wide = model.certificate_.statistical
+    gram = Seen.gram
+
+    def scarce(seen: Seen, chosen: np.ndarray) -> np.ndarray:
+        if len(chosen) > 100:
+            raise MemoryError
+        return gram(seen, chosen)
+
+    monkeypatch.setattr(Seen, "gram", scarce)
+    again = StreamingKernelPCA(2, gamma=0.3, basis=12, random_state=0).partial_fit(X)
+    said = again.certificate_.statistical
+    assert said.reason is None and said.n_sampled == wide.n_sampled
+    assert said.reconstruction_error_interval == wide.reconstruction_error_interval
+    assert said.shortfall_bound > wide.shortfall_bound
 
 
 def test_looking_at_every_doubling_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,7 @@ def test_commands_without_room_or_descriptors_say_so(
     code = f"""
 import os, resource, sys
 import sklearn.base, pyarrow.parquet, kernelstream.cli.app
+kernelstream.cli.app.application()
 from kernelstream.cli import main
 ks_limit = {value}
 resource.setrlimit(resource.RLIMIT_{limit}, (ks_limit, ks_limit))

@@ -73,7 +73,10 @@ def test_every_claim_has_its_line(run):
     cores = facts["raw"]["cores"]
     assert [line["cores"] for line in cores] == [1, 2]
     assert all(float(seconds) > 0 for seconds in cores[0].values())
-    n_lines = 2 + len(lines) + 2 + len(facts["raw"]["front"]) + 2 + len(cores)
+    goals = facts["raw"]["front-goals"]
+    assert [row["reached"] in ("yes", "no") for row in goals] == [True]
+    tables = lines, facts["raw"]["front"], goals, cores
+    n_lines = sum(2 + len(rows) for rows in tables)
     assert len([line for line in table if line.startswith("|")]) == n_lines
     for outcome in facts["outcomes"]:
         assert outcome["work"] and outcome["asked"] > 0

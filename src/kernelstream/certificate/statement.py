@@ -9,6 +9,7 @@ without being better on the draws. Statements 15 to 18 of docs/proofs.md.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -363,9 +364,15 @@ class Draws:
         return concluded(self.known, self.off, CONFIDENCE, len(self.drawn))
 
     def statement(self) -> Statement:
-        """The statement, with the best subspace of the right dimension: a fixed one."""
+        """The statement; with fewer draws where there is no memory for a matrix of all."""
+        if self.seen.r <= MANY:
+            with contextlib.suppress(MemoryError):
+                return self.compared(self.drawn)
+        return self.compared(self.drawn[:FEWER_ROWS])
+
+    def compared(self, few: np.ndarray) -> Statement:
+        """Compare with the best subspace of the right dimension, a fixed one, by some draws."""
         seen, known = self.seen, self.known
-        few = self.drawn if seen.r <= MANY else self.drawn[:FEWER_ROWS]
         f, b = seen.error[few], seen.distance[few]
         rows = np.unique(few)
         G = seen.gram(rows)
