@@ -8,6 +8,7 @@ import contextlib
 import csv
 import json
 import math
+import os
 import re
 import weakref
 from collections import deque
@@ -211,11 +212,16 @@ class CsvReader(Reader):
         A pipe may keep that thread waiting: then it is left alone.
         """
         self.replayed.ended = True
-        ending = Thread(target=self._end, name="kernelstream ends", daemon=True)
-        ending.start()
-        ending.join(GRACE)
-        if not ending.is_alive():
+        if os.path.isfile(self.file.path):
+            self._end()
             super().close()
+            return
+        ending = Thread(target=self._end, name="kernelstream ends", daemon=True)
+        with contextlib.suppress(RuntimeError):  # no thread begins while the interpreter ends
+            ending.start()
+            ending.join(GRACE)
+            if not ending.is_alive():
+                super().close()
 
     def _end(self) -> None:
         with contextlib.suppress(*UNREADABLE, SourceError, ValueError):
