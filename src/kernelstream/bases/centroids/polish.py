@@ -64,7 +64,7 @@ from kernelstream.kernels.stationary import Stationary
 
 # Directions of the subspace in which points are looked for: half of the columns, within these.
 FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
-DIRECTED = 2000  # rows that show them, at most
+DIRECTED = 2000  # rows that show them, at least: fewer cost more variance than they save time
 OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
 FIRST_STEPS = 3  # of subspace iteration, where there are no components of points nearby
 LEAST_GAIN = 5e-4  # share of the captured variance that a step has to add for another one
@@ -121,7 +121,7 @@ class Sampled:
         p = n_directions(int(rows.shape[1])) if kernel.isotropic else None
         if p is None:
             return cls(as_dense(centred(rows)), weights, None, centre)
-        shown = np.arange(0, int(rows.shape[0]), max(1, -(-int(rows.shape[0]) // DIRECTED)))
+        shown = np.arange(0, int(rows.shape[0]), max(1, int(rows.shape[0]) // DIRECTED))
         few = centred(take_rows(rows, shown))
         directions = main_directions(few, None if weights is None else weights[shown], p, rng)
         if centre is None:
