@@ -213,6 +213,16 @@ def twin(n, seed, weights, beta, size):
     return kept, own[kept], float(priority[order[size:]].max(initial=-np.inf))
 
 
+def test_who_just_enters_is_a_contender():
+    """Rounding decides nothing: only the priorities do."""
+    held = Reservoir(15).offer([(np.zeros((300, 1)), np.zeros((300, 1)), None)], Clock(3, 0))
+    level = np.exp(-np.exp(-held.priority.min()))
+    draws = level * (1.0 + np.array([0.0, 1e-15, 1e-9, 1e-7, -1e-6, -0.1]))
+    rows, best = held.contenders(draws)
+    np.testing.assert_array_equal(rows, [0, 1, 2, 3])
+    assert best == pytest.approx(-np.log(-np.log(draws[4])), rel=1e-12)
+
+
 @pytest.mark.parametrize("beta", [1.0, 0.97])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("step", [1, 7, 90, 300])

@@ -527,3 +527,11 @@ def test_queries_before_learning(model):
     method = getattr(model, "predict", None) or model.transform
     with pytest.raises(ValueError, match="has not seen any rows yet"):
         method(picture())
+
+
+def test_colours_are_enlarged_by_themselves() -> None:
+    image = np.random.default_rng(0).random((9, 8, 3))
+    found = images.enlarge(image, 2)
+    assert found.shape == (18, 16, 3)
+    for c in range(3):
+        np.testing.assert_array_equal(found[..., c], images.enlarge(image[..., c], 2))

@@ -348,3 +348,20 @@ def test_what_is_not_explained_is_its_definition(basis: Any, dtype: str, toleran
     share = shown.variances / (shown.variances + 1.0 / shown.weight)
     expected = missed + np.sum(Z**2, axis=1) - (Z @ shown.vectors) ** 2 @ share
     np.testing.assert_allclose(shown.unexplained(far), expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("columns", [None, 3, 10])
+def test_components_are_followed_from_a_start_that_has_as_many(columns: int | None) -> None:
+    """From fewer, or from none, all of them are computed: 2 + 8 of 40 directions."""
+    X = np.random.default_rng(0).normal(size=(2000, 4))
+    points = bases.Landmarks(X[:40])
+    model = StreamingKernelPCA(2, gamma=0.3, basis=points, random_state=0).partial_fit(X)
+    learned = model.stream_.caught_up.learned
+    state = settled_state(model)
+    exact = learned.chain.tracker.components(state.tracker, state.moments, True)[1][:, :10]
+    start = None if columns is None else exact[:, :columns]
+    vectors, mean = learned.followed(start)
+    assert vectors.shape == (40, 10)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(10), atol=1e-10)
+    np.testing.assert_allclose(np.abs(np.sum(vectors * exact, axis=0))[:5], 1.0, atol=1e-6)
+    np.testing.assert_allclose(mean, state.moments.mean)

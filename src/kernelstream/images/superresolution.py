@@ -236,14 +236,14 @@ class SuperResolver(PatchModel):
 
 
 def enlarge(image: np.ndarray, scale: int, refinements: int = 2) -> np.ndarray:
-    """Enlarge a grey image without learning: bicubic interpolation and back-projection.
+    """Enlarge an image without learning: bicubic interpolation and back-projection.
 
     What :class:`SuperResolver` gains over this was learned; the rest is not.
 
     Parameters
     ----------
-    image : array of shape (height, width)
-        Floats.
+    image : array of shape (height, width) or (height, width, colours)
+        Floats; every colour by itself.
     scale : int
         How many times larger.
     refinements : int
@@ -251,7 +251,7 @@ def enlarge(image: np.ndarray, scale: int, refinements: int = 2) -> np.ndarray:
 
     Returns
     -------
-    array of shape (scale·height, scale·width)
+    array of shape (scale·height, scale·width), with as many colours
 
     Examples
     --------
@@ -260,6 +260,9 @@ def enlarge(image: np.ndarray, scale: int, refinements: int = 2) -> np.ndarray:
     >>> enlarge(np.ones((6, 8)), 2).shape
     (12, 16)
     """
+    if image.ndim == 3:
+        colours = [enlarge(image[..., c], scale, refinements) for c in range(image.shape[2])]
+        return np.stack(colours, axis=-1)
     shape = (image.shape[0] * scale, image.shape[1] * scale)
     return back_projected(resized(image, shape), image, refinements)
 
