@@ -302,7 +302,7 @@ def test_rows_that_are_hardly_missed_do_not_become_points(share: float, joins: b
     basis = bases.Centroids(8)
     first = begun(basis, np.repeat(X[:3], 200, axis=0))
     block = basis.express(KERNEL, first, X[:3])
-    block = replace(block, residual=np.array([0.0, 0.0, share]))
+    block = replace(block, missed=np.array([0.0, 0.0, share]))
     joined = basis._joined(KERNEL, first, X[[0, 1, 5]], block, Clock(0, 0))
     assert (joined is not None) is joins
 

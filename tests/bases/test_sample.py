@@ -218,9 +218,22 @@ def test_who_just_enters_is_a_contender():
     held = Reservoir(15).offer([(np.zeros((300, 1)), np.zeros((300, 1)), None)], Clock(3, 0))
     level = np.exp(-np.exp(-held.priority.min()))
     draws = level * (1.0 + np.array([0.0, 1e-15, 1e-9, 1e-7, -1e-6, -0.1]))
-    rows, best = held.contenders(draws)
+    rows, found, best = held.contenders(draws.copy())
     np.testing.assert_array_equal(rows, [0, 1, 2, 3])
+    np.testing.assert_array_equal(found, draws[:4])
     assert best == pytest.approx(-np.log(-np.log(draws[4])), rel=1e-12)
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_few_of_many_rows_are_contenders_for_a_sample_of_none(few):
+    """As many as there are places at least, whatever their numbers are."""
+    draws = np.random.default_rng(0).uniform(size=2000) * (0.5 if few else 1.0)
+    rows, found, best = Reservoir(15).contenders(draws.copy())
+    assert set(np.argsort(draws)[-15:]) <= set(rows)
+    np.testing.assert_array_equal(found, draws[rows])
+    assert len(rows) == (2000 if few else np.count_nonzero(draws > 0.985))
+    others = np.delete(draws, rows)
+    assert best == (-np.inf if few else pytest.approx(-np.log(-np.log(others.max())), rel=1e-12))
 
 
 @pytest.mark.parametrize("beta", [1.0, 0.97])

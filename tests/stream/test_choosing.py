@@ -168,7 +168,7 @@ def test_points_are_enough_for_the_components() -> None:
 def test_as_many_points_as_rows_miss_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """And no more are tried, nor more than anybody wants, whatever is missed."""
     monkeypatch.setattr(choosing, "MISSED", -1.0)
-    m, tried = choosing.enough_points(kernels.RBF(5.0), factors(5, n=40), 10, rng())
+    m, tried = choosing.enough_points(kernels.RBF(0.05), factors(5, n=40), 10, rng())
     assert m == 64 and [count for count, _ in tried] == [32, 64]
     assert tried[0][1] > 0.0 and tried[1][1] == 0.0
     monkeypatch.setattr(choosing, "MOST_POINTS", 64)

@@ -128,21 +128,15 @@ class Span:
         return kernel.extent(self.points, shifted)
 
     @once
-    def _on_device(self, kernel: Kernel, dtype: str) -> Any:
+    def _prepared(self, kernel: Kernel, dtype: str) -> Any:
         return kernel.prepared(cast(self.points, getattr(namespace_of(self.points), dtype)))
 
     def prepared(self, kernel: Kernel, X: Array) -> Any:
         """The points as ``kernel.block`` takes them against the rows X, of which many blocks come.
 
-        On the host in the form that rounds as the points do.
+        Those that meet CSR rows are prepared block by block: they are not shifted.
         """
-        if isinstance(self.points, np.ndarray):
-            return cast(self.points, X.dtype) if is_sparse(X) else self._ready(kernel, X.dtype.name)
-        return self._on_device(kernel, dtype_name(X))
-
-    @once
-    def _ready(self, kernel: Kernel, dtype: str) -> Any:
-        return kernel.ready(cast(self.points, dtype))
+        return cast(self.points, X.dtype) if is_sparse(X) else self._prepared(kernel, dtype_name(X))
 
     def rows(self, X: Array) -> Array:
         """Rows in the type in which their coordinates are computed."""
@@ -191,7 +185,7 @@ class Clock:
 class Projection:
     """A block in coordinates.
 
-    ``energy`` is k(x,x) of each row, ``residual`` what the basis misses of it. Rows before
+    ``energy`` is k(x,x) of each row. Rows before
     ``fresh_from`` were expressed before the last point was admitted; ``admitted`` are the rows of
     the block that became points, in order. It may end before the block does, when the basis must be
     revised before it can go on. ``extent`` is that of other rows than the points with which the
@@ -200,10 +194,15 @@ class Projection:
 
     Z: Array
     energy: Array
-    residual: Array
+    missed: Array | None = None  # what is known of the residual; None: all that Z has not
     fresh_from: int = 0
     admitted: tuple[int, ...] = ()
     extent: float = 0.0
+
+    @cached_property
+    def residual(self) -> Array:
+        """What is missed of each row, where somebody asks: most want the sum alone."""
+        return residual_energy(self.energy, self.Z) if self.missed is None else self.missed
 
 
 @dataclass(frozen=True)
@@ -233,6 +232,14 @@ class Measured:
     ) -> Measured:
         """Add up a block."""
         w = None if left is None else like(left, block.Z)
+        energy = weighted_total(block.energy, w)
+        moments = weighted_gram(block.Z, w) if scatter else None
+        if moments is None or block.missed is not None:
+            missed = weighted_total(block.residual, w)
+        else:  # Σ w (k(x,x) − |z|²), of which rounding may leave less than nothing
+            xp = namespace_of(moments)
+            missed = energy - float(xp.sum(xp.linalg.diagonal(moments)))
+            missed = 0.0 if missed < 0.0 else missed  # and no number stays none
         return cls(
             X,
             weights,
@@ -241,9 +248,9 @@ class Measured:
             block,
             float(X.shape[0]) if left is None else float(left.sum()),
             weighted_sum(block.Z, w),
-            weighted_gram(block.Z, w) if scatter else None,
-            weighted_total(block.energy, w),
-            weighted_total(block.residual, w),
+            moments,
+            energy,
+            missed,
         )
 
     def __len__(self) -> int:
@@ -396,7 +403,7 @@ class Basis(Part, Generic[S]):
         """Express a block in the coordinates of a basis that does not change."""
         Z = self.coordinates(kernel, state, X)
         energy = kernel.diag(cast(X, Z.dtype))
-        return Projection(Z, energy, residual_energy(energy, Z))
+        return Projection(Z, energy)
 
     def measures(self, state: S) -> bool:
         """Whether blocks can be expressed before their turn comes; else ``project`` reads them."""

@@ -80,8 +80,11 @@ class Sample:
         draws = self.noise(clock, n)
         given = any(block[-1] is not None for block in blocks)
         weighted = given or clock.log_forgetting != 0.0
-        entering, best_of_others = (np.arange(n), -np.inf) if weighted else self.contenders(draws)
-        entry, own = gumbel(draws[entering]), np.zeros(len(entering))
+        if weighted:
+            entering, best_of_others = np.arange(n), -np.inf
+        else:
+            entering, draws, best_of_others = self.contenders(draws)
+        entry, own = gumbel(draws), np.zeros(len(entering))
         if weighted:
             own -= (clock.row + entering) * clock.log_forgetting
         if given:
@@ -141,22 +144,26 @@ class Sample:
         too_long = log_length + len(entering) > 2 * self.size
         return grown.compact() if too_long or len(grown.rows) > MOST_PIECES else grown
 
-    def contenders(self, draws: np.ndarray) -> tuple[np.ndarray, float]:
-        """Rows of weight 1 that may enter, and the highest priority of the others.
+    def contenders(self, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Rows of weight 1 that may enter, their numbers, and the highest priority of the others.
 
-        Their numbers tell: only of those that may enter a logarithm is taken, and these become few.
+        Only of those that may enter a logarithm is taken, and these become few. ``draws`` are
+        used up.
         """
         n = len(draws)
+        if n <= self.size - len(self):
+            return np.arange(n), draws, -np.inf
         if len(self) == self.size:
             # a little below what decides, so that rounding does not
-            may = draws > math.exp(-math.exp(-float(self.priority.min()))) * (1.0 - 1e-9)
-            best = draws.max(where=~may, initial=np.finfo(float).tiny)
-            return np.flatnonzero(may), float(gumbel(best))
-        if n <= self.size:
-            return np.arange(n), -np.inf
-        # and one more, whose priority is that of the best that stays outside
-        last = n - self.size - 1
-        return np.sort(np.argpartition(draws, last)[last:]), -np.inf
+            border = math.exp(-math.exp(-float(self.priority.min()))) * (1.0 - 1e-9)
+        else:  # about twice as many as there are places
+            border = 1.0 - 2.0 * self.size / n
+        may = np.flatnonzero(draws > border)
+        if len(self) < self.size >= len(may):  # as there would be, if half of them came
+            return np.arange(n), draws, -np.inf
+        found = draws[may]
+        draws[may] = np.finfo(float).tiny
+        return may, found, float(gumbel(draws.max()))
 
     def held(self) -> tuple[Array, ...]:
         """What is kept of the rows that are in, each in one piece."""

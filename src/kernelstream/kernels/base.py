@@ -147,10 +147,6 @@ class Kernel(Part):
         """
         raise NotImplementedError
 
-    def ready(self, Y: Array) -> Any:
-        """Points in a form in which many blocks of dense rows meet them, bit for bit as Y."""
-        return Y
-
     def prepared(self, Y: Array) -> Any:
         """Points that ``block`` will meet again and again, in the form that suits it best.
 

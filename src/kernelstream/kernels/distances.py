@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
 from kernelstream.backends.arrays import (
     Array,
     cast,
+    dtype_name,
     is_sparse,
     namespace_of,
     ones,
@@ -59,9 +58,8 @@ def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
 def scaled_distances(X: Array, Y: Array, resolution: float, factor: float) -> Array:
     """``factor · |x_i − y_j|²``, up to rounding on the wrong side of zero.
 
-    The factor is multiplied into the points, which costs nothing, instead of into the result. On a
-    device the result is not cut off at zero where rounding can only be small: that would be one
-    more pass over it.
+    The factor is multiplied into the points, which costs nothing, instead of into the result. That
+    is not cut off at zero where rounding can only be small: it would be one more pass over it.
     """
     # CSR rows are not shifted
     points = Points(cast(Y, X.dtype), 0.0 if is_sparse(X) else resolution, factor)
@@ -73,16 +71,25 @@ class Points:
 
     What depends on the points alone is computed here. A device has to hand over two numbers for
     it: where many blocks of rows meet the same points, the host waits for them once.
+
+    On the host, where rows are shorter than there are points, norms of float32 rows are part of
+    the product: ``f|x − y|² = (x − c, 1, f|x − c|²) · (−2f(y − c), f|y − c|², 1)`` with the shift
+    c, which takes a copy of the rows and no pass over the result. Rounding may then be twice what
+    is proved for float64.
     """
 
     def __init__(self, Y: Array, resolution: float, factor: float) -> None:
         self.array, self.resolution, self.factor = Y, resolution, factor
-        self.shape = Y.shape
+        self.shape = m, d = Y.shape
         self.centre = shift(Y, resolution)
         shifted = Y if self.centre is None else Y - self.centre
         self.columns = shifted * (-2.0 * factor)
         self.norms = factor * row_norms_squared(shifted)
-        self.cut_off = isinstance(Y, np.ndarray) or resolution * _largest_norm(Y) > _SMALL
+        self.cut_off = resolution * _largest_norm(Y) > _SMALL
+        self.longer: np.ndarray | None = None
+        if isinstance(Y, np.ndarray) and dtype_name(Y) == "float32" and d + 2 <= m:
+            both = self.norms[:, None], np.ones((m, 1), Y.dtype)
+            self.longer = np.concatenate([self.columns, *both], axis=1)
 
     def __getitem__(self, where: tuple[slice, slice]) -> Points:
         return Points(self.array[where], self.resolution, self.factor)
@@ -90,48 +97,17 @@ class Points:
     def scaled_distances(self, X: Array) -> Array:
         """``factor · |x_i − y_j|²``, up to rounding on the wrong side of zero."""
         X = X if self.centre is None else X - self.centre
-        scaled = product(X, self.columns, self.norms)
-        scaled += (self.factor * row_norms_squared(X))[:, None]
+        norms = self.factor * row_norms_squared(X)
+        if self.longer is not None and not is_sparse(X):
+            rows = np.empty((X.shape[0], X.shape[1] + 2), X.dtype)
+            rows[:, :-2], rows[:, -2], rows[:, -1] = X, 1.0, norms
+            scaled = rows @ self.longer.T
+        else:
+            scaled = product(X, self.columns, self.norms)
+            scaled += norms[:, None]
         if self.cut_off:
             scaled = overwrite("maximum" if self.factor > 0 else "minimum", scaled, 0.0)
         return scaled
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Points of the host that many rows will be compared with, ready for one plain product.
-
-    ``f|x − y|² = (x − c, 1, f|x − c|²) · (−2f(y − c), f|y − c|², 1)`` with the shift c of the
-    points: norms and scaled points are computed once, and no pass over the result adds them.
-    """
-
-    columns: np.ndarray  # (m, d + 2)
-    centre: np.ndarray | None
-    factor: float
-
-    @classmethod
-    def of(cls, Y: np.ndarray, resolution: float, factor: float) -> Prepared:
-        """Prepare points for rows of the same type."""
-        centre = shift(Y, resolution)
-        Y = Y if centre is None else Y - centre
-        columns = np.empty((Y.shape[0], Y.shape[1] + 2), Y.dtype)
-        np.multiply(Y, -2.0 * factor, out=columns[:, :-2])
-        columns[:, -2] = factor * row_norms_squared(Y)
-        columns[:, -1] = 1.0
-        return cls(columns, centre, factor)
-
-    def __getitem__(self, where: tuple[slice, slice]) -> Prepared:
-        return Prepared(self.columns[where[0], :], self.centre, self.factor)
-
-    def scaled_distances(self, X: np.ndarray) -> np.ndarray:
-        """``factor · |x_i − y_j|²``, cut off at zero."""
-        X = X if self.centre is None else X - self.centre
-        rows = np.empty((X.shape[0], X.shape[1] + 2), X.dtype)
-        rows[:, :-2] = X
-        rows[:, -2] = 1.0
-        rows[:, -1] = self.factor * row_norms_squared(X)
-        scaled = rows @ self.columns.T
-        return overwrite("maximum" if self.factor > 0 else "minimum", scaled, 0.0)
 
 
 def shift(Y: Array, resolution: float) -> Array | None:

@@ -42,7 +42,6 @@ from kernelstream.kernels.base import (
 )
 from kernelstream.kernels.distances import (
     Points,
-    Prepared,
     manhattan_distances,
     median_distance,
     scaled_distances,
@@ -94,7 +93,7 @@ class Euclidean(Stationary):
         Rounding may leave equal rows a little on the wrong side of zero.
         """
         rows = to_float64(X) if self.in_float64 else X
-        if isinstance(Y, Points | Prepared):
+        if isinstance(Y, Points):
             return Y.scaled_distances(rows)
         return scaled_distances(rows, Y, self.resolution, self.distance_scale)
 
@@ -103,15 +102,7 @@ class Euclidean(Stationary):
         if type(self).block is not Euclidean.block:  # another block may not know the form
             return Y
         points = to_float64(Y) if self.in_float64 else Y
-        if isinstance(Y, np.ndarray):
-            return Prepared.of(points, self.resolution, self.distance_scale)
         return Points(points, self.resolution, self.distance_scale)
-
-    def ready(self, Y: Array) -> Any:
-        """Norms and scaled points, computed once: a block of dense rows is what it is with Y."""
-        if type(self).block is not Euclidean.block or self.in_float64:
-            return Y
-        return Points(Y, self.resolution, self.distance_scale)
 
     def of_scaled_distances(self, t: Array) -> Array:
         """The kernel from scaled distances, in the memory of ``t`` where possible."""
@@ -157,7 +148,7 @@ class Euclidean(Stationary):
     def gram(self, Y: Array) -> Array:
         """``k(y_i, y_j)`` in float64, exactly symmetric, with exactly ``diag(Y)`` inside."""
         Y = to_float64(Y)
-        points = self.ready(Y) if isinstance(Y, np.ndarray) else Y
+        points = self.prepared(Y) if isinstance(Y, np.ndarray) else Y
         K = by_rows(lambda rows: self.block(rows, points), Y, int(Y.shape[0]), GRAM_ROWS)
         return mirrored(K, self.diag(Y))
 

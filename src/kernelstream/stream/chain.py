@@ -173,10 +173,11 @@ class Chain:
     def adds_up(self, state: State, n: int, frozen: bool, targets: bool) -> bool:
         """Whether a block of n rows changes nothing but sums, so that it can be measured ahead.
 
-        Signs are looked at within the first block, and within those longer than the memory.
+        Signs are looked at within the first block, and within those longer than the memory, where
+        they are due.
         """
-        beta = self.tracker.forgetting
-        signs = state.n_rows == 0 or n * (1.0 - beta) > 1.0
+        long = state.n_rows == 0 or n * (1.0 - self.tracker.forgetting) > 1.0
+        signs = long and state.next_signs <= state.n_rows + n
         return (
             self.tracker.adds_up
             and state.judge is None

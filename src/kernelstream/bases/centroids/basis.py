@@ -543,7 +543,7 @@ class Centroids(Basis[CentroidsState]):
             wide,
             Z=Z,
             energy=cast(wide.energy, Z.dtype),
-            residual=cast(wide.residual, Z.dtype),
+            missed=cast(wide.residual, Z.dtype),
         )
 
     def _lacking(self, state: CentroidsState, more_rows_come: bool) -> int:

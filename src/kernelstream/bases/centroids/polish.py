@@ -248,7 +248,7 @@ def leading(
     gram = finite(kernel.gram(to_float64(points)), kernel)
     F = loose_factor(kernel, points, gram)
     xp, m, n = namespace_of(F), int(points.shape[0]), int(sample.rows.shape[0])
-    ready = kernel.ready(points) if isinstance(points, np.ndarray) else points
+    ready = kernel.prepared(points) if isinstance(points, np.ndarray) else points
     parts = sample.parts(m)
     blocks: list[Array] = [None] * len(parts)  # kernel values, computed on the way
     # products of kernel values would overflow before the values do: in units of an energy
