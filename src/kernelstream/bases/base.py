@@ -217,8 +217,21 @@ class Measured:
     weight: float  # Σ w
     total: Array  # Σ w z
     scatter: Array | None  # Σ w z zᵀ, where it is wanted
-    energy: float  # Σ w k(x,x)
-    missed: float  # Σ w ε
+    # The sums below, of no dimension, where the rows are: a device is asked for them once the host
+    # has nothing else to do.
+    energies: Array
+    residuals: Array
+
+    @cached_property
+    def energy(self) -> float:
+        """Σ w k(x,x)."""
+        return float(self.energies)
+
+    @cached_property
+    def missed(self) -> float:
+        """Σ w ε, of which rounding may leave less than nothing."""
+        missed = float(self.residuals)
+        return 0.0 if missed < 0.0 else missed  # and what is no number stays none
 
     @classmethod
     def of(
@@ -232,14 +245,13 @@ class Measured:
     ) -> Measured:
         """Add up a block."""
         w = None if left is None else like(left, block.Z)
-        energy = weighted_total(block.energy, w)
+        energies = sum_of(block.energy, w)
         moments = weighted_gram(block.Z, w) if scatter else None
         if moments is None or block.missed is not None:
-            missed = weighted_total(block.residual, w)
-        else:  # Σ w (k(x,x) − |z|²), of which rounding may leave less than nothing
+            residuals = sum_of(block.residual, w)
+        else:  # Σ w (k(x,x) − |z|²)
             xp = namespace_of(moments)
-            missed = energy - float(xp.sum(xp.linalg.diagonal(moments)))
-            missed = 0.0 if missed < 0.0 else missed  # and no number stays none
+            residuals = energies - xp.sum(xp.linalg.diagonal(moments))
         return cls(
             X,
             weights,
@@ -249,8 +261,8 @@ class Measured:
             float(X.shape[0]) if left is None else float(left.sum()),
             weighted_sum(block.Z, w),
             moments,
-            energy,
-            missed,
+            energies,
+            residuals,
         )
 
     def __len__(self) -> int:
@@ -640,12 +652,17 @@ def residual_energy(energy: Array, Z: Array) -> Array:
         return missed * cast(missed > 0.0, missed.dtype)
 
 
-def weighted_total(values: Array, weights: Array | None) -> float:
-    """Σ w v, in float64: added up where the rows are, a device hands over sums."""
+def sum_of(values: Array, weights: Array | None) -> Array:
+    """Σ w v, in float64, where the values are."""
     xp = namespace_of(values)
     if weights is None:
-        return float(xp.sum(values, dtype=xp.float64))
-    return float(xp.sum(to_float64(values) * weights))
+        return xp.sum(values, dtype=xp.float64)
+    return xp.sum(to_float64(values) * weights)
+
+
+def weighted_total(values: Array, weights: Array | None) -> float:
+    """The same as a number: a device hands over sums, not rows."""
+    return float(sum_of(values, weights))
 
 
 def finite(K: Array, kernel: Kernel) -> Array:
