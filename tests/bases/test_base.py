@@ -16,6 +16,7 @@ from kernelstream import StreamingKernelPCA, bases, kernels
 from kernelstream.bases.base import (
     VISIBLE,
     Clock,
+    Measured,
     Span,
     coordinate_error_in_float32,
     factorise,
@@ -274,3 +275,29 @@ def test_what_forgetting_leaves_is_never_zero() -> None:
     left = Clock(0, 0, 0.0, -500.0).fading(4)
     assert left[-1] == 1.0 and left[-2] == np.exp(-500.0)
     assert (left[:2] == np.finfo(float).tiny).all()
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.1, 3.0, 40)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_a_block_misses_is_what_its_rows_miss(weights: np.ndarray | None, dtype: Any) -> None:
+    """Whether it is added up row by row, or taken from the trace of the moments."""
+    kernel, X = kernels.RBF(0.3), np.random.default_rng(5).normal(size=(40, 3)).astype(dtype)
+    basis = bases.Landmarks(X[:9])
+    block = basis.express(kernel, basis.begin(kernel, X, None, 0), X)
+    by_rows, by_trace = (
+        Measured.of(X, weights, weights, Clock(0, 0), block, scatter) for scatter in (False, True)
+    )
+    w = np.ones(40) if weights is None else weights
+    assert by_rows.energy == by_trace.energy == pytest.approx(w.sum(), rel=1e-12)
+    due = float(w @ block.residual.astype(float))
+    tolerance = 1e-12 if dtype is np.float64 else 2e-6  # of sums of 40 numbers up to 3
+    assert by_rows.missed == pytest.approx(due, rel=tolerance)
+    assert by_trace.missed == pytest.approx(due, abs=tolerance * w.sum())
+
+
+def test_of_points_nothing_is_missed_and_never_less() -> None:
+    kernel, X = kernels.RBF(0.3), np.random.default_rng(6).normal(size=(30, 3)).astype(np.float32)
+    basis = bases.Landmarks(X)
+    block = basis.express(kernel, basis.begin(kernel, X, None, 0), X)
+    missed = Measured.of(X, None, None, Clock(0, 0), block, scatter=True).missed
+    assert 0.0 <= missed <= 1e-5
