@@ -64,6 +64,7 @@ def run(tmp_path_factory) -> tuple[dict[str, Any], str, Path]:
     return json.loads((folder / "facts.json").read_text()), done.stdout, folder
 
 
+@pytest.mark.slow
 def test_every_claim_has_its_line(run):
     facts, printed, folder = run
     lines = [outcome["row"] for outcome in facts["outcomes"]]
@@ -87,6 +88,7 @@ def test_every_claim_has_its_line(run):
             assert all(s > 0 for s in outcome["ours"]["seconds"] + outcome["theirs"]["seconds"])
 
 
+@pytest.mark.slow
 def test_where_and_with_what_it_ran_is_in_the_file(run):
     facts, _, _ = run
     assert facts["date"].startswith("20")
@@ -96,6 +98,7 @@ def test_where_and_with_what_it_ran_is_in_the_file(run):
     assert facts["repeats"] == 1 and facts["seconds"] > 0
 
 
+@pytest.mark.slow
 def test_every_system_has_its_curves_and_pictures(run):
     facts, _, folder = run
     assert {"kernelstream", "Nystroem + PCA", "Nystroem + IncrementalPCA"} <= set(facts["curves"])
@@ -280,6 +283,7 @@ def test_the_largest_size_of_the_grid_stands_where_none_is_enough():
     assert front.smallest(lambda size: size / 1e6, 1.0) == (front.GRID[-1], front.GRID[-1] / 1e6)
 
 
+@pytest.mark.slow
 def test_the_table_of_scripts_has_every_system_and_set(run):
     facts, printed, folder = run
     lines = facts["raw"]["front"]
