@@ -255,16 +255,17 @@ class Seen:
         mean, V = to_host(judged.mean), to_host(judged.vectors).astype(float)
         V = V[:, np.linalg.norm(V, axis=0) > 0.5]  # zero columns fill up missing rank
         U = np.linalg.svd(V, full_matrices=False)[0] if V.size else V
-        n = int(rows.shape[0])
-        pieces = [
-            to_host(judged.coordinates(rows[i : min(i + STRIP, n), :])) for i in range(0, n, STRIP)
-        ]
-        Z = np.concatenate(pieces).astype(float)
-        held = ((Z + mean) ** 2).sum(axis=1)
-        energy = to_host(judged.kernel.diag(rows)).astype(float) if judged.has_points else held
-        missed = np.maximum(energy - held, 0.0)
-        distance = missed + (Z**2).sum(axis=1)
-        error = missed + ((Z - (Z @ U) @ U.T) ** 2).sum(axis=1)
+        n, rank = int(rows.shape[0]), len(mean)
+        Z, energy, error, distance = np.empty((n, rank)), np.empty(n), np.empty(n), np.empty(n)
+        for at in (slice(i, min(i + STRIP, n)) for i in range(0, n, STRIP)):
+            piece = rows[at, :]
+            z = Z[at] = to_host(judged.coordinates(piece)).astype(float)
+            held = energy[at] = ((z + mean) ** 2).sum(axis=1)
+            if judged.has_points:
+                energy[at] = to_host(judged.kernel.diag(piece))
+            missed = np.maximum(energy[at] - held, 0.0)
+            distance[at] = missed + (z**2).sum(axis=1)
+            error[at] = missed + ((z - (z @ U) @ U.T) ** 2).sum(axis=1)
         return cls(judged, given, rows, Z, U, mean, energy, error, distance)
 
     @property

@@ -1,7 +1,7 @@
 """Symmetric matrices of many rows in half of their memory, and their largest eigenvalues.
 
-By NumPy's BLAS alone: SciPy brings another one, whose buffers are memory of their own, and which
-waits for ever where there is none left.
+By NumPy's BLAS, unless there are many eigenvalues of many rows: SciPy brings another one, whose
+buffers are memory of their own, and which waits for ever where there is none left.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import scipy.linalg
 
 from kernelstream.backends.draws import generator
 from kernelstream.backends.threads import in_threads
@@ -89,12 +90,16 @@ class Symmetric:
         return np.concatenate([np.diagonal(strip) for strip in self.strips]).astype(float)
 
     def dense(self, root: np.ndarray) -> np.ndarray:
-        """root·G·root as one array."""
-        n = len(self)
-        whole, root = np.empty((n, n), self.dtype), root.astype(self.dtype)
+        """root·G·root as one array, without rows and columns of zeros."""
+        some = np.flatnonzero(root)
+        places = np.searchsorted(some, np.arange(len(self) + 1))
+        whole, root = np.empty((len(some), len(some)), self.dtype), root[some].astype(self.dtype)
         for start, end, strip in self._placed():
-            whole[start:end, start:] = strip * root[start:end, None] * root[None, start:]
-            whole[end:, start:end] = whole[start:end, end:].T
+            a, b = places[start], places[end]
+            whole[a:b, a:] = strip[np.ix_(some[a:b] - start, some[a:] - start)]
+            whole[a:b, a:] *= root[a:b, None]
+            whole[a:b, a:] *= root[None, a:]
+            whole[b:, a:b] = whole[a:b, b:].T
         return whole
 
 
@@ -102,12 +107,20 @@ def leading_values(G: Symmetric, root: np.ndarray, r: int) -> np.ndarray:
     """The r largest eigenvalues of root·G·root, largest first: no sum of them is too small."""
     n = len(G)
     if r >= n or n <= FEW or r > MANY:
-        values = np.linalg.eigvalsh(G.dense(root)).astype(float)[max(0, n - r) :][::-1]
+        found = all_values(G.dense(root))[:r].astype(float)
+        values = np.concatenate([found, np.zeros(min(r, n) - len(found))])
     else:
         trace = float(root**2 @ G.diagonal())
         found = by_lanczos(lambda v: root * (G @ (root * v)), root, trace, G.dtype, r)
         values = (1.0 + CONVERGED) * found
     return np.maximum(values, 0.0)
+
+
+def all_values(A: np.ndarray) -> np.ndarray:
+    """Eigenvalues, largest first; of a large matrix in its place, which SciPy can and NumPy not."""
+    if len(A) <= FEW:
+        return np.linalg.eigvalsh(A)[::-1]
+    return scipy.linalg.eigvalsh(A.T, overwrite_a=True, check_finite=False)[::-1]
 
 
 def by_lanczos(
