@@ -30,6 +30,11 @@ def test_it_is_the_matrix(n: int, dtype: type) -> None:
     np.testing.assert_allclose(G.diagonal(), np.diag(A), atol=off)
     np.testing.assert_allclose(G @ v, A @ v, atol=50 * off)
     np.testing.assert_allclose(G.dense(v), A * v[:, None] * v[None, :], atol=20 * off)
+    v[::3] = 0.0
+    kept = np.flatnonzero(v)
+    np.testing.assert_allclose(
+        G.dense(v), (A * v[:, None] * v[None, :])[np.ix_(kept, kept)], atol=20 * off
+    )
     G.shift(v)
     shifted = A + v[:, None] + v[None, :]
     np.testing.assert_allclose(G.dense(np.ones(n)), shifted, atol=10 * off)
