@@ -276,9 +276,8 @@ def test_inner_products_of_few_rows_are_exact_and_of_many_single(basis: object) 
     model = StreamingKernelPCA(2, gamma=0.3, basis=basis, random_state=0).partial_fit(X)
     stream = model.stream_.caught_up
     seen = Seen.of(stream.judged(stream.components), X)
-    few, all_rows = seen.gram(np.arange(FEW)), seen.gram(np.arange(FEW + 1))
+    few, all_rows = (seen.gram(np.arange(n)).dense(np.ones(n)) for n in (FEW, FEW + 1))
     assert few.dtype == np.float64 and all_rows.dtype == np.float32
-    few, all_rows = (G.dense(np.ones(len(G))) for G in (few, all_rows))
     np.testing.assert_allclose(all_rows[:FEW, :FEW], few, atol=1e-5)
     feature, mean = seen.Z + seen.mean, seen.mean
     wide = X.astype(float)

@@ -49,7 +49,7 @@ class Symmetric:
 
         def strip(start: int) -> np.ndarray:
             rows = slice(start, min(start + STRIP, n))
-            found = np.array(block(rows, slice(start, n)), dtype, order="C")
+            found: np.ndarray = np.array(block(rows, slice(start, n)), dtype, order="C")
             at = np.arange(len(found))
             found[at, at] = diagonal[rows]
             return found

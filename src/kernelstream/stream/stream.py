@@ -605,12 +605,12 @@ def measured_together(X: Array, rank: int, n: int) -> int:
     """Blocks like X that are measured before they are entered, n at a time.
 
     A few megabytes of coordinates, more where there are threads, which wait for each other at the
-    end, and at least one block for each.
+    end, and at least two blocks for each of several.
     """
     if is_foreign(X):
         return 1  # a device has enough to do with one
-    numbers = MEASURED_NUMBERS * (1 if n == 1 else SEVERAL)
-    return max(n, numbers // max(1, int(X.shape[0]) * rank))
+    least, numbers = (1, 1) if n == 1 else (2 * n, SEVERAL)
+    return max(least, numbers * MEASURED_NUMBERS // max(1, int(X.shape[0]) * rank))
 
 
 def invisible(X: Array) -> str | None:
