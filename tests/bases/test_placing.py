@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -393,3 +394,19 @@ def test_a_cell_without_rows_keeps_its_point() -> None:
     points = np.array([[1.0, 1.0], [100.0, 100.0], [8.0, 8.0]])
     found = means_of_rows(rows, np.array([1.0, 3.0, 2.0]), Sampled(rows, None), points)
     np.testing.assert_allclose(found, [[1.5, 1.0], [100.0, 100.0], [9.0, 9.0]])
+
+
+def test_kernel_values_of_one_look_are_gone_at_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[weakref.ref[object]] = []
+    alive: list[int] = []
+    slope = placing.slope
+
+    def watched(*given: Any) -> Any:
+        alive.append(sum(look() is not None for look in looks))
+        found = slope(*given)
+        looks.append(weakref.ref(found.shown))
+        return found
+
+    monkeypatch.setattr(placing, "slope", watched)
+    polish(KERNEL, X[:20], Sampled(X, None), 5, 6)
+    assert len(looks) > 3 and max(alive) == 0

@@ -121,3 +121,13 @@ def test_a_model_on_the_standard_output_has_it_for_itself(
         )
     assert load(tmp_path / "m.st").n_samples_seen_ == 600
     assert b"600" in done.stderr
+
+
+def test_where_memory_ends_that_is_said(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def scarce(*given: object, **named: object) -> None:
+        raise MemoryError("Unable to allocate 1 GiB")
+
+    monkeypatch.setattr(StreamingKernelPCA, "partial_fit", scarce)
+    result = run("fit", "x.parquet", "-o", "m.safetensors", "--json", code=1)
+    said = json.loads(result.stderr)["error"]
+    assert said.startswith("There is not enough memory") and said.endswith("1 GiB)")

@@ -20,10 +20,10 @@ from kernelstream import load
 
 resource = pytest.importorskip("resource", reason="limits of POSIX")
 
-N_ROWS, N_COLUMNS, N_FILES = 5_000_000, 24, 5
+N_ROWS, N_COLUMNS, N_FILES = 5_000_000, 16, 5
 MEGABYTE = 1 << 20
-DATA_BYTES = N_ROWS * N_COLUMNS * 8  # 916 MiB as float64
-ALLOWED = 600 * MEGABYTE
+DATA_BYTES = N_ROWS * N_COLUMNS * 8  # 610 MiB as float64
+ALLOWED = 400 * MEGABYTE
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         X[:, 1:4] += X[:, :1] ** 2
         table = pa.table({name: X[:, i] for i, name in enumerate(names)})
         table = table.append_column("id", pa.array(np.arange(len(X)) + part * len(X)))
-        # one row group a file: a reader that takes a group at a time would need 190 MB for it
+        # one row group a file: a reader that takes a group at a time would need 130 MB for it
         pq.write_table(table, path / f"{part}.parquet", row_group_size=len(X))
     yield path
     shutil.rmtree(path)  # pytest would keep it for three runs

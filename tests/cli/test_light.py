@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -65,3 +66,27 @@ def test_a_command_that_is_run_all_the_same_has_all_it_needs() -> None:
 
 def test_what_is_enough() -> None:
     assert is_enough(["fit", "-h"]) and not is_enough(["fit", "x.csv", "-o", "m"])
+
+
+def test_a_command_does_without_pandas(tmp_path: Path) -> None:
+    """A seventh of its memory: scikit-learn and Arrow would import it, and nobody call it."""
+    (tmp_path / "a.csv").write_text("a,b\n" + "1,2\n3,5\n2,7\n" * 200)
+    found = started("fit", str(tmp_path / "a.csv"), "-o", str(tmp_path / "m.safetensors"))
+    assert found.returncode == 0
+    assert "'sklearn'" in found.stderr and "pandas" not in found.stderr
+
+
+def test_pandas_is_there_for_those_who_want_it() -> None:
+    code = """
+from kernelstream.cli.light import WithoutPandas
+with WithoutPandas():
+    import pyarrow, sklearn.base
+    try:
+        import pandas
+    except ImportError:
+        print("none")
+import pandas
+print(len(pandas.DataFrame({"a": [1, 2]})), pyarrow.array([1.5]).to_pylist())
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stdout.split("\n")[:2] == ["none", "2 [1.5]"], found.stderr

@@ -11,6 +11,7 @@ import pickle
 import struct
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -672,3 +673,16 @@ def test_values_come_back_as_they_were() -> None:
     assert file.version == files.VERSION
     with pytest.raises(ValueError, match="a: set cannot be stored in a model file"):
         files.to_bytes({"a": {1}})
+
+
+def test_a_file_is_written_without_a_copy_of_its_bytes(tmp_path: Path) -> None:
+    """safetensors makes two: of the arrays, and the file."""
+    tracemalloc.start()
+    try:
+        files.save(tmp_path / "a", {"a": np.ones(500_000)})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    size = (tmp_path / "a").stat().st_size
+    assert size > 4_000_000 and peak < 3.2 * size  # the array itself is the third
+    assert (tmp_path / "a").read_bytes() == files.to_bytes({"a": np.ones(500_000)})

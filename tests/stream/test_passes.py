@@ -99,6 +99,15 @@ def test_a_first_pass_for_centroids_only_draws(
     assert shares[0] > 0.99 * shares[1]
 
 
+def test_rows_that_are_drawn_hold_no_coordinates() -> None:
+    """They are not known before the points are, and would take more memory than the rows."""
+    stream = in_pieces(begin_first_pass(new()), ROWS, 9)
+    pieces = stream.begun.basis.sample.coordinates
+    rank = stream.begun.basis.span.rank
+    assert pieces and all(piece.shape[1] == rank and piece.strides[0] == 0 for piece in pieces)
+    assert not any(piece.any() for piece in pieces)
+
+
 def test_rows_that_came_late_are_seen_by_points_that_held_all_before() -> None:
     """A pass that only draws does not know what it missed: the sample tells at its end."""
     flat = np.zeros((3000, 3))

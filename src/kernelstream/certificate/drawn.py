@@ -31,10 +31,9 @@ from kernelstream.certificate.statement import (
     Known,
     Statement,
     concluded,
-    leading_values,
 )
+from kernelstream.certificate.symmetric import Symmetric, leading_values
 from kernelstream.files import stored
-from kernelstream.kernels import Kernel
 
 STRIP = 2048  # draws that are read and measured together
 TOGETHER = 16  # strips in memory at a time, at most
@@ -205,13 +204,17 @@ class Outside:
             return cls(energy, first, (nothing, nothing), 0.0, bound, level)
         Z, beside = wider.coordinates(X)
         whole = np.concatenate([Z + to_host(wider.judged.mean), beside], axis=1)
-        gram = kernel_rows(wider.judged.kernel, X) - whole @ whole.T
-        np.fill_diagonal(gram, energy)
+        kernel, dense = wider.judged.kernel, as_dense(X)
+
+        def block(rows: slice, after: slice) -> np.ndarray:
+            values = to_host(kernel.block(X[rows, :], dense[after, :])).astype(float)
+            return values - whole[rows] @ whole[after].T
+
+        gram, in_front = Symmetric.of(block, energy), np.arange(n) < first
         pilot, others = (
-            np.cumsum(leading_values(gram[at, at], np.ones(len(energy[at])), r))
-            for at in (slice(0, first), slice(first, n))
+            np.cumsum(leading_values(gram, some.astype(float), r)) for some in (in_front, ~in_front)
         )
-        away = math.sqrt(max(0.0, float(gram.sum()))) / n
+        away = math.sqrt(max(0.0, float((gram @ np.ones(n)).sum()))) / n
         return cls(energy, first, (pilot, others), away, bound, level)
 
     def captured(self, k: int) -> float:
@@ -229,11 +232,3 @@ class Outside:
         """The length of the mean of what is outside, at most."""
         n = len(self.energy)
         return self.away + deviation(variance, 2.0 * math.sqrt(self.bound), n, self.level)
-
-
-def kernel_rows(kernel: Kernel, X: Array) -> np.ndarray:
-    """K(X, X), strip by strip."""
-    n, dense = int(X.shape[0]), as_dense(X)
-    cuts = [slice(i, min(i + STRIP, n)) for i in range(0, n, STRIP)]
-    strips = in_threads(lambda at: to_host(kernel.block(X[at, :], dense)).astype(float), cuts)
-    return np.concatenate(strips)

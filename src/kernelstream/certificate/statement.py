@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse.linalg
 
 from kernelstream.backends.arrays import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.backends.printing import prints_short
@@ -29,17 +27,15 @@ from kernelstream.certificate.betting import (
     mean_limits,
     ratio_limits,
 )
+from kernelstream.certificate.symmetric import FEW, MANY, Symmetric, leading_values
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
 
 CONFIDENCE = 0.99
 LIMITS = 9  # that may each be wrong: two ends of three means, the best share, what the mean needs
 ROUNDING = 1e-7  # relative to the largest energy: what float64 may lose on the way
-CONVERGED = 1e-4  # of an eigenvalue, that the iteration may miss: it is added
-STRIP = 512  # rows of a Gram matrix that are computed together
-FEW = 1024  # rows whose eigenvalues are all computed
-MANY = 64  # components from which on fewer rows are compared, for the time that they take
-FEWER_ROWS = 2048
+STRIP = 512  # rows whose coordinates are computed together
+FEWER_ROWS = 2048  # that are compared where there are many components, for the time that they take
 
 
 @stored
@@ -259,16 +255,17 @@ class Seen:
         mean, V = to_host(judged.mean), to_host(judged.vectors).astype(float)
         V = V[:, np.linalg.norm(V, axis=0) > 0.5]  # zero columns fill up missing rank
         U = np.linalg.svd(V, full_matrices=False)[0] if V.size else V
-        n = int(rows.shape[0])
-        pieces = [
-            to_host(judged.coordinates(rows[i : min(i + STRIP, n), :])) for i in range(0, n, STRIP)
-        ]
-        Z = np.concatenate(pieces).astype(float)
-        held = ((Z + mean) ** 2).sum(axis=1)
-        energy = to_host(judged.kernel.diag(rows)).astype(float) if judged.has_points else held
-        missed = np.maximum(energy - held, 0.0)
-        distance = missed + (Z**2).sum(axis=1)
-        error = missed + ((Z - (Z @ U) @ U.T) ** 2).sum(axis=1)
+        n, rank = int(rows.shape[0]), len(mean)
+        Z, energy, error, distance = np.empty((n, rank)), np.empty(n), np.empty(n), np.empty(n)
+        for at in (slice(i, min(i + STRIP, n)) for i in range(0, n, STRIP)):
+            piece = rows[at, :]
+            z = Z[at] = to_host(judged.coordinates(piece)).astype(float)
+            held = energy[at] = ((z + mean) ** 2).sum(axis=1)
+            if judged.has_points:
+                energy[at] = to_host(judged.kernel.diag(piece))
+            missed = np.maximum(energy[at] - held, 0.0)
+            distance[at] = missed + (z**2).sum(axis=1)
+            error[at] = missed + ((z - (z @ U) @ U.T) ** 2).sum(axis=1)
         return cls(judged, given, rows, Z, U, mean, energy, error, distance)
 
     @property
@@ -276,32 +273,29 @@ class Seen:
         """Components of the model, those without variance among them."""
         return int(self.judged.vectors.shape[1])
 
-    def gram(self, chosen: np.ndarray) -> np.ndarray:
-        """⟨φ(x) − μ, φ(x') − μ⟩ of some rows; in float32 where there are many."""
-        n = len(chosen)
+    def gram(self, chosen: np.ndarray, wide: bool = False) -> Symmetric:
+        """⟨φ(x) − μ, φ(x') − μ⟩ of some rows; held in float32 where there are many, unless wide."""
+        few = len(chosen) <= FEW
         Z = self.Z[chosen] + self.mean
         along = Z @ self.mean - 0.5 * float(self.mean @ self.mean)
-        G = np.empty((n, n), dtype=np.float64 if n <= FEW else np.float32)
         # many rows in the type in which they came: what that rounds is far below what is said
-        rows = take_rows(self.rows if n <= FEW else self.given, chosen)
+        rows = take_rows(self.rows if few else self.given, chosen)
         dense = as_dense(rows)
-        for start in range(0, n, STRIP):  # on and above the diagonal: the rest is the same
-            part, after = slice(start, min(start + STRIP, n)), slice(start, n)
+
+        def block(part: slice, after: slice) -> np.ndarray:
             if self.judged.has_points:
                 values = to_host(self.judged.kernel.block(rows[part, :], dense[after, :]))
             else:
                 values = Z[part] @ Z[after].T
-            strip = values - along[part, None]
-            strip -= along[None, after]
-            G[part, after] = strip
-            G[after, part] = strip.T
-        G[np.arange(n), np.arange(n)] = self.distance[chosen]
-        return G
+            return values - along[part, None] - along[None, after]
+
+        dtype = np.float64 if few or wide else np.float32
+        return Symmetric.of(block, self.distance[chosen], dtype)
 
 
 def computed(seen: Seen, p: np.ndarray, center: bool, bound: float) -> Statement:
     """All rows are at hand: the numbers themselves."""
-    G = seen.gram(np.arange(len(p))).astype(float)
+    G = seen.gram(np.arange(len(p)), wide=True)
     error = float(p @ seen.error)
     total, offset = float(p @ seen.distance), 0.0
     if center:
@@ -310,7 +304,7 @@ def computed(seen: Seen, p: np.ndarray, center: bool, bound: float) -> Statement
         inside = seen.U.T @ (p @ seen.Z)
         offset = max(0.0, square - float(inside @ inside))
         total = max(0.0, total - square)
-        G += square - towards[:, None] - towards[None, :]
+        G.shift(0.5 * square - towards)
     best = min(total, float(leading_values(G, np.sqrt(p), seen.r).sum()))
     own = min(max(0.0, total - (error - offset)), best)
     off = ROUNDING * bound
@@ -390,7 +384,7 @@ class Draws:
         moved = 0.0
         if self.center:  # D = |m − μ|²: the mean of the model is not that of the rows
             p = counts_of(few, rows) / len(few)
-            there = math.sqrt(max(0.0, float(p @ (G @ p.astype(G.dtype)))))
+            there = math.sqrt(max(0.0, float(p @ (G @ p))))
             along = most_captured(1) * known.around[1]
             far = 2.0 * math.sqrt(self.bound)
             moved = (there + deviation(along, far, len(few), self.level)) ** 2
@@ -438,24 +432,3 @@ def concluded(known: Known, off: float, confidence: float, n: int, n_rows: int =
 def counts_of(drawn: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """How often each of the rows was drawn."""
     return np.bincount(np.searchsorted(rows, drawn), minlength=len(rows)).astype(float)
-
-
-def leading_values(G: np.ndarray, root: np.ndarray, r: int) -> np.ndarray:
-    """The r largest eigenvalues of root·G·root, largest first: none is too small."""
-    n = len(G)
-    if not np.any(G @ root.astype(G.dtype)):  # an iteration would have nowhere to begin
-        return np.zeros(r) if not np.any(G) else np.full(r, float(np.trace(G)) * root.max() ** 2)
-    if r >= n or n <= FEW or r > MANY:
-        scaled = G * root[:, None].astype(G.dtype) * root[None, :].astype(G.dtype)
-        top = (max(0, n - r), n - 1)
-        values = scipy.linalg.eigvalsh(scaled, subset_by_index=top, check_finite=False)
-    else:
-        root = root.astype(G.dtype)
-        product = scipy.linalg.get_blas_funcs("symv", (G.T,))  # reads one half of the matrix
-        operator = scipy.sparse.linalg.LinearOperator(
-            (n, n), matvec=lambda v: root * product(1.0, G.T, root * v.ravel()), dtype=G.dtype
-        )
-        values = (1.0 + CONVERGED) * scipy.sparse.linalg.eigsh(
-            operator, k=r, return_eigenvectors=False, v0=root, tol=CONVERGED
-        )
-    return np.sort(np.maximum(values, 0.0))[::-1].astype(float)

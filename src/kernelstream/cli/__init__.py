@@ -26,9 +26,10 @@ def run() -> None:
     """Import the commands and run the one that is asked for."""
     gc.disable()  # what is imported is no garbage: looking through it takes a tenth of the start
     try:
-        from kernelstream.cli.app import application
+        with light.WithoutPandas():
+            from kernelstream.cli.app import application
 
-        app = application(sys.argv[1:])
+            app = application(sys.argv[1:])
     except ModuleNotFoundError as problem:
         if (problem.name or "").startswith("kernelstream"):
             raise

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from kernelstream.backends.memory import give_back
 from kernelstream.cli.failures import CHANGED, DATA, MODEL, USAGE, CommandError, terminable
 from kernelstream.cli.modelfile import Stored, history, read, require_apart
 from kernelstream.cli.rejects import Rejects
@@ -170,6 +171,7 @@ class Run:
         )
         stored.origin = {**stored.origin, "history": [*before, entry]}
         stored.save(output)
+        give_back()  # the bytes of the file
         if self.reached is not None:
             self.source.commit(self.reached)
         self.source.close()

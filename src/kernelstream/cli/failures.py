@@ -16,6 +16,7 @@ from rich.console import Console
 from kernelstream.cli.wording import of_shell, of_source
 from kernelstream.sources import SourceError
 
+UNFORESEEN = 1
 USAGE = 2  # options that do not fit, or make no sense
 DATA = 3  # a bad row, a missing column, a file that cannot be read
 MODEL = 4  # the model file is none, is damaged, or is of another version
@@ -28,6 +29,12 @@ EXIT_CODES = (
     "Exit codes: 0 done; 1 unforeseen; 2 wrong usage; 3 bad data; 4 no readable model; 5 cannot "
     "write; 6 another process writes this model; 7 the checkpoint does not fit, or a source "
     "changed; 130 interrupted."
+)
+
+
+NO_MEMORY = (
+    "There is not enough memory: allow the process more, or let it use less, with fewer points "
+    "(--basis) or one thread (OPENBLAS_NUM_THREADS=1)."
 )
 
 
@@ -62,6 +69,8 @@ def report_failures(as_json: bool = False) -> Iterator[None]:
         fail(*of_system(problem), as_json)
     except ValueError as problem:  # the library's own words: parameters, rows, models
         fail(DATA, of_shell(str(problem)), as_json)
+    except MemoryError as problem:
+        fail(UNFORESEEN, f"{NO_MEMORY} ({problem})" if str(problem) else NO_MEMORY, as_json)
 
 
 @contextlib.contextmanager

@@ -25,6 +25,28 @@ COMPLETION = "_KERNELSTREAM_COMPLETE"
 standing_in = False  # whether commands that are imported now could not be run
 
 
+class WithoutPandas:
+    """Imports inside do without pandas; whoever wants it afterwards can have it.
+
+    scikit-learn imports it if it is there, for a function that no command calls, and Arrow looks
+    for it once: a seventh of the memory with which a command begins, and of the time.
+    """
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *problem: object) -> None:
+        arrow = sys.modules.get("pyarrow")
+        if arrow is not None:
+            arrow.array(())  # here it looks
+        sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Say that there is no pandas."""
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas' for now", name=name)
+
+
 class RunWanted(BaseException):
     """A command is to be run, and only its help was there."""
 

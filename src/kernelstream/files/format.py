@@ -73,7 +73,7 @@ def _knowing() -> Iterator[None]:
 
 def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     """Write a tree of values to ``path``, wholly or not at all."""
-    write_atomically(Path(path), to_bytes(content))
+    write_atomically(Path(path), *_pieces(content))
 
 
 def read(path: str | os.PathLike[str]) -> ModelFile:
@@ -92,7 +92,12 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def to_bytes(content: dict[str, Any]) -> bytes:
-    """The file as bytes: the same content always gives the same bytes.
+    """The file as bytes: the same content always gives the same bytes."""
+    return b"".join(_pieces(content))
+
+
+def _pieces(content: dict[str, Any]) -> tuple[memoryview, bytes, memoryview]:
+    """The file as bytes before its checksum, the checksum, and bytes behind it: without a copy.
 
     The checksum is that of the whole file, with zeros in the place of the checksum.
     """
@@ -110,7 +115,8 @@ def to_bytes(content: dict[str, Any]) -> bytes:
     # One key only: the order of several keys in safetensors' metadata is not fixed.
     data = save_tensors(tensors, {FORMAT: json.dumps(header)})
     place = data.index(_NO_CHECKSUM.encode())
-    return data[:place] + _checksum(data, place).encode() + data[place + len(_NO_CHECKSUM) :]
+    whole, behind = memoryview(data), place + len(_NO_CHECKSUM)
+    return whole[:place], _checksum(data, place).encode(), whole[behind:]
 
 
 def from_bytes(data: bytes) -> ModelFile:

@@ -73,11 +73,12 @@ def is_replaceable(path: Path) -> bool:
         return True
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write the whole file, or leave what is there as it is."""
+def write_atomically(path: Path, *pieces: bytes | memoryview) -> None:
+    """Write the whole file, one piece after the other, or leave what is there as it is."""
     new = Replacement(path)
     try:
-        new.file.write(data)
+        for piece in pieces:
+            new.file.write(piece)
         new.keep()
     except BaseException:
         new.discard()

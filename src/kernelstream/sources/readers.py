@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import lzma
+import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -27,8 +28,9 @@ UNREADABLE = (
     lzma.LZMAError,
     zipfile.BadZipFile,
 )
-BLOCK_BYTES = 16 << 20  # of rows as float64 in one batch: memory stays bounded
-MOST_ROWS = 32768  # in one batch: enough blocks of a stream for many cores
+BLOCK_BYTES = 8 << 20  # of rows as float64 in one batch: memory stays bounded
+# Rows in one batch: two blocks of a stream for each core, and as many as memory is worth.
+MOST_ROWS = 1024 * min(max(8, 2 * (os.cpu_count() or 1)), 32)
 LONGEST_LINE = 4 << 20  # bytes of a line of text; what is longer is no row but something else
 MOST_COLUMNS = 100_000  # of a table: Arrow takes about 10 kB for each
 

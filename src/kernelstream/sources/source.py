@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from kernelstream.backends.memory import give_back
 from kernelstream.backends.printing import prints_short
 from kernelstream.sources.arrays import ArrayReader
 from kernelstream.sources.columns import Bad, Chosen, choose, matrix, name_list, require
@@ -452,6 +453,7 @@ class Source:
         if self.from_pipe:
             yield from blocks
             return
+        give_back()  # what came before a pass was of other sizes, and so is what comes after it
         asked: SimpleQueue[bool] = SimpleQueue()
         answers: SimpleQueue[tuple[Block | None, BaseException | None]] = SimpleQueue()
 
@@ -479,6 +481,7 @@ class Source:
         finally:
             asked.put(False)
             reader.join(GRACE)
+            give_back()
 
     def _of_file(self, index: int, skip: int) -> Iterator[Block]:
         file = self.files[index]

@@ -41,7 +41,7 @@ COMMENT = "a comment"
 GRACE = 1.0  # seconds that are waited for what nobody wants any more
 SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
 # Arrow reads 32 blocks ahead: they are small, and so many become a batch, for many cores.
-TOGETHER = 4
+TOGETHER = 16
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')

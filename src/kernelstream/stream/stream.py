@@ -62,7 +62,7 @@ from kernelstream.stream.state import Rows, State
 # 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
 HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
-MEASURED_NUMBERS = 2**21  # coordinates of blocks that are measured together …
+MEASURED_NUMBERS = 2**19  # coordinates of blocks that are measured together …
 SEVERAL = 4  # … times this where there are threads
 CLEAR = 1e4  # squared norms, in squared widths of a kernel, that cost at most 1e-11 of its values
 MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
@@ -605,12 +605,12 @@ def measured_together(X: Array, rank: int, n: int) -> int:
     """Blocks like X that are measured before they are entered, n at a time.
 
     A few megabytes of coordinates, more where there are threads, which wait for each other at the
-    end, and at least one block for each.
+    end, and at least two blocks for each of several.
     """
     if is_foreign(X):
         return 1  # a device has enough to do with one
-    numbers = MEASURED_NUMBERS * (1 if n == 1 else SEVERAL)
-    return max(n, numbers // max(1, int(X.shape[0]) * rank))
+    least, numbers = (1, 1) if n == 1 else (2 * n, SEVERAL)
+    return max(least, numbers * MEASURED_NUMBERS // max(1, int(X.shape[0]) * rank))
 
 
 def invisible(X: Array) -> str | None:

@@ -56,7 +56,7 @@ from kernelstream.bases.centroids.kmeans import (
     seed_points,
 )
 from kernelstream.bases.centroids.polish import Sampled, captured, is_smooth, polish
-from kernelstream.bases.centroids.sample import HELD_BACK, Reservoir
+from kernelstream.bases.centroids.sample import HELD_BACK, Reservoir, no_coordinates
 from kernelstream.bases.centroids.state import (
     CREDIT,
     FEWEST,
@@ -256,8 +256,8 @@ class Centroids(Basis[CentroidsState]):
 
         Not enough where it has few different rows: others may be among the rest, and there is room.
         """
-        nothing = like(np.zeros((int(X.shape[0]), 0)), as_dense(X[:1, :]), X.dtype)
-        sample = Reservoir(self._sample_rows).offer([(X, nothing, weights)], clock).compact()
+        offered = [(X, no_coordinates(X), weights)]
+        sample = Reservoir(self._sample_rows).offer(offered, clock).compact()
         complete = len(sample) == int(X.shape[0])
         if not complete and distinct_rows(sample.sample()[0], self._first_points) is not None:
             return None
@@ -353,12 +353,11 @@ class Centroids(Basis[CentroidsState]):
         clock: Clock,
     ) -> CentroidsState:
         """Rows compete for the sample; coordinates that they will have are not known yet."""
-        projector = state.span.projector
-        xp, rank = namespace_of(projector), state.span.rank
-        unknown = 0.0 * projector[:1, :]
-        offered = [(X, xp.broadcast_to(unknown, (int(X.shape[0]), rank)), w) for X, w in blocks]
+        sample = state.sample.without_coordinates()
+        offered = [(X, no_coordinates(X), weights) for X, weights in blocks]
+        sample = sample.offer(offered, clock).with_unknown(state.span.projector[:1, :])
         n = state.n + sum(int(X.shape[0]) for X, _ in blocks)
-        return replace(state, sample=state.sample.offer(offered, clock), n=n)
+        return replace(state, sample=sample, n=n)
 
     def look_back(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
         """The state whose sample has coordinates, and which knows what its points miss of it."""

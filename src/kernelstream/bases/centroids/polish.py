@@ -28,7 +28,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 
 from kernelstream.backends.arrays import (
     Array,
@@ -58,6 +57,7 @@ from kernelstream.bases.base import (
     weighted_total,
 )
 from kernelstream.bases.centroids.kmeans import spread
+from kernelstream.bases.centroids.lbfgs import minimise
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
 from kernelstream.kernels.stationary import Stationary
@@ -390,7 +390,8 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
     use = to_host(first.use)
     unit = 1.0 / np.sqrt(np.maximum(use, 1e-12 * use.max()) / use.mean())[:, None]
     unit *= math.sqrt(spread(to_float64(points))) or 1.0
-    shape, known, nearby = tuple(points.shape), [first], [first.shown.A]
+    shape, begun, known, nearby = tuple(points.shape), first.value, [first], [first.shown.A]
+    del first  # and with it, once it is known no more, the kernel values of all rows
 
     def uphill(flat: np.ndarray) -> tuple[float, np.ndarray]:
         moved = like(flat.reshape(shape) * unit, points, points.dtype)
@@ -400,14 +401,9 @@ def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluati
         except ValueError:  # a step so long that kernel values are no numbers: a shorter one
             return 0.0, 0.0 * flat
         nearby[0] = here.shown.A
-        return -here.value / first.value, -(to_host(here.gradient) * unit).ravel() / first.value
+        return -here.value / begun, -(to_host(here.gradient) * unit).ravel() / begun
 
-    result = scipy.optimize.minimize(
-        uphill,
-        (to_host(to_float64(points)) / unit).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxfun": evaluations, "ftol": LEAST_GAIN, "maxcor": CORRECTIONS},
-    )
-    better = result.fun < -1.0 and bool(np.isfinite(result.x).all())
-    return like(result.x.reshape(shape) * unit, points, points.dtype) if better else points
+    start = (to_host(to_float64(points)) / unit).ravel()
+    end, value = minimise(uphill, start, evaluations, LEAST_GAIN, CORRECTIONS)
+    better = value < -1.0 and bool(np.isfinite(end).all())
+    return like(end.reshape(shape) * unit, points, points.dtype) if better else points

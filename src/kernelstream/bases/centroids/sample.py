@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelstream.backends.arrays import (
     Array,
+    as_dense,
     like,
     namespace_of,
     take_rows,
@@ -48,8 +49,18 @@ class Reservoir(Sample):
 
     def with_rows(self, rows: Array) -> Reservoir:
         """The same sample with its rows in other units; it has no coordinates yet."""
-        nothing = like(np.zeros((len(self), 0)), rows, rows.dtype)
+        nothing = no_coordinates(rows)
         return replace(self, rows=(rows,), coordinates=(nothing,), position=np.arange(len(self)))
+
+    def without_coordinates(self) -> Reservoir:
+        """The same sample, of whose rows only they themselves are kept."""
+        return replace(self, coordinates=tuple(map(no_coordinates, self.rows)))
+
+    def with_unknown(self, like_one: Array) -> Reservoir:
+        """The same sample with zeros like a row of coordinates; they take no memory."""
+        xp, zero = namespace_of(like_one), 0.0 * like_one
+        shapes = [(int(rows.shape[0]), int(zero.shape[1])) for rows in self.rows]
+        return replace(self, coordinates=tuple(xp.broadcast_to(zero, shape) for shape in shapes))
 
     def folded_as(self, Z: Array) -> Reservoir:
         """The same sample, as if it had been folded with these coordinates."""
@@ -82,3 +93,8 @@ class Reservoir(Sample):
         weights = None if stands_for is None else stands_for[chosen]
         mean = float(np.average(watched, weights=weights))
         return mean, float(np.average((watched - mean) ** 2, weights=weights))
+
+
+def no_coordinates(rows: Array) -> Array:
+    """Coordinates of rows that have none yet: (n, 0)."""
+    return like(np.zeros((int(rows.shape[0]), 0)), as_dense(rows[:1, :]), rows.dtype)
