@@ -62,7 +62,7 @@ from kernelstream.stream.state import Rows, State
 # 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
 HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
-MEASURED_NUMBERS = 2**19  # coordinates of blocks that are measured together …
+MEASURED_NUMBERS = 2**20  # coordinates of blocks that are measured together …
 SEVERAL = 4  # … times this where there are threads
 CLEAR = 1e4  # squared norms, in squared widths of a kernel, that cost at most 1e-11 of its values
 MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
