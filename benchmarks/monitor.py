@@ -101,7 +101,7 @@ def shifted(mix: np.ndarray) -> Reached:
         rng = np.random.default_rng(seed)
         return rng.normal(size=(n, len(mix))) @ mix + rng.normal(size=(n, 30))
 
-    alpha, run_length = 0.002, 0.0
+    alpha, run_length = 0.004, 0.0
     monitors = [KernelMonitor(random_state=0).fit(rows(3000, m)) for m in range(3)]
     while run_length < 1000:
         alpha /= 1.1
