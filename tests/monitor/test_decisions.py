@@ -214,14 +214,12 @@ def described(
     event_limit = rule.event + (watch.shift[1] if watch.shift[1] > 0 else 0.0)
     shown = [limit[0], limit[1], math.inf]
     if average is not None and residual is not None:
-        d = len(residual) // 2
-        mean = (1 - smoothing) * average[:d] + smoothing * residual[:d]
-        up = [max(s + y - 0.5, 0.0) for s, y in zip(average[d : 2 * d], residual[d:], strict=True)]
-        down = [max(s - y - 0.5, 0.0) for s, y in zip(average[2 * d :], residual[d:], strict=True)]
-        average = np.minimum(np.r_[mean, up, down], 25.0)
-        rarity = 2 * d * math.exp(-max(average[d:]) - 0.583)
+        weight = 0.7 * smoothing
+        average = (1 - weight) * average + weight * residual
+        scale, d = (2 - weight) / weight, len(average) // 2
+        rarity = 2 * d * norm.sf(np.abs(average[d:]).max() * scale**0.5)
         alike = 1 - 2 / (9 * d) + norm.isf(min(rarity, 1.0)) * (2 / (9 * d)) ** 0.5
-        whole = float(mean @ mean * (2 - smoothing) / smoothing) ** (1 / 3)
+        whole = float(average[:d] @ average[:d] * scale) ** (1 / 3)
         lasting = max(whole, d ** (1 / 3) * alike)
         assert limits.lasting is not None
         smoothed = limits.smoothed
@@ -339,17 +337,17 @@ def test_a_watch_before_the_first_row_and_after_an_event() -> None:
     plain, both = of_version_1(scores, 0.2), Limits.of(scores, 0.2, residuals(rng, 600))
     assert Watch.begin(plain, 2).average is None and Watch.begin(plain, 2).usual is None
     begun = Watch.begin(both, 2)
-    np.testing.assert_array_equal(begun.average, np.zeros(6))
+    np.testing.assert_array_equal(begun.average, np.zeros(4))
     assert begun.level == begun.usual == both.index.mean and begun.recent == ()
     assert begun.shift == begun.owed == (0.0, 0.0)
     assert begun.event == begun.n_events == begun.event_rows == 0
-    busy = Watch(9.0, (True,) * 5, (1.0, 2.0), (3.0, 4.0), 2, 3, 7, np.ones(6), 8.0)
+    busy = Watch(9.0, (True,) * 5, (1.0, 2.0), (3.0, 4.0), 2, 3, 7, np.ones(4), 8.0)
     busy.check({})
     ended = busy.end_event(both)
     assert (ended.level, ended.recent, ended.owed) == (both.index.mean, (), (0.0, 0.0))
     assert (ended.event, ended.event_rows, ended.n_events) == (0, 0, 3)
     assert ended.shift == (1.0, 2.0)
-    np.testing.assert_array_equal(ended.average, np.zeros(6))
+    np.testing.assert_array_equal(ended.average, np.zeros(4))
     assert replace(busy, average=None).end_event(both).average is None
     assert busy.lag(both) == 8.0 - both.index.mean and ended.usual == both.index.mean
     forgetful = busy.forget_lag(both)

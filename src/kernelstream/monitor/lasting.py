@@ -13,26 +13,22 @@ cube root is nearly normal whatever the number of sensors (Wilson and Hilferty 1
 limits are taken of.
 
 Q pays for faults in any direction with the noise of all d of them: of thirty independent sensors it
-finds a deviation of one after 28 rows at best, where a chart of each sensor needs 18 with as many
-false alarms. Most faults are of one sensor, so e is also summed along what a lasting step of each
-sensor would leave (without lags Hawkins' regression-adjusted variables, 1991): y, of variance 1,
-upwards ``s ← max(s + y − 1/2, 0)`` and downwards (CUSUM, Page 1954, for a step of one deviation).
-In normal operation a sum is above h with probability e^−(h + 0.583) (Siegmund 1985). The largest of
-all counts as the Q that is as rare, and the larger of the two is the size of what lasts.
+finds a deviation of one after 28 rows, where a chart of each sensor needs 20 with as many false
+alarms. Most faults are of one sensor, so w is also looked at along what a lasting step of each
+sensor would leave (without lags Hawkins' regression-adjusted variables, 1991): d more coordinates
+of e, of variance 1. The largest of them counts as the Q that is as rare, and the larger of the two
+is the size of a moving average.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri_exp
+from scipy.special import log_ndtr, ndtri_exp
 
 from kernelstream.backends.arrays import symmetric_eigen
 
-SLACK = 0.5  # half of the step that sums are to find first
-MOST_SUM = 25.0  # so rare that more says nothing more, and back at rest 50 rows after a fault
-OVERSHOOT = 0.583  # of a walk over a limit, in the mean
+PACE = 0.7  # of the smoothing of the index: a deviation of one sensor needs some 20 rows to show
 MOST_LENGTH = 3.0  # above √d, where a residual is cut: one wild row is no lasting fault
-MOST_ALONG = 2.5  # along a sensor: a few wild rows are none either, their sums are soon back
 
 
 def residual_weights(covariance: np.ndarray, n_features: int, floor: float) -> np.ndarray:
@@ -64,52 +60,48 @@ def residual_weights(covariance: np.ndarray, n_features: int, floor: float) -> n
 
 
 def cut(residuals: np.ndarray) -> np.ndarray:
-    """Residuals, as a whole none longer than √d + 3, and along a sensor than 2.5."""
+    """Residuals, as a whole none longer than √d + 3, and along a sensor than 1 + 3."""
     d = residuals.shape[1] // 2
     whole, sensors = residuals[:, :d], residuals[:, d:]
     longest = np.sqrt(d) + MOST_LENGTH
     length = np.sqrt(np.sum(whole**2, axis=1, keepdims=True))
     whole = whole * (longest / np.maximum(length, longest))
-    return np.hstack([whole, np.clip(sensors, -MOST_ALONG, MOST_ALONG)])
+    return np.hstack([whole, np.clip(sensors, -1.0 - MOST_LENGTH, 1.0 + MOST_LENGTH)])
 
 
-def at_rest(n_features: int) -> np.ndarray:
-    """The moving average, (d,), and the sums up and down, before the first residual."""
-    return np.zeros(3 * n_features)
+def no_average(n_features: int) -> np.ndarray:
+    """The moving average before the first residual."""
+    return np.zeros(2 * n_features)
 
 
-def advance(standing: np.ndarray, residual: np.ndarray, smoothing: float) -> np.ndarray:
-    """The moving average and the sums after one more residual."""
-    d = len(residual) // 2
-    average, sensors = standing[:d], residual[d:]
-    average = average + smoothing * (residual[:d] - average)
-    sums = standing[d:] + np.concatenate([sensors, -sensors]) - SLACK
-    return np.concatenate([average, np.clip(sums, 0.0, MOST_SUM)])
+def advance(average: np.ndarray, residual: np.ndarray, smoothing: float) -> np.ndarray:
+    """The moving average after one more residual; ``smoothing`` is that of the index."""
+    return average + PACE * smoothing * (residual - average)
 
 
-def root_size(standing: np.ndarray, smoothing: float) -> float:
-    """The cube root of the size of what lasts."""
-    return float(_roots(standing, smoothing))
+def root_size(average: np.ndarray, smoothing: float) -> float:
+    """The cube root of the size of a moving average."""
+    return float(_roots(average, smoothing))
 
 
 def root_sizes(residuals: np.ndarray, smoothing: float) -> np.ndarray:
     """The same after each row of a run, from nothing before the first."""
-    standing = at_rest(residuals.shape[1] // 2)
-    path = np.empty((len(residuals), len(standing)))
+    average, path = np.zeros(residuals.shape[1]), np.empty_like(residuals)
     for t, residual in enumerate(residuals):
-        path[t] = standing = advance(standing, residual, smoothing)
+        path[t] = average = advance(average, residual, smoothing)
     return _roots(path, smoothing)
 
 
-def _roots(standing: np.ndarray, smoothing: float) -> np.ndarray:
-    d = standing.shape[-1] // 3
-    squares = np.sum(standing[..., :d] ** 2, axis=-1)
-    whole = np.cbrt(squares * (2.0 - smoothing) / smoothing)
-    return np.maximum(whole, _as_rare(np.max(standing[..., d:], axis=-1), d))
+def _roots(averages: np.ndarray, smoothing: float) -> np.ndarray:
+    weight = PACE * smoothing
+    grown = averages * np.sqrt((2.0 - weight) / weight)  # as large as residuals are
+    d = averages.shape[-1] // 2
+    whole = np.cbrt(np.sum(grown[..., :d] ** 2, axis=-1))
+    return np.maximum(whole, _as_rare(np.max(np.abs(grown[..., d:]), axis=-1), d))
 
 
 def _as_rare(largest: np.ndarray, d: int) -> np.ndarray:
-    """The cube root of a χ² of d degrees that is as rare as the largest of 2d sums."""
-    log_p = np.minimum(np.log(2.0 * d) - largest - OVERSHOOT, 0.0)  # Bonferroni
+    """The cube root of a χ² of d degrees that is as rare as the largest of d normal values."""
+    log_p = np.minimum(np.log(2.0 * d) + log_ndtr(-largest), 0.0)  # Bonferroni
     variance = 2.0 / (9.0 * d)
     return np.cbrt(d) * (1.0 - variance - ndtri_exp(log_p) * np.sqrt(variance))
