@@ -84,26 +84,53 @@ def tanks(data: Path | None) -> Reached:
     return Reached(f"{adapting[1]}; frozen {frozen[1]}", adapting[0] >= 50)
 
 
-def shift(data: Path | None) -> Reached:
-    """Rows until a step of one deviation in one of 30 sensors is found, ARL0 = 1,000 or more."""
-    mix = np.random.default_rng(77).normal(size=(5, 30))
+def first_alarm(monitor: KernelMonitor, X: np.ndarray) -> tuple[int, bool]:
+    """Rows to the first alarm, or all of them, and whether there was one."""
+    found = alarms(monitor, X)
+    return (int(np.argmax(found)) + 1 if found.any() else len(X)), bool(found.any())
 
-    def rows(n: int, seed: int) -> np.ndarray:
+
+def shifted(mix: np.ndarray) -> Reached:
+    """Rows until a step of one deviation in one of 30 sensors is found, at ARL0 = 1,000.
+
+    Three monitors of 3,000 rows each; the share that they are asked for is lowered until 60 streams
+    without a fault run for 1,000 rows in the mean.
+    """
+
+    def rows(n: int, *seed: int) -> np.ndarray:
         rng = np.random.default_rng(seed)
-        return rng.normal(size=(n, 5)) @ mix + rng.normal(size=(n, 30))
+        return rng.normal(size=(n, len(mix))) @ mix + rng.normal(size=(n, 30))
 
-    train = rows(3000, 0)
-    monitor = KernelMonitor(alpha=0.001, random_state=0).fit(train)
-    high = alarms(monitor, rows(20_000, 5))
-    run_length = len(high) / max(int(np.sum(high[1:] & ~high[:-1])), 1)
+    alpha, run_length = 0.004, 0.0
+    monitors = [KernelMonitor(random_state=0).fit(rows(3000, m)) for m in range(3)]
+    while run_length < 1000:
+        alpha /= 1.1
+        runs = [
+            first_alarm(monitor.set_params(alpha=alpha), rows(1500, m, s))
+            for m, monitor in enumerate(monitors)
+            for s in range(20)
+        ]
+        run_length = sum(n for n, _ in runs) / max(sum(ended for _, ended in runs), 1)
     delays = []
-    for s in range(60):
-        X = rows(400, 100 + s)
-        X[100:, s % 30] += train[:, s % 30].std()
-        found = alarms(monitor, X)[100:]
-        delays.append(int(np.argmax(found)) + 1 if found.any() else len(found))
-    words = f"{np.mean(delays):.1f} rows, {run_length:.0f} rows between false alarms"
-    return Reached(words, bool(np.mean(delays) <= 25 and run_length >= 1000))
+    for m, monitor in enumerate(monitors):
+        for sensor in range(30):
+            X = rows(450, m, 100 + sensor)
+            X[50:, sensor] += np.sqrt(1.0 + np.sum(mix[:, sensor] ** 2))
+            found = alarms(monitor, X)
+            if not found[:50].any():
+                delays.append(int(np.argmax(found[50:])) + 1 if found.any() else 400)
+    words = f"{np.mean(delays):.1f} rows, {run_length:.0f} to a false alarm"
+    return Reached(f"{words} (alpha {alpha:.4f})", bool(np.mean(delays) <= 25))
+
+
+def shift_of_causes(data: Path | None) -> Reached:
+    """Sensors that share five causes."""
+    return shifted(np.random.default_rng(77).normal(size=(5, 30)))
+
+
+def shift_of_strangers(data: Path | None) -> Reached:
+    """Sensors that know nothing of each other: the hardest case."""
+    return shifted(np.empty((0, 30)))
 
 
 def sheet(data: Path | None) -> Reached:
@@ -148,7 +175,8 @@ def tennessee(folder: Path | None) -> Reached:
 APPLICATIONS = (
     Row("two modes, return after 4,000 rows: alarms", "99.8 %", "≤ 2 %", modes),
     Row("three tanks, lasting bias, adapting, at 1 % false alarms", "6 %", "≥ 50 %", tanks),
-    Row("1 sd shift of one sensor of 30, ARL0 = 1,000: delay", "161", "≤ 25", shift),
+    Row("1 sd shift of one sensor of 30, ARL0 = 1,000: delay", "161", "≤ 25", shift_of_causes),
+    Row("the same shift, all 30 independent", "–", "≤ 25", shift_of_strangers),
     Row("curved sheet, at 1 %", "21 %", "≥ 35 %", sheet),
     Row("Tennessee Eastman, 18 faults, ≤ 1.5 % false alarms", "96.1 %", "≥ 96.5 %", tennessee),
 )

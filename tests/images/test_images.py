@@ -420,6 +420,13 @@ def test_super_resolver_obeys_the_laws(tmp_path):
     assert pickle.dumps(two.stream_) == kept and two.n_images_seen_ == 4
 
 
+def test_enlarging_takes_no_signs_of_components():
+    """Nobody sees them, and each reference is an eigenvalue problem of all features."""
+    model = SuperResolver(2, 20, random_state=0).fit([picture(i) for i in range(3)])
+    assert model.stream_.begun.signs is None
+    assert model.partial_fit(picture(3)).stream_.begun.signs is None
+
+
 def test_merging_super_resolvers():
     start = SuperResolver(2, 20, random_state=0).partial_fit(picture(0))
     assert start.stream_.state is not None

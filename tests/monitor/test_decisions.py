@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from kernelstream import KernelMonitor
 from kernelstream.monitor.decisions import (
@@ -28,9 +29,14 @@ from kernelstream.monitor.normal import (
 from tests.monitor.processes import plant, process
 
 
+def residuals(rng: np.random.Generator, n: int, d: int = 2) -> np.ndarray:
+    """Of d sensors that know nothing of each other: as a whole, and along each."""
+    return np.tile(rng.normal(size=(n, d)), 2)
+
+
 def of_version_1(scores: Scores, smoothing: float) -> Limits:
     """Limits without an eye for lasting faults: the smoothed index alone decides."""
-    limits = Limits.of(scores, smoothing, np.zeros((len(scores.index), 1)))
+    limits = Limits.of(scores, smoothing, np.zeros((len(scores.index), 2)))
     path = smooth_all(limits.index.mean, scores.log_index, limits.index, smoothing)
     event = max(path.max(), np.mean(path) + 3.5 * np.std(path))
     return replace(limits, lasting=None, joint=None, event=float(event))
@@ -59,23 +65,23 @@ def test_one_wild_row_raises_the_smoothed_index_by_little() -> None:
 def test_a_limit_is_not_raised_by_more_than_calibration_may_be_wrong() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=999)),) * 3)
-    limits = Limits.of(scores, 0.2, rng.normal(size=(999, 2)))
+    limits = Limits.of(scores, 0.2, residuals(rng, 999))
     rule = Rule.of(limits, 0.05, True, True, 20)
     watch, most = Watch.begin(limits, 2), 0.0
     for score in rng.normal(loc=0.6, size=3000):
-        watch, _ = decide(watch, float(score), np.zeros(2), limits, rule, True)
+        watch, _ = decide(watch, float(score), np.zeros(4), limits, rule, True)
         most = max(most, watch.shift[1] / limits.decisive.deviation)
     assert most == pytest.approx(0.5)
 
 
 def climbing(rows: int, residual: float, adapts: bool = True) -> tuple[float, float]:
     """Shares of alarms and of events while scores climb by three deviations and stay there."""
-    rng = np.random.default_rng(0)
-    limits = Limits.of(Scores(*(np.exp(rng.normal(size=999)),) * 3), 0.1, rng.normal(size=(999, 4)))
+    rng = np.random.default_rng(1)
+    limits = Limits.of(Scores(*(np.exp(rng.normal(size=999)),) * 3), 0.1, residuals(rng, 999, 4))
     rule, watch = Rule.of(limits, 0.01, True, adapts, 20), Watch.begin(limits, 4)
     verdicts = []
     for height in np.minimum(np.arange(1000) / rows, 1.0):
-        score, off = rng.normal() + 3.0 * height, rng.normal(size=4) + residual * height
+        score, off = rng.normal() + 3.0 * height, residuals(rng, 1, 4)[0] + residual * height
         watch, verdict = decide(watch, float(score), off, limits, rule, True)
         verdicts.append((verdict.alarm, verdict.event > 0))
     alarms, events = np.mean(verdicts, axis=0)
@@ -208,8 +214,13 @@ def described(
     event_limit = rule.event + (watch.shift[1] if watch.shift[1] > 0 else 0.0)
     shown = [limit[0], limit[1], math.inf]
     if average is not None and residual is not None:
-        average = (1 - smoothing) * average + smoothing * residual
-        lasting = float(average @ average * (2 - smoothing) / smoothing) ** (1 / 3)
+        weight = 0.7 * smoothing
+        average = (1 - weight) * average + weight * residual
+        scale, d = (2 - weight) / weight, len(average) // 2
+        rarity = 2 * d * norm.sf(np.abs(average[d:]).max() * scale**0.5)
+        alike = 1 - 2 / (9 * d) + norm.isf(min(rarity, 1.0)) * (2 / (9 * d)) ** 0.5
+        whole = float(average[:d] @ average[:d] * scale) ** (1 / 3)
+        lasting = max(whole, d ** (1 / 3) * alike)
         assert limits.lasting is not None
         smoothed = limits.smoothed
         for place, value, reference in ((0, score, limits.index), (2, lasting, limits.lasting)):
@@ -269,7 +280,7 @@ def described(
 def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasting: bool) -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
-    limits = Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
+    limits = Limits.of(scores, 0.2, residuals(rng, 600))
     limits = limits if lasting else of_version_1(scores, 0.2)
     rule = Rule.of(limits, 0.05, smoothed, adapts, 6)
     watch = twin = Watch.begin(limits, 2)
@@ -278,7 +289,7 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasti
     events = 0
     for t, base in enumerate(offset):
         score = float(base + rng.normal() + (8.0 if t % 50 == 49 else 0.0))
-        residual = rng.normal(size=2) + 0.8 * (t > 250) if lasting else None
+        residual = residuals(rng, 1)[0] + 0.8 * (t > 250) if lasting else None
         counts, trusted = t % 7 > 0, 140 <= t < 144
         watch, verdict = decide(watch, score, residual, limits, rule, counts, trusted)
         twin, expected = described(twin, score, residual, limits, rule, counts, trusted)
@@ -307,7 +318,7 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasti
 def test_the_numbers_of_a_rule() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
-    plain, both = of_version_1(scores, 0.2), Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
+    plain, both = of_version_1(scores, 0.2), Limits.of(scores, 0.2, residuals(rng, 600))
     rule = Rule.of(plain, 0.05, True, False, 9)
     assert (rule.alpha, rule.smoothed, rule.adapts, rule.patience) == (0.05, True, False, 9)
     assert rule.base == (plain.index.limit(0.05), plain.smoothed.limit(0.05))
@@ -323,20 +334,20 @@ def test_the_numbers_of_a_rule() -> None:
 def test_a_watch_before_the_first_row_and_after_an_event() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
-    plain, both = of_version_1(scores, 0.2), Limits.of(scores, 0.2, rng.normal(size=(600, 2)))
+    plain, both = of_version_1(scores, 0.2), Limits.of(scores, 0.2, residuals(rng, 600))
     assert Watch.begin(plain, 2).average is None and Watch.begin(plain, 2).usual is None
     begun = Watch.begin(both, 2)
-    np.testing.assert_array_equal(begun.average, [0.0, 0.0])
+    np.testing.assert_array_equal(begun.average, np.zeros(4))
     assert begun.level == begun.usual == both.index.mean and begun.recent == ()
     assert begun.shift == begun.owed == (0.0, 0.0)
     assert begun.event == begun.n_events == begun.event_rows == 0
-    busy = Watch(9.0, (True,) * 5, (1.0, 2.0), (3.0, 4.0), 2, 3, 7, np.ones(2), 8.0)
+    busy = Watch(9.0, (True,) * 5, (1.0, 2.0), (3.0, 4.0), 2, 3, 7, np.ones(4), 8.0)
     busy.check({})
     ended = busy.end_event(both)
     assert (ended.level, ended.recent, ended.owed) == (both.index.mean, (), (0.0, 0.0))
     assert (ended.event, ended.event_rows, ended.n_events) == (0, 0, 3)
     assert ended.shift == (1.0, 2.0)
-    np.testing.assert_array_equal(ended.average, [0.0, 0.0])
+    np.testing.assert_array_equal(ended.average, np.zeros(4))
     assert replace(busy, average=None).end_event(both).average is None
     assert busy.lag(both) == 8.0 - both.index.mean and ended.usual == both.index.mean
     forgetful = busy.forget_lag(both)

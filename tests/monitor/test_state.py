@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -320,3 +321,13 @@ def test_a_stream_that_differs_from_its_first_row_on_is_foreign(fitted: KernelMo
     assert another.interrupt().update_many(process(60, seed=6) + elsewhere)[-1].foreign
     usual = copy.copy(fitted).update_many(process(300, seed=7))
     assert not any(usual.column("foreign"))
+
+
+def test_an_average_has_a_whole_and_a_part_for_each_sensor(fitted: KernelMonitor) -> None:
+    state = fitted._fitted_state()
+    sizes = {"lagged": len(state.normal.scaling.mean)}
+    state.check(sizes)
+    for n in (4, 9):
+        damaged = replace(state, watch=replace(state.watch, average=np.zeros(n)))
+        with pytest.raises(ValueError, match=f"an average of {n} values for 4 sensors"):
+            damaged.check(sizes)

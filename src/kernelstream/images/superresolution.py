@@ -20,6 +20,7 @@ from kernelstream.images.pixels import WHITE, as_floats, as_integers
 from kernelstream.part import check_count, check_number
 from kernelstream.regression.base import Regression
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
+from kernelstream.stream.passes import defer_signs
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -115,7 +116,8 @@ class SuperResolver(PatchModel):
             stream = draft._new_stream()
             share = -(-stream.start_rows // len(images))
             first = [draft._patches(stream, image, i, share)[0] for i, image in enumerate(images)]
-            stream = stream.start(Rows(np.concatenate(first)))
+            # There are no components to show, so nobody asks for their signs.
+            stream = defer_signs(stream.start(Rows(np.concatenate(first))))
             for number, image in enumerate(images):
                 stream = draft._learn_image(stream, image, number)
             draft._hold(stream, len(images))

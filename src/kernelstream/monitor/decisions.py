@@ -24,7 +24,7 @@ from typing import Annotated
 import numpy as np
 
 from kernelstream.files import stored
-from kernelstream.monitor.lasting import advance, root_size
+from kernelstream.monitor.lasting import advance, no_average, root_size
 from kernelstream.monitor.limits import ALARMS, WINDOW, Limits, smooth
 
 STEP = 0.05  # of an adaptive conformal step, in deviations of the score
@@ -50,8 +50,8 @@ class Watch:
     event: int  # id of the present event; 0: none
     n_events: int
     event_rows: int  # rows of the present event so far
-    # of the residuals, where lasting faults are looked for
-    average: Annotated[np.ndarray | None, "float64 (columns)"] = None
+    # of the residuals, as a whole and along each sensor, where lasting faults are looked for
+    average: Annotated[np.ndarray | None, "float64 (residuals)"] = None
     usual: float | None = None  # the log index of rows outside events, smoothed over many of them
 
     def check(self, sizes: dict[str, int]) -> None:
@@ -64,7 +64,7 @@ class Watch:
     @classmethod
     def begin(cls, limits: Limits, n_features: int) -> Watch:
         """Before the first row: nothing suspicious."""
-        average = None if limits.lasting is None else np.zeros(n_features)
+        average = None if limits.lasting is None else no_average(n_features)
         usual = None if limits.lasting is None else limits.index.mean
         return cls(limits.index.mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0, average, usual)
 

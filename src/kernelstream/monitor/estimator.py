@@ -52,9 +52,9 @@ class KernelMonitor(OutlierMixin, MonitorQueries):
     floor : float
         Eigenvalues of the correlations below this share of their mean are raised to it.
     smooth : float or None
-        Weight of the newest row in two moving averages: that of the log index, and that of what was
-        unexpected in the rows, with its sign, which sees small faults that last. Either of them or
-        the index of a single row raises the alarm, with limits that are set together; with None
+        Weight of the newest row in the moving average of the log index; 0.7 of it in that of what
+        was unexpected in the rows, with its sign, which sees small faults that last. Either of them
+        or the index of a single row raises the alarm, with limits that are set together; with None
         the index alone does.
     adapt : "event" or "off"
         ``"event"`` learns from the stream, except during events and from single rows that are

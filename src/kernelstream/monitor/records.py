@@ -34,8 +34,9 @@ class Record:
     limit, index_limit : float
         The limits of the smoothed index and of the index; the same where nothing is smoothed.
     lasting, lasting_limit : float
-        The squared length of the moving average of what was unexpected in the rows, which sees
-        small faults that last, and its limit; infinite where it raises no alarm.
+        The squared length of the moving average of what was unexpected in the rows, or one that is
+        as rare as its part along one sensor; it sees small faults that last. And its limit,
+        infinite where it raises no alarm.
     t2_limit, spe_limit, event_limit : float
         The other limits; of the smoothed index for an event, which is a change: what rows of
         before were over the ordinary, while the model lags behind a drift, does not count.

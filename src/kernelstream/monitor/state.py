@@ -114,6 +114,9 @@ class MonitorState:
             widths |= {len(model.scaling.mean), int(model.index.span.points.shape[1])}
         if widths != {lagged} or not self.n_features or len(self.history) > self.lags:
             raise ValueError(f"models of rows of {sorted(widths)} values")
+        average = self.watch.average
+        if average is not None and len(average) != 2 * self.n_features:
+            raise ValueError(f"an average of {len(average)} values for {self.n_features} sensors")
         if self.watch.event != (0 if self.present is None else self.present.id):
             raise ValueError("an event goes on that nobody watches")
 
