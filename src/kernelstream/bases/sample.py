@@ -101,9 +101,8 @@ class Sample:
                 return replace(self, threshold=threshold, now=now)
             entering, entry, own = entering[enters], entry[enters], own[enters]
         elif len(entering) > self.size:
-            order = np.argpartition(entry, -self.size)
-            threshold = max(threshold, float(entry[order[: -self.size]].max()))
-            kept = np.sort(order[-self.size :])
+            kept, best = largest(entry, self.size)
+            threshold = max(threshold, best)
             entering, entry, own = entering[kept], entry[kept], own[kept]
         if weighted or log_weight is not None:
             before = np.zeros(len(old)) if log_weight is None else log_weight
@@ -117,9 +116,8 @@ class Sample:
             ]
         )
         if len(priority) > self.size:
-            order = np.argpartition(priority, -self.size)
-            threshold = max(threshold, float(priority[order[: -self.size]].max()))
-            kept = np.sort(order[-self.size :])
+            kept, best = largest(priority, self.size)
+            threshold = max(threshold, best)
             priority, position = priority[kept], position[kept]
             log_weight = None if log_weight is None else log_weight[kept]
         of_block = np.searchsorted(entering, edges)
@@ -246,6 +244,14 @@ class Sample:
 def gumbel(draws: Any) -> Any:
     """Gumbel's noise, from numbers in (0, 1)."""
     return -np.log(-np.log(draws))
+
+
+def largest(values: np.ndarray, count: int) -> tuple[np.ndarray, float]:
+    """Which values are the ``count`` largest, and the best of the others."""
+    others = np.argpartition(values, -count)[:-count]
+    kept = np.ones(len(values), dtype=bool)
+    kept[others] = False
+    return kept, float(values[others].max())
 
 
 def gathered(pieces: Sequence[tuple[Array, np.ndarray]]) -> Array:
