@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, kernels, trackers
 from kernelstream.backends.draws import pick, uniforms
+from kernelstream.bases import sample as sampling
 from kernelstream.bases.base import Clock, Correction, factorise
 from kernelstream.bases.centroids.sample import Reservoir
 from tests.naive import chain as naive
@@ -331,3 +332,50 @@ def test_a_correction_is_the_difference_of_moments():
         origin = np.array([1.0, 2.0, 3.0])
         cross = Correction(X, C, Z, stands_for).cross(origin, 16.0)
         np.testing.assert_allclose(cross, (Z - C).T @ W @ (X - origin) / 8)
+
+
+def offered(size: int, X: np.ndarray, length: int, seed: int = 3) -> list[Reservoir]:
+    """The sample after each of several offers of so many rows."""
+    held = [Reservoir(size)]
+    for start in range(0, len(X), length):
+        block = X[start : start + length]
+        held.append(held[-1].offer([(block, 10.0 * block, None)], Clock(seed, start)))
+    return held[1:]
+
+
+@pytest.mark.parametrize(("size", "length"), [(50, 1), (50, 7), (64, 400), (200, 13)])
+def test_the_log_stays_short_and_says_the_same(size: int, length: int) -> None:
+    """Never half as long again as the sample, never many pieces; and each row has its own."""
+    X = np.arange(3000.0)[:, None]
+    whole = Reservoir(size).offer([(X, 10.0 * X, None)], Clock(3, 0)).held()
+    for held in offered(size, X, length):
+        assert sum(map(len, held.rows)) <= 1.5 * size + length
+        assert len(held.rows) <= sampling.MOST_PIECES + 1
+        rows, coordinates = held.held()
+        assert len(held) == len(rows) and np.array_equal(coordinates, 10.0 * rows)
+        held.check({})
+    assert all(map(np.array_equal, held.held(), whole))
+
+
+def test_an_offer_leaves_earlier_samples_as_they_were() -> None:
+    held = offered(40, np.arange(2000.0)[:, None], 50)
+    before = [one.held()[0].copy() for one in held]
+    held[-1].offer([(np.arange(900.0)[:, None],) * 2 + (None,)], Clock(3, 2000))
+    assert all(np.array_equal(one.held()[0], rows) for one, rows in zip(held, before, strict=True))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_rows_at_once_are_the_same_sample(
+    weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many are drawn for at a time, and with forgetting."""
+    X = np.arange(700.0)[:, None]
+    weights = np.linspace(0.5, 2.0, 700) if weighted else None
+    clock = Clock(5, 0, 0.99**700, np.log(0.99) if weighted else 0.0)
+    whole = Reservoir(60).offer([(X, X, weights)], clock).compact()
+    for at_once in (1, 64, 699, 700, 701):
+        monkeypatch.setattr(sampling, "AT_ONCE", at_once)
+        found = Reservoir(60).offer_all((X, X), weights, clock)
+        assert np.array_equal(found.rows[0], whole.rows[0])
+        assert np.array_equal(found.priority, whole.priority)
+        assert (found.threshold, found.now) == (whole.threshold, whole.now)

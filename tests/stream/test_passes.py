@@ -12,7 +12,9 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, bases, load, trackers
 from kernelstream.bases.base import Clock
+from kernelstream.certificate import audit
 from kernelstream.estimators.base import set_stream
+from kernelstream.stream import passes
 from kernelstream.stream.chain import Chain
 from kernelstream.stream.passes import (
     begin_first_pass,
@@ -182,3 +184,28 @@ def test_signs_of_a_finished_model_do_not_hang_on_older_ones() -> None:
     assert signs is not None
     turned = ended.with_state(replace(ended.begun, signs=-signs))
     np.testing.assert_array_equal(take_signs(turned).begun.signs, signs)
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": "standard"}, {"kernel": "laplacian"}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_judges_of_all_rows_are_those_of_their_blocks(
+    options: dict[str, Any], weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawn before the pass or block by block: the same rows, in the units of the kernel."""
+    X = np.random.default_rng(1).normal(3.0, 2.0, size=(1500, 3))
+    weights = np.linspace(1.0, 3.0, 1500) if weighted else None
+    monkeypatch.setattr(audit, "ROWS", 200)
+
+    def judges() -> audit.AuditSample:
+        model = StreamingKernelPCA(3, basis=20, random_state=0, **options)
+        found = model.fit(X, sample_weight=weights).stream_.begun.audit
+        assert found is not None
+        return found.compact()
+
+    at_once = judges()
+    monkeypatch.setattr(passes, "judges_of_all", lambda stream, rows: None)
+    by_blocks = judges()
+    assert len(at_once) == 200 and at_once.key == by_blocks.key
+    assert np.array_equal(at_once.rows[0], by_blocks.rows[0])
+    assert np.array_equal(at_once.priority, by_blocks.priority)
+    assert at_once.threshold == by_blocks.threshold

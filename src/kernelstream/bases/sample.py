@@ -25,7 +25,10 @@ from kernelstream.backends.arrays import Array, concatenate_rows, take_rows
 from kernelstream.backends.draws import highest, uniforms
 from kernelstream.bases.base import Clock
 
-MOST_PIECES = 64  # of a log: more would make every look at it slow
+AT_ONCE = 2**20  # rows whose priorities are compared at a time, where all are at hand
+# Pieces of a log: more would make every look at it slow. Then those join that have less than a
+# share of the sample.
+MOST_PIECES, SHORT = 64, 16
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,8 @@ class Sample:
     """Sampled rows as a log of accepted rows and a table of those that are still in.
 
     The log makes an update cost the accepted rows only, and leaves earlier states valid: nothing
-    is written in place. It is compacted when more than half of it is dead. ``LOGS`` names what is
-    kept of a row, each a field of arrays one after the other.
+    is written in place. Pieces with many dead rows are cut. ``LOGS`` names what is kept of a row,
+    each a field of arrays one after the other.
     """
 
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"priority", "position", "log_weight"})
@@ -139,8 +142,17 @@ class Sample:
             threshold=threshold,
             now=now,
         )
-        too_long = log_length + len(entering) > 2 * self.size
-        return grown.compact() if too_long or len(grown.rows) > MOST_PIECES else grown
+        return grown.tidied()
+
+    def offer_all(self, kept: Sequence[Array], weights: np.ndarray | None, clock: Clock) -> Self:
+        """The sample after rows that are all at hand: numbers are drawn for so many at a time."""
+        sample, n = self, int(kept[0].shape[0])
+        for start in range(0, n, AT_ONCE):
+            at = slice(start, min(start + AT_ONCE, n))
+            w = None if weights is None else weights[at]
+            block = (*(array[at, :] for array in kept), w)
+            sample = sample.offer([block], replace(clock, row=clock.row + start))
+        return sample.compact()
 
     def contenders(self, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Rows of weight 1 that may enter, their numbers, and the highest priority of the others.
@@ -168,13 +180,48 @@ class Sample:
         logs = [getattr(self, name) for name in self.LOGS]
         if len(self.rows) == 1 and int(self.rows[0].shape[0]) == len(self):  # no dead row
             return tuple(log[0] for log in logs)
-        # Piece by piece, since positions rise: dead rows are not copied.
-        edges = np.cumsum([0, *(int(piece.shape[0]) for piece in self.rows)])
-        ends = np.searchsorted(self.position, edges)
-        alive = [
-            (k, self.position[a:b] - edges[k]) for k, (a, b) in enumerate(pairwise(ends)) if b > a
-        ]
+        # Piece by piece: dead rows are not copied.
+        alive = [(k, index) for k, index in enumerate(self.alive()) if len(index)]
         return tuple(gathered([(log[k], index) for k, index in alive]) for log in logs)
+
+    def alive(self) -> list[np.ndarray]:
+        """Which rows of each piece of the log are in."""
+        edges = np.cumsum([0, *(int(piece.shape[0]) for piece in self.rows)])
+        ends = np.searchsorted(self.position, edges)  # positions rise
+        return [self.position[a:b] - edges[k] for k, (a, b) in enumerate(pairwise(ends))]
+
+    def tidied(self) -> Self:
+        """The same sample with a log not much longer than it is, and of few pieces.
+
+        A piece that has lost a third of its rows is cut to those that are in, and of too many
+        pieces neighbours that are short become one.
+        """
+        length = sum(int(piece.shape[0]) for piece in self.rows)
+        many = len(self.rows) > MOST_PIECES
+        if not many and 2 * length <= 3 * self.size:
+            return self
+        alive, short = self.alive(), self.size // SHORT if many else 0
+        runs: list[list[int]] = []
+        for k, index in enumerate(alive):
+            if runs and max(len(index), len(alive[runs[-1][-1]])) < short:
+                runs[-1].append(k)
+            elif len(index):
+                runs.append([k])
+        logs: dict[str, Any] = {name: [] for name in self.LOGS}
+        position, length = [], 0
+        for run in runs:
+            index, n = alive[run[0]], int(self.rows[run[0]].shape[0])
+            stays = len(run) == 1 and 3 * len(index) > 2 * n
+            if not stays:
+                n = sum(len(alive[k]) for k in run)
+                index = np.arange(n)
+            for name, pieces in logs.items():
+                log = getattr(self, name)
+                pieces.append(log[run[0]] if stays else gathered([(log[k], alive[k]) for k in run]))
+            position.append(length + index)
+            length += n
+        logs = {name: tuple(pieces) for name, pieces in logs.items()}
+        return replace(self, **logs, position=np.concatenate(position))
 
     def compact(self) -> Self:
         """The same sample without dead rows, in one piece."""

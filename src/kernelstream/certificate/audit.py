@@ -54,13 +54,16 @@ class AuditSample(Sample):
         sample = self
         if len(sample) == 0:
             X = blocks[0][0]
-            named = as_dense(X[: min(NAMING_ROWS, int(X.shape[0])), :])
-            first = np.ascontiguousarray(to_host(named))
-            sample = replace(sample, key=zlib.crc32(first.tobytes()))
+            sample = sample.named_by(X[: min(NAMING_ROWS, int(X.shape[0])), :])
         if not math.isfinite(kernel.energy_limit(math.inf)):
             most = max(largest_entry(energy) for _, energy, _ in blocks)
             sample = replace(sample, largest=max(sample.largest, most))
         return sample.offer([(X, weights) for X, _, weights in blocks], clock)
+
+    def named_by(self, first: Array) -> AuditSample:
+        """The sample with a key from the first rows of its stream."""
+        host = np.ascontiguousarray(to_host(as_dense(first)))
+        return replace(self, key=zlib.crc32(host.tobytes()))
 
     def join(self, other: AuditSample) -> AuditSample:
         """The sample of both streams."""

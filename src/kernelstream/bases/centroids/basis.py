@@ -256,8 +256,8 @@ class Centroids(Basis[CentroidsState]):
 
         Not enough where it has few different rows: others may be among the rest, and there is room.
         """
-        offered = [(X, no_coordinates(X), weights)]
-        sample = Reservoir(self._sample_rows).offer(offered, clock).compact()
+        empty = Reservoir(self._sample_rows)
+        sample = empty.offer_all((X, no_coordinates(X)), weights, clock)
         complete = len(sample) == int(X.shape[0])
         if not complete and distinct_rows(sample.sample()[0], self._first_points) is not None:
             return None
