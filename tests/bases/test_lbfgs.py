@@ -69,6 +69,20 @@ def test_a_step_that_leads_nowhere_ends_it() -> None:
     assert x.tolist() == [1.0, 1.0, 1.0] and value == 3.0
 
 
+def test_steps_that_promise_nothing_are_not_tried() -> None:
+    """At the end of the way values are rounded: twenty steps would be tried, and none go down."""
+    asked: list[float] = []
+
+    def rounded(x: np.ndarray) -> Values:
+        asked.append(float(x[0]))
+        return 1.0 + 1e-6 * (x[0] != 1.0), 1e-4 * np.ones(2)
+
+    x, value = minimise(rounded, np.ones(2), 100, 1e-5, 5)
+    assert x.tolist() == [1.0, 1.0] and value == 1.0
+    steps = 1.0 - np.array(asked[1:])  # along (1, 1)/√2, whose slope is √2·1e-4
+    assert len(steps) < 8 and np.all(2e-4 * steps >= 1e-5)
+
+
 def test_slopes_that_do_not_change_are_followed() -> None:
     """No parabola and no secant: four times as far again, each time, and then an end."""
     x, value = minimise(lambda x: (float(-x.sum()), -np.ones(3)), np.zeros(3), 5, 1e-6, 5)

@@ -202,6 +202,31 @@ def test_what_a_look_leaves_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert again.next_look == 0
 
 
+def test_what_is_missed_beside_what_is_held() -> None:
+    basis = bases.Centroids(8)
+    state, _ = basis.enter(KERNEL, begun(basis), [measured(basis, begun(basis), X, 0)])
+    rows = state.sample.sample()[0][3::4]
+    Z = state.span.coordinates(KERNEL, rows)
+    share = (1.0 - np.sum(Z**2, axis=1)).mean() / Z.var(axis=0).sum()
+    assert state.sample.missed_share(KERNEL, state.span) == pytest.approx(share)
+    alike = replace(state, sample=state.sample.with_rows(np.zeros_like(state.sample.sample()[0])))
+    assert alike.sample.missed_share(KERNEL, state.span) > 1e6  # nothing is held of equal rows
+
+
+def test_no_look_where_less_is_missed_than_would_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take its time at each query, and keep the points that are there."""
+    basis = bases.Centroids(8)
+    first = begun(basis, X[:600] * 0.3)
+    state, _ = basis.enter(KERNEL, first, [measured(basis, first, X, 0)])
+    share = state.sample.missed_share(KERNEL, state.span)
+    monkeypatch.setattr("kernelstream.bases.centroids.basis.GAIN", 1.01 * share)
+    monkeypatch.setattr(bases.Centroids, "_look", None)
+    found, T = basis._relook(KERNEL, state, Clock(0, 2000), 4)
+    assert T is None and found.span is state.span and found.spent == state.spent
+    assert (found.looked_at, found.next_look) == (2000, 0)
+    assert found.reference == found.residual == state.sample.residual(KERNEL, state.span, 1.0)[0]
+
+
 def test_a_query_looks_where_rows_are_missed_more_than_is_normal() -> None:
     basis = bases.Centroids(8)
     first = begun(basis, X[:600] * 0.3)

@@ -572,23 +572,22 @@ class Centroids(Basis[CentroidsState]):
         """Look for points in the sample."""
         state = replace(state, sample=state.sample.compact())
         sample, present = state.sample, state.span.points
-        points = self._look(
-            kernel,
-            sample.sample()[0],
-            sample.stands_for(),
-            max(int(present.shape[0]), self._first_points),
-            state.wanted,
-            evaluations,
-            generator(clock.seed, "look", clock.row),
-            [present],
-        )
+        points, spent = present, state.spent
+        if sample.missed_share(kernel, state.span) > GAIN:  # more than that cannot be gained
+            spent += state.work.look + evaluations * state.work.evaluation
+            points = self._look(
+                kernel,
+                sample.sample()[0],
+                sample.stands_for(),
+                max(int(present.shape[0]), self._first_points),
+                state.wanted,
+                evaluations,
+                generator(clock.seed, "look", clock.row),
+                [present],
+            )
         gained = points is not present
-        state = replace(
-            state,
-            looked_at=state.n,
-            spent=state.spent + state.work.look + evaluations * state.work.evaluation,
-            next_look=LOOK_FACTOR * state.n if gained else 0,
-        )
+        next_look = LOOK_FACTOR * state.n if gained else 0
+        state = replace(state, looked_at=state.n, spent=spent, next_look=next_look)
         return self._changed(kernel, state, points)
 
     def _look(

@@ -55,7 +55,8 @@ def minimise(
         direction = -newton(gradient, pairs)
         here = Trial(0.0, x, value, gradient, float(gradient @ direction))
         first = 1.0 if pairs else 1.0 / float(np.linalg.norm(direction))
-        found, trials = search(function, here, direction, first)
+        least = least_gain * max(abs(value), 1.0)
+        found, trials = search(function, here, direction, first, least)
         used += trials
         if found is None:
             break
@@ -84,11 +85,12 @@ def newton(gradient: np.ndarray, pairs: deque[tuple[np.ndarray, np.ndarray]]) ->
 
 
 def search(
-    function: Function, start: Trial, direction: np.ndarray, step: float
+    function: Function, start: Trial, direction: np.ndarray, step: float, least: float
 ) -> tuple[Trial | None, int]:
     """A step that goes down enough, to where the slope is less; and how many were tried.
 
-    As Moré and Thuente (1994) choose them.
+    As Moré and Thuente (1994) choose them, but for steps so short that the slope promises less
+    than ``least``: where nothing is to be gained, rounding would have them tried to the end.
     """
     best, other = start, None  # between the two there is such a step, once there is another
     for trials in range(1, TRIALS + 1):
@@ -122,6 +124,8 @@ def search(
             inside = SHRINK * (high - low)
             step = min(max(step, low + inside), high - inside)
             step = step if math.isfinite(step) else 0.5 * (low + high)
+        if -step * start.slope < least:
+            break
     return None if best is start else best, trials
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
@@ -12,11 +13,13 @@ from kernelstream.backends.arrays import (
     as_dense,
     like,
     namespace_of,
+    row_norms_squared,
     take_rows,
     to_float64,
     to_host,
+    weighted_sum,
 )
-from kernelstream.bases.base import Correction, Span, residual_energy
+from kernelstream.bases.base import Correction, Span, residual_energy, weighted_total
 from kernelstream.bases.sample import Sample
 from kernelstream.files import stored
 from kernelstream.kernels import Kernel
@@ -84,15 +87,28 @@ class Reservoir(Sample):
 
     def residual(self, kernel: Kernel, span: Span, unit: float) -> tuple[float, float]:
         """Mean and variance of what a basis misses of the rows held back, in a unit."""
-        rows, _ = self.sample()
+        missed, _, weights = self.judged(kernel, span)
+        missed = missed / unit
+        mean = float(np.average(missed, weights=weights))
+        return mean, float(np.average((missed - mean) ** 2, weights=weights))
+
+    def missed_share(self, kernel: Kernel, span: Span) -> float:
+        """What a basis misses of the rows held back, relative to the variance that it holds."""
+        missed, Z, weights = self.judged(kernel, span)
+        w = None if weights is None else like(weights / weights.mean(), Z)
+        n, total = len(missed), to_host(weighted_sum(Z, w))
+        held = weighted_total(row_norms_squared(Z), w) / n - float(total @ total) / n**2
+        mean = float(np.average(missed, weights=weights))
+        return mean / held if held > 0.0 else math.inf
+
+    def judged(self, kernel: Kernel, span: Span) -> tuple[np.ndarray, Array, np.ndarray | None]:
+        """Of the rows held back what a basis misses, their coordinates, what they stand for."""
         chosen = self.held_back() if len(self) >= HELD_BACK else np.arange(len(self))
-        rows = take_rows(rows, chosen)
-        missed = residual_energy(kernel.diag(span.rows(rows)), span.many_coordinates(kernel, rows))
-        watched = to_host(missed).astype(float) / unit
+        rows = take_rows(self.sample()[0], chosen)
+        Z = span.many_coordinates(kernel, rows)
+        missed = to_host(residual_energy(kernel.diag(span.rows(rows)), Z)).astype(float)
         stands_for = self.stands_for()
-        weights = None if stands_for is None else stands_for[chosen]
-        mean = float(np.average(watched, weights=weights))
-        return mean, float(np.average((watched - mean) ** 2, weights=weights))
+        return missed, Z, None if stands_for is None else stands_for[chosen]
 
 
 def no_coordinates(rows: Array) -> Array:
