@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,10 @@ def test_what_was_to_be_reached_stands_beside_what_is(monkeypatch):
     assert [row["reached"] for row in rows[:2]] == ["yes", "no"]
     assert rows[0]["now"] == "3.00 ×, 170 points" and rows[1]["now"] == "9.0 ×"
     assert [row["goal"] for row in rows[2:]] == ["≤ .003", "± .005", "≤ 80 MB"]
+    drifts = front.goals([replace(given, kinds=None, timed=X.astype(np.float32))], found)[1:]
+    assert [row["goal"] for row in drifts] == ["≥ refit of 1,000 rows, ≤ its CPU"]
+    ours, _, _, _, _, refit, *_ = drifts[0]["now"].split()
+    assert 0.9 < float(ours) <= 1.0 and 0.9 < float(refit) <= 1.0
     assert 0.5 < float(rows[2]["now"].split()[1][1:]) <= 1.0  # captured in random order
 
 
