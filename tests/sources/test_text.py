@@ -12,7 +12,7 @@ import pytest
 from kernelstream.sources import BadRowError, Position, Source, SourceError, find_files, text
 from kernelstream.sources.formats import open_reader
 from kernelstream.sources.readers import LONGEST_LINE, Reading
-from kernelstream.sources.text import TOGETHER, Replayed
+from kernelstream.sources.text import SMALLEST_PIECE, Replayed, piece_size
 from tests.sources.conftest import joined
 
 BAD_CSV = "t,a,b\nmon,1,2\ntue,3\nwed,5,six\nthu,,8\nfri,9,inf\nsat,10,11,12\nsun,13,14\n"
@@ -138,8 +138,8 @@ def test_a_quote_in_a_row_that_is_never_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "longest"),
     [
-        (b"1.5,2.5\n" * 2_000_000, LONGEST_LINE // TOGETHER + 8),
-        (b'1,"a\nb"\n' * 1_500_000, LONGEST_LINE // TOGETHER + 16),
+        (b"1.5,2.5\n" * 2_000_000, SMALLEST_PIECE + 8),
+        (b'1,"a\nb"\n' * 1_500_000, SMALLEST_PIECE + 16),
         (b'5" pipe,2\n' + b"1,2\n" * 2_500_000, LONGEST_LINE),  # no more than without the sign
         (b"1," + b"2" * (LONGEST_LINE // 2) + b"\n" + b"1,2\n" * 9, LONGEST_LINE),
     ],
@@ -154,7 +154,16 @@ def test_arrow_reads_small_pieces_of_whole_rows_ahead(rows: bytes, longest: int)
     if longest < LONGEST_LINE:
         assert all(piece.count(b'"') % 2 == 0 and piece.endswith(b"\n") for piece in pieces)
     if len(pieces) > 1:
-        assert len(pieces[0]) >= LONGEST_LINE // 16  # each is parsed by itself, which takes time
+        assert len(pieces[0]) >= SMALLEST_PIECE  # each is parsed by itself, which takes time
+
+
+@pytest.mark.parametrize(
+    ("row", "rows"),
+    [(10, SMALLEST_PIECE // 10), (400, 256), (5_000, LONGEST_LINE // 4 // 5_000), (50_000, 32)],
+)
+def test_a_piece_has_many_rows_however_wide_they_are(row: int, rows: int) -> None:
+    """Each costs time and memory for every column."""
+    assert piece_size(row) // row == rows
 
 
 def test_a_row_of_a_few_megabytes_is_a_row(tmp_path: Path) -> None:

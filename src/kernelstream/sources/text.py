@@ -40,8 +40,9 @@ PEEKED = 20  # lines by which delimiter and units are told
 COMMENT = "a comment"
 GRACE = 1.0  # seconds that are waited for what nobody wants any more
 SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
-# Arrow reads 32 blocks ahead: they are small, and so many become a batch, for many cores.
-TOGETHER = 16
+# Arrow reads 32 pieces ahead: they are small, and as many as make a block become a batch. Each
+# costs time for every column, which is worth it for so many rows.
+SMALLEST_PIECE, ROWS_OF_PIECE = 1 << 16, 256
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
@@ -85,7 +86,8 @@ class CsvReader(Reader):
             raise SourceError(f"{file.name} has several columns of one name: rename them.")
         self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
         self.block_size = max(LONGEST_LINE, 32 * len(line))
-        self.replayed = Replayed(data, self.stream, self)
+        self.piece = piece_size(len(line))
+        self.replayed = Replayed(data, self.stream, self, self.piece)
         self.stored = self._open(data)
         UNREAD.add(self)
         self.head = next(self.stored, None)
@@ -196,7 +198,7 @@ class CsvReader(Reader):
                     column_types=dict.fromkeys(self.names, pa.string()), strings_can_be_null=True
                 ),
             )
-            while together := list(islice(blocks, TOGETHER)):
+            while together := list(islice(blocks, max(1, LONGEST_LINE // self.piece))):
                 yield from pa.Table.from_batches(together).combine_chunks().to_batches()
         except pa.ArrowInvalid as problem:
             if "straddl" not in str(problem):
@@ -339,6 +341,11 @@ class CsvReader(Reader):
         return batch
 
 
+def piece_size(row: int) -> int:
+    """Bytes of text that are parsed at a time, where rows have so many."""
+    return min(max(SMALLEST_PIECE, ROWS_OF_PIECE * row), max(LONGEST_LINE // 4, 32 * row))
+
+
 def text_size(batch: pa.RecordBatch) -> int:
     """About as many bytes as rows of text take in a file: their cells, and a sign after each."""
     return int(batch.nbytes) - 3 * batch.num_rows * batch.num_columns  # four bytes for each place
@@ -362,8 +369,14 @@ class Replayed:
     closed = False
     ended = False  # nobody wants what is left
 
-    def __init__(self, start: bytes, stream: BinaryIO, reader: CsvReader | None = None):
-        self.start, self.stream, self.reader = start, stream, reader
+    def __init__(
+        self,
+        start: bytes,
+        stream: BinaryIO,
+        reader: CsvReader | None = None,
+        piece: int = SMALLEST_PIECE,
+    ):
+        self.start, self.stream, self.reader, self.piece = start, stream, reader, piece
         self.decoder = codecs.getincrementaldecoder("utf-8")("kernelstream.substitute")
 
     def read(self, size: int) -> bytes:
@@ -384,7 +397,7 @@ class Replayed:
         """A part of as many bytes, to the end of a row; more where a quote is still open there."""
         data = b""
         while len(data) < most:
-            piece = self.stream.read(min(-(-most // TOGETHER), most - len(data)))
+            piece = self.stream.read(min(self.piece, most - len(data)))
             data += piece
             if not data.endswith(b"\n"):
                 data += self.stream.readline(most - len(data))
