@@ -346,6 +346,42 @@ CASES += [
         ndjson([{"a": A[i], "b": B[i], "tags": [1, i]} for i in range(N)]),
         NUMBERS | {"tags": (OUT, "not numbers (list")},
     ),
+    Case(
+        "one_column_of_commas.csv",
+        text(lines("wert\n", lambda i: f"{A[i]:.3f}".replace(".", ","))),
+        {"wert": (NUMBER, "decimal commas")},
+    ),
+    Case(
+        "aligned.txt",
+        text(lines("  a       b\n", lambda i: f" {A[i]:8.3f}  {B[i]:8.3f} ")),
+        NUMBERS,
+    ),
+    Case(
+        "aligned_without_names.txt",
+        text(lines("", lambda i: f"{A[i]:9.3f} {B[i]:9.3f}   {i % 2}")),
+        {"x0": (NUMBER, "numbers"), "x2": (NUMBER, "numbers")},
+    ),
+    Case(
+        "begins_with_other_text.csv",
+        text(
+            "Exported by the lab\nDate: 2026-01-02\n\n"
+            + lines("a;b\n", lambda i: f"{german(A[i])};{german(B[i])}")
+        ),
+        {"a": (NUMBER, "decimal commas"), "b": (NUMBER, "decimal commas")},
+        "begins after 2 lines of other text",
+    ),
+    Case(
+        "begins_with_a_remark.csv",
+        text("; a remark\n" + lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}")),
+        NUMBERS,
+        "begins after a line of other text",
+    ),
+    Case(
+        "names_twice.csv",
+        text(lines("a,b,a,,\n", lambda i: f"{A[i]:.3f},{B[i]:.3f},{i % 7},,")),
+        NUMBERS | {"a.1": (NUMBER, "numbers"), "": (OUT, "empty"), "Unnamed: 4": (OUT, "empty")},
+        "several columns called 'a'",
+    ),
 ]
 
 

@@ -145,7 +145,7 @@ def test_files_that_differ(tmp_path: Path) -> None:
         (b"", "e.csv", "is empty"),
         (b"PAR1 no, not really", "p.parquet", "cannot be read"),
         (b"\x00\x01\x02", "what", "give --format"),
-        (b"a,a\n1,2\n", "twice.csv", "several columns of one name"),
+        (b"a,a\n1,2\n", "twice.csv", "several columns called 'a'"),
         (b"name\nAnna\n", "text.csv", "no column of numbers"),
         (b"\x1f\x8b\x08broken", "broken.csv.gz", "cannot be read"),
         (b"a,b\n1,2\n", "plain.csv.gz", "plain.csv.gz cannot be read"),

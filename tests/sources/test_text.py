@@ -308,3 +308,37 @@ def test_nobody_reads_a_file_on_that_was_let_go_of(tmp_path: Path) -> None:
     read = reader.text_read
     assert read < file.size and next(reader.stored, None) is None
     assert reader.text_read == read
+
+
+def test_a_quote_that_is_never_closed_hides_no_rows(tmp_path: Path) -> None:
+    """It swallowed the rest of the file, without a word where nobody wanted its column."""
+    (tmp_path / "a.csv").write_text("a,b,s\n" + "1,2,n\n" * 50 + '3,4,"n\n' + "5,6,n\n" * 49)
+    with pytest.raises(BadRowError, match=r"row 51: a quote is opened and never closed"):
+        joined(Source(tmp_path / "a.csv", columns=["a", "b"]))
+    skipping = Source(tmp_path / "a.csv", columns=["a", "b"], on_bad_rows="skip")
+    assert len(joined(skipping)) == 50
+    (tmp_path / "a.csv").write_text('a,b,s\n1,2,"n\nm"\n3,4,5" pipe\n5,6,"n"\n')
+    assert joined(Source(tmp_path / "a.csv", columns=["a", "b"])).tolist() == [
+        [1, 2],
+        [3, 4],
+        [5, 6],
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a,b", "1,2", "3,4", "5,6"],
+        ["a", "row 1,2", "row 2,4", "row 3,5"],  # rows with names, as R writes them
+        ["a,b", "1,2,3", "2,4,5", "3,5,6"],
+        ["a,b", "1,2,", "2,4,", "3,5,"],
+        ["a,b", "1,2", "3,4,5", "6,7", "8,9", "9,8", "1,2"],  # a row of the wrong length
+        ["1,2,3", "4,5,6", "1,2", "3,4", "5,6", "7,8"],  # rows of another length: no other text
+        ['"temp', '(C)","b","c"', "1,2,3", "4,5,6", "7,8,9"],  # a name of two lines
+        ["temp, my pressure", "1, 2", "3, 4", "5, 6"],
+        ["wert", "1,5", "2,5", "3,5"],
+    ],
+    ids=lambda lines: "|".join(lines),
+)
+def test_nothing_of_a_table_is_taken_for_other_text(lines: list[str]) -> None:
+    assert text.preamble(lines, ",;\t| ") == 0

@@ -23,7 +23,7 @@ from kernelstream.sources.columnar import ParquetReader
 from kernelstream.sources.files import ByteStream, File, SourceError, open_bytes, recode
 from kernelstream.sources.formats import open_reader
 from kernelstream.sources.readers import UNREADABLE, Batch, Reader, Reading
-from kernelstream.sources.text import CsvReader, NdjsonReader, parse_json
+from kernelstream.sources.text import CsvReader, NdjsonReader, parse_json, squeezed
 
 ROWS = 10_000  # of a sample, and no more numbers in them than …
 NUMBERS = 4_000_000
@@ -285,6 +285,7 @@ def csv_table(reader: CsvReader, lines: list[bytes]) -> pa.Table:
     if not lines:
         return schema.empty_table()
     text = b"\n".join(lines).decode(errors="replace").encode()
+    text = squeezed(text) if reader.aligned else text
     return pyarrow.csv.read_csv(
         io.BytesIO(text + b"\n"),
         read_options=pyarrow.csv.ReadOptions(

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import islice
 from threading import Thread
@@ -37,6 +37,7 @@ from kernelstream.sources.readers import (
 
 LOOKED_AT = 1000  # rows at the start that decide which columns hold numbers
 PEEKED = 20  # lines by which delimiter and units are told
+BEFORE_TABLE = 100  # lines among which the table begins
 COMMENT = "a comment"
 GRACE = 1.0  # seconds that are waited for what nobody wants any more
 SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
@@ -45,6 +46,8 @@ SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
 SMALLEST_PIECE, ROWS_OF_PIECE = 1 << 16, 256
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+BLANKS_AROUND, BLANKS = re.compile(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)"), re.compile(rb"[ \t]+")
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
 
@@ -58,13 +61,17 @@ class CsvReader(Reader):
         self.file, self.opened, self.stream = file, opened, opened.stream
         self.skips_comments = reading.guesses
         self.substitutes = False  # whether one stands in what was read
+        self.aligned = False  # by as many blanks between cells as it takes
+        self.unclosed = False  # whether the file ends within a quote
         self.header_lines = 0  # of text before the first row
         comments = self._comments() if reading.guesses else []
         named = self._named_delimiter() if reading.guesses else None
+        if reading.guesses and reading.header is None:
+            self._pass_preamble(reading.delimiter or named or f"{DELIMITERS} ")
         line = self._first_row(reading.delimiter or named or DELIMITERS)
         text = readable(line.removeprefix(codecs.BOM_UTF8)).strip("\r\n")
         self.delimiter = reading.delimiter or named or self._likely_delimiter(text, reading.guesses)
-        first = csv_cells(text, self.delimiter)
+        first = csv_cells(self.squeezed(text), self.delimiter)
         names = header_names(first, reading.header)
         data = line if names is None else b""  # a first line that was a row is read once more
         self.header_lines -= names is None
@@ -75,15 +82,15 @@ class CsvReader(Reader):
             self.remarks += (f"{file.name}: lines that begin with # are comments.",)
         if names is not None and not data and reading.guesses and self._has_units():
             self.header_lines += 1
-            units = csv_cells(readable(self.stream.readline()).strip("\r\n"), self.delimiter)
+            unit_row = readable(self.stream.readline()).strip("\r\n")
+            units = csv_cells(self.squeezed(unit_row), self.delimiter)
             self.remarks += (f"{file.name}: its second row has units, {', '.join(units[:8])}.",)
         if names is not None and not data and reading.guesses:
             names = self._one_more_name(names)
         self.named = names is not None
         self.names = [f"x{i}" for i in range(len(first))] if names is None else names
         require_few(len(self.names), file)
-        if len(set(self.names)) < len(self.names):
-            raise SourceError(f"{file.name} has several columns of one name: rename them.")
+        self._tell_names_apart(reading.guesses)
         self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
         self.block_size = max(LONGEST_LINE, 32 * len(line))
         self.piece = piece_size(len(line))
@@ -123,6 +130,37 @@ class CsvReader(Reader):
             self.header_lines += 1
         return comments
 
+    def _pass_preamble(self, delimiters: str) -> None:
+        """Pass over lines before the table that are no part of it: who wrote it, and when."""
+        lines = [readable(line).strip("\r") for line in self.stream.peek(1).split(b"\n")]
+        n = preamble(lines[:BEFORE_TABLE][:-1], delimiters)
+        if n:
+            lines_of = "a line" if n == 1 else f"{n} lines"
+            self.remarks += (f"{self.file.name}: the table begins after {lines_of} of other text.",)
+        for _ in range(n):
+            self.stream.readline()
+        self.header_lines += n
+
+    def _tell_names_apart(self, guesses: bool) -> None:
+        """Give further columns of one name a number, as pandas does; or refuse them."""
+        seen: Counter[str] = Counter()
+        renamed = []
+        for i, name in enumerate(self.names):
+            if seen[name]:
+                self.names[i] = f"{name}.{seen[name]}" if name else f"Unnamed: {i}"
+                renamed.append(self.names[i])
+            seen[name] += 1
+        if not renamed:
+            return
+        twice = ", ".join(repr(name) for name, n in list(seen.items()) if n > 1)
+        if not guesses or len(set(self.names)) < len(self.names):
+            raise SourceError(f"{self.file.name} has several columns called {twice}: rename them.")
+        if any(name for name, n in seen.items() if n > 1):  # else they have no names at all
+            self.remarks += (
+                f"{self.file.name} has several columns called {twice}: the others are "
+                f"{', '.join(renamed[:8])}.",
+            )
+
     def _named_delimiter(self) -> str | None:
         """What a first line such as ``sep=;`` says, which spreadsheets write; it is passed over."""
         found = re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", self.stream.peek(10))
@@ -137,7 +175,7 @@ class CsvReader(Reader):
 
         Where each row ends with a delimiter, or begins with its name, as R writes tables.
         """
-        rows = [csv_cells(text, self.delimiter) for text in self._next_texts()]
+        rows = [csv_cells(self.squeezed(text), self.delimiter) for text in self._next_texts()]
         if not rows or any(len(row) != len(names) + 1 for row in rows):
             return names
         return [*names, ""] if not any(row[-1].strip() for row in rows) else ["", *names]
@@ -158,14 +196,27 @@ class CsvReader(Reader):
             numbers = {len(csv_cells(line, delimiter)) for line in lines}
             if len(numbers) == 1 and (n := numbers.pop()) > 1:
                 counts.setdefault(delimiter, n)
-        if len(lines) < 2 or not counts:
+        if len(lines) < 2:
             return usual
+        if not any(sign in first for sign in DELIMITERS) and all(
+            DECIMAL_COMMA.fullmatch(line) for line in lines[1:]
+        ):
+            return ";"  # one column of numbers with decimal commas
+        if not counts or next(iter(counts)) == " ":
+            narrow = [squeezed(line.encode()).decode() for line in lines]
+            numbers = {len(csv_cells(line, " ")) for line in narrow}
+            self.aligned = narrow != lines and len(numbers) == 1 and numbers != {1}
+            return " " if self.aligned or counts else usual
         # A comma may stand within the numbers of all cells: a semicolon beside it decides.
         return ";" if ";" in counts else next(iter(counts))
 
+    def squeezed(self, text: str) -> str:
+        """A line as it is parsed: of cells that blanks align, with one blank between them."""
+        return squeezed(text.encode()).decode() if self.aligned else text
+
     def _has_units(self) -> bool:
         """Whether the row below the names has text where the rows after it have numbers."""
-        rows = [csv_cells(text, self.delimiter) for text in self._next_texts()]
+        rows = [csv_cells(self.squeezed(text), self.delimiter) for text in self._next_texts()]
         units, rest = (rows[0], rows[1:]) if rows else ([], [])
 
         def is_number(cell: str) -> bool:
@@ -257,6 +308,10 @@ class CsvReader(Reader):
         while self.head is not None:
             batch, self.head = self.head, None
             self.handed_out += text_size(batch)
+            if self.unclosed:
+                self.head = next(self.stored, None)
+                if self.head is None:
+                    batch = self._without_unclosed(batch, done)
             numbers, end = self._numbers(done, batch.num_rows)
             broken = []
             while self.broken and self.broken[0].row <= end:
@@ -274,12 +329,19 @@ class CsvReader(Reader):
                     broken=tuple(b for b in broken if b.row > skip and b.reason != COMMENT),
                 )
             done = end
-            self.head = next(self.stored, None)
+            self.head = next(self.stored, None) if self.head is None else self.head
         if self.broken:  # after the last good row
             end = max(b.row for b in self.broken)
             left = tuple(b for b in self.broken if b.row > skip and b.reason != COMMENT)
             nothing = pa.RecordBatch.from_pydict({n: pa.array([], pa.string()) for n in wanted})
             yield Batch(np.arange(0), nothing, end, broken=left)
+
+    def _without_unclosed(self, batch: pa.RecordBatch, done: int) -> pa.RecordBatch:
+        """The last rows without the very last one, in which a quote is opened and not closed."""
+        numbers, _ = self._numbers(done, batch.num_rows)
+        reason = "a quote is opened and never closed, and all that follows is within it"
+        self.broken.append(BadRow(self.file.name, int(numbers[-1]), None, reason, ""))
+        return batch.slice(0, batch.num_rows - 1)
 
     def _numbers(self, done: int, n: int) -> tuple[np.ndarray, int]:
         """Numbers of the next n good rows, given which rows after ``done`` were broken."""
@@ -385,6 +447,7 @@ class Replayed:
             data, self.start = self.start[: size - 3], self.start[size - 3 :]
             data = data or self._rows(size - 3)
             if self.reader is not None:
+                data = squeezed(data) if self.reader.aligned else data
                 self.reader.text_read += len(data)
             text = self.decoder.decode(data, final=not data)
             if self.reader is not None and SUBSTITUTE in text:
@@ -403,6 +466,8 @@ class Replayed:
                 data += self.stream.readline(most - len(data))
             if not piece or data.count(b'"') % 2 == 0:
                 break
+        if self.reader is not None and b'"' in data and not piece:
+            self.reader.unclosed = ends_in_quotes(data, False, f"{self.reader.delimiter}\n")
         return data
 
     def close(self) -> None:
@@ -582,6 +647,55 @@ class NdjsonReader(Reader):
         if not pa.types.is_null(column.type):
             self.types[name] = column.type
         return column
+
+
+def squeezed(text: bytes) -> bytes:
+    r"""Lines with one blank between cells, and none around them.
+
+    Examples
+    --------
+    >>> squeezed(b"  a   b \n 1.5  2")
+    b'a b\n1.5 2'
+    """
+    return BLANKS.sub(b" ", BLANKS_AROUND.sub(b"", text))
+
+
+def preamble(lines: list[str], delimiters: str) -> int:
+    """How many lines stand before a table: those that are cut into other numbers of cells.
+
+    The table begins with names, or with numbers only, and has numbers in each further row.
+
+    Examples
+    --------
+    >>> preamble(["Made by X", "", "a,b", "1,2", "3,4"], ","), preamble(["a,b", "1,2", "3,4"], ",")
+    (2, 0)
+    """
+
+    def is_number(cell: str) -> bool:
+        return bool(cell.strip()) and looks_like_number(cell.replace(",", "."))
+
+    for delimiter in delimiters:
+        texts = [squeezed(t.encode()).decode() for t in lines] if delimiter == " " else lines
+        rows = [csv_cells(text, delimiter) for text in texts]
+        width = len(rows[-1]) if rows else 0
+        begin = len(rows)
+        while begin and len(rows[begin - 1]) in (0, width):
+            begin -= 1
+        if width > 1 and not any(rows[:begin]):
+            return 0
+        before, table = [row for row in rows[:begin] if row], [row for row in rows[begin:] if row]
+        numbers = [sum(map(is_number, row)) for row in table]
+        if width < 2 or len(table) < 3 or not min(numbers[1:]):
+            continue
+        # Rows of other lengths are no other text, nor is a cell of several lines.
+        other = not any(len(row) == width or sum(map(is_number, row)) > 1 for row in before)
+        if not other or any(line.count('"') % 2 for line in lines[:begin]):
+            continue
+        # One cell less than rows of numbers have: names of columns, beside rows that have names.
+        names = numbers[0] == width and [len(row) for row in before] == [width - 1]
+        if numbers[0] in (0, width) and not names:
+            return begin
+    return 0
 
 
 def guess_delimiter(line: str) -> str:
