@@ -47,6 +47,8 @@ def test_files_are_read_twice(days: Path) -> None:
     assert np.allclose(found.transform(FRAME), found.transform(FRAME.iloc[:, [2, 0, 1]]))
     again = model(gamma=0.2).fit(Source("day*.parquet"))
     assert np.array_equal(again.dual_coef_, found.dual_coef_)
+    listed = model(gamma=0.2).fit(["day0.parquet", Path("day1.parquet"), "day2.parquet"])
+    assert np.array_equal(listed.dual_coef_, found.dual_coef_)
 
 
 @pytest.mark.parametrize("kind", ["iterator", "function", "polars", "dataset", "frames", "weights"])

@@ -83,6 +83,9 @@ def supply_of(X: Any, columns: Any) -> Supply:
 
 def is_file(X: Any) -> bool:
     """Whether these are paths of files, or a Source."""
+    several = isinstance(X, list | tuple) and len(X) > 0
+    if several and all(isinstance(path, str | os.PathLike) for path in X):
+        return True
     return isinstance(X, str | os.PathLike) or hasattr(X, "from_pipe")
 
 

@@ -46,7 +46,8 @@ SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
 SMALLEST_PIECE, ROWS_OF_PIECE = 1 << 16, 256
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+FORTRAN = re.compile(r"([0-9.])[dD]([+-][0-9])")  # an exponent: 1.5D-02
+DECIMAL_COMMA = re.compile(r"\A\s*[+-]?\d+,\d+\s*\Z")
 BLANKS_AROUND, BLANKS = re.compile(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)"), re.compile(rb"[ \t]+")
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
@@ -514,6 +515,11 @@ class NdjsonReader(Reader):
                 numbers[0] += is_json_number(value) or value is None
                 numbers[1] += 1
             require_few(len(counts), file)
+        if not counts and self.head.lstrip().startswith(b"["):
+            raise SourceError(
+                f"{file.name} is one JSON array. Write an object a line: jq -c '.[]', or "
+                "to_json(path, orient='records', lines=True) of pandas."
+            )
         if not counts:
             raise SourceError(f"{file.name} has no JSON object in its first lines.")
         self.fields = {
@@ -561,7 +567,8 @@ class NdjsonReader(Reader):
         """A block through Arrow; None when it is not sure of every row."""
         if NULL_LINE.search(lines):  # ends Arrow 26 by a signal in front, and is a row elsewhere
             return None
-        known = dict.fromkeys(reading.features, pa.float64()) | self.types
+        numbers = [name for name in reading.features if self.fields.get(name, True)]
+        known = dict.fromkeys(numbers, pa.float64()) | self.types
         others = "ignore" if known.keys() >= set(wanted) else "infer"
         try:
             table = pyarrow.json.read_json(
@@ -578,7 +585,7 @@ class NdjsonReader(Reader):
         if table.num_rows != n or not names >= set(wanted):
             return None
         batch = table.select(wanted).combine_chunks().to_batches()[0]
-        features = set(reading.features)
+        features = set(numbers)
         self.types |= {
             f.name: f.type
             for f in batch.schema
@@ -593,7 +600,10 @@ class NdjsonReader(Reader):
         numbers: list[int] = []
         broken: list[BadRow] = []
         end = done
-        features = set(reading.features)
+        features = {name for name in reading.features if self.fields.get(name, True)}
+        as_text = {*reading.features, *reading.encoded} - features
+        # Where a treatment reads text, numbers in quotes are text, as those of CSV are.
+        strict = () if reading.guesses else tuple(features)
         carried = [name for name in wanted if name not in features]
         for end, line in enumerate(lines.removesuffix(b"\n").split(b"\n"), done + 1):
             if end <= skip or not line.strip():
@@ -604,11 +614,7 @@ class NdjsonReader(Reader):
                 broken.append(BadRow(self.file.name, end, None, self.why_broken(end), text))
                 continue
             wrong = next(
-                (
-                    name
-                    for name in reading.features
-                    if row.get(name) is not None and not is_json_number(row[name])
-                ),
+                (name for name in strict if is_no_number(row.get(name))),
                 None,
             )
             if wrong is not None:
@@ -624,9 +630,9 @@ class NdjsonReader(Reader):
             for name, values in columns.items():
                 values.append(row.get(name))
         arrays = {
-            name: pa.array(map(as_number, values), pa.float64())
+            name: (texts(values) if any(map(is_no_number, values)) else numbers_of(values))
             if name in features
-            else self._carried(name, values)
+            else self._carried(name, values, name in as_text)
             for name, values in columns.items()
         }
         table = pa.RecordBatch.from_pydict(arrays)
@@ -636,10 +642,12 @@ class NdjsonReader(Reader):
         """Why a line is no row."""
         return "not a JSON object"
 
-    def _carried(self, name: str, values: list[Any]) -> pa.Array:
+    def _carried(self, name: str, values: list[Any], as_text: bool) -> pa.Array:
         try:
             column = pa.array(values, self.types.get(name))
         except (pa.ArrowException, OverflowError) as problem:  # of integers of many digits
+            if as_text:
+                return texts(values)
             raise SourceError(
                 f"{self.file.name}, column {name!r}: the kind of its values changes "
                 f"({problem}); leave the column out of --keep."
@@ -738,6 +746,21 @@ def readable(text: bytes | str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
+def is_no_number(value: Any) -> bool:
+    """Whether a JSON value is something else than a number, and not missing."""
+    return value is not None and not is_json_number(value)
+
+
+def numbers_of(values: list[Any]) -> pa.Array:
+    """JSON numbers as floats."""
+    return pa.array(map(as_number, values), pa.float64())
+
+
+def texts(values: list[Any]) -> pa.Array:
+    """Values of several kinds as text."""
+    return pa.array([v if v is None or isinstance(v, str) else str(v) for v in values], pa.string())
+
+
 def can_be_written(value: Any) -> bool:
     """Whether a JSON value holds no text beyond Unicode, such as half of a pair of surrogates."""
     try:
@@ -760,7 +783,8 @@ def header_names(cells: list[str], header: bool | None) -> list[str] | None:
     """
     if header is None:
         counted = len(cells) > 2 and cells == [str(i) for i in range(len(cells))]
-        header = counted or not all(map(looks_like_number, cells))
+        plain = [DECIMAL_COMMA.sub("0", FORTRAN.sub(r"\1e\2", cell)) for cell in cells]
+        header = counted or not all(map(looks_like_number, plain))
     return [cell.strip() for cell in cells] if header else None
 
 
