@@ -208,7 +208,7 @@ def test_kinds_of_columns_that_numpy_has_no_numbers_for() -> None:
     with pytest.raises(ValueError, match="'took' holds no dates or times"):
         model(columns={"took": "calendar"}).fit(frame)
     dates = WHOLE[["a"]].assign(when=pd.date_range("2026-01-01", periods=N))
-    with pytest.raises(ValueError, match="'when' holds timestamp.*, not numbers"):
+    with pytest.raises(ValueError, match=r"'when' holds timestamp.*, not numbers"):
         model(columns={"when": "number"}).fit(dates)
     with pytest.warns(UserWarning, match=r"'when' \(dates or times\)\. columns=\{'when': KIND\} "):
         model().fit(dates)

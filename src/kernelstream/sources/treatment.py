@@ -32,9 +32,8 @@ SPELLINGS = {"(": (r"^\s*\((.*)\)\s*$", r"-\1"), "D": (FORTRAN.pattern, r"\1e\2"
 KINDS = (NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR)  # of columns that are learned
 # What people write where nothing was measured, beside an empty cell and the NaN of floats.
 MISSING = frozenset(
-    ("", "-", "--", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-nan")
-    + ("<na>", "#na", "nat", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!")
-)
+    ["", "-", "--", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-nan"]
+) | frozenset(["<na>", "#na", "nat", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"])
 TRUE = frozenset(("true", "yes", "y", "t", "on", "ja", "oui", "si", "sí", "1"))
 FALSE = frozenset(("false", "no", "n", "f", "off", "nein", "non", "0"))
 DATE_FORMATS = (
