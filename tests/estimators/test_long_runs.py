@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.dataset
 import pytest
 
 from kernelstream import StreamingKernelPCA, load
+from kernelstream.backends import progress
 from kernelstream.estimators import long_runs
 from kernelstream.sources import Source
 from kernelstream.sources import readers as readers_module
@@ -148,3 +150,16 @@ def test_a_model_of_files_is_saved_with_its_columns(days: Path) -> None:
     found.save("m.safetensors")
     frame = pd.read_csv("t.csv")
     assert np.array_equal(load("m.safetensors").transform(frame), found.transform(frame))
+
+
+def test_files_show_how_far_they_were_read(
+    days: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A line had rows and their rate only."""
+    monkeypatch.setattr(progress, "LOG_EVERY", 0.0)
+    with caplog.at_level("INFO", "kernelstream"):
+        model(gamma=0.2, verbose=True).fit("day*.parquet")
+    shares = [
+        int(s) for line in caplog.messages for s in re.findall(r"^pass 2: (\d+)%, .* left", line)
+    ]
+    assert shares == sorted(shares) and len(set(shares)) > 2 and shares[-1] == 100

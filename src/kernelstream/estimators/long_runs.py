@@ -187,7 +187,9 @@ class LongRun:
         estimator, title = self.estimator, f"pass {self.turn}"
         names = vars(estimator).pop("feature_names_in_", None) if self.supply.source else None
         try:
-            with progress.shown(estimator.verbose, title, None):
+            source = self.supply.source
+            share = source.fraction if source is not None and self.supply.repeatable else None
+            with progress.shown(estimator.verbose, title, share):
                 for X, weights, place in self.supply.pieces(self.place):
                     if len(X):
                         self._learn(X, weights, frozen)
