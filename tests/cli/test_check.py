@@ -453,6 +453,17 @@ CASES += [
         {"x0": (NUMBER, "decimal commas"), "x1": (NUMBER, "decimal commas")},
     ),
     Case(
+        "afternoons.csv",
+        csv(PLAIN.assign(when=DATES.strftime("%m/%d/%Y %I:%M:%S %p"))),
+        {**LEARNED, "when": ("calendar", "dates, as asked")},
+        options=("--treat", "when=calendar"),
+    ),
+    Case(
+        "months.csv",
+        csv(PLAIN.assign(when=DATES.strftime("%d-%b-%Y"))),
+        {**LEARNED, "when": (OUT, "dates or times")},
+    ),
+    Case(
         "returns.csv",
         text(lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}").replace("\n", "\r")),
         NUMBERS,

@@ -158,7 +158,7 @@ def test_files_show_how_far_they_were_read(
     """A line had rows and their rate only."""
     monkeypatch.setattr(progress, "LOG_EVERY", 0.0)
     with caplog.at_level("INFO", "kernelstream"):
-        model(gamma=0.2, verbose=True).fit("day*.parquet")
+        model(gamma=0.2, batch_size=100, verbose=True).fit("day*.parquet")
     shares = [
         int(s) for line in caplog.messages for s in re.findall(r"^pass 2: (\d+)%, .* left", line)
     ]

@@ -52,7 +52,8 @@ COUNTERS = ("index", "id", "rowid", "row_id", "rownum", "row", "no", "nr", "uuid
 _ID = re.compile(r"(^|[_\s.-])(id|uuid|guid|key|nr|no)$|Id$|ID$", re.ASCII)
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d(:\d\d([.,]\d+)?)?)?\s*(Z|[+-]\d\d:?\d\d)?$"
-    r"|\d{1,4}[./]\d\d?[./]\d{2,4}(\s+\d\d?:\d\d(:\d\d)?)?$"
+    r"|\d{1,4}[./]\d\d?[./]\d{2,4}(\s+\d\d?:\d\d(:\d\d)?(\s*[AaPp][Mm])?)?$"
+    r"|\d\d?[- ][A-Za-z]{3}[- ]\d{4}(\s+\d\d?:\d\d(:\d\d)?)?$"
     r"|\d\d?:\d\d(:\d\d)?$"
 )
 SIGNS = MINUS + UNITS

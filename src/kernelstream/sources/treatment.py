@@ -40,6 +40,8 @@ DATE_FORMATS = (
     "%d.%m.%Y %H:%M:%S",
     "%d.%m.%Y %H:%M",
     "%d.%m.%Y",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%Y %I:%M %p",
     "%m/%d/%Y %H:%M:%S",
     "%m/%d/%Y %H:%M",
     "%m/%d/%Y",
@@ -48,6 +50,9 @@ DATE_FORMATS = (
     "%d/%m/%Y",
     "%Y/%m/%d %H:%M:%S",
     "%Y/%m/%d",
+    "%d-%b-%Y %H:%M:%S",
+    "%d-%b-%Y",
+    "%d %b %Y",
     "%H:%M:%S",
     "%H:%M",
 )
