@@ -676,7 +676,7 @@ def preamble(lines: list[str], delimiters: str) -> int:
     Examples
     --------
     >>> preamble(["Made by X", "", "a,b", "1,2", "3,4"], ","), preamble(["a,b", "1,2", "3,4"], ",")
-    (2, 0)
+    (1, 0)
     """
 
     def is_number(cell: str) -> bool:
