@@ -58,3 +58,15 @@ def test_time_left() -> None:
     unknown = progress.Line("work", None)
     unknown.rows = 25
     assert unknown.text(10.0) == "work: 25 rows, 2 rows/s"
+
+
+def test_a_share_tells_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run that goes on in the middle, by what was done since."""
+    now, share = [100.0], [0.5]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    line = progress.Line("pass 1", lambda: share[0])
+    line(10)
+    assert line.text(0.0).startswith("pass 1: 50%, 10 rows")
+    now[0], share[0] = 110.0, 0.6
+    line(10)
+    assert line.text(10.0) == "pass 1: 60%, 0:00:40 left, 20 rows, 2 rows/s"

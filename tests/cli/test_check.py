@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,8 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import DATA, USAGE
+from kernelstream.sources import Wishes
+from kernelstream.sources.survey import look_at
 from tests.cli.conftest import outcome, run, said
 
 N = 300
@@ -346,6 +350,129 @@ CASES += [
         ndjson([{"a": A[i], "b": B[i], "tags": [1, i]} for i in range(N)]),
         NUMBERS | {"tags": (OUT, "not numbers (list")},
     ),
+    Case(
+        "one_column_of_commas.csv",
+        text(lines("wert\n", lambda i: f"{A[i]:.3f}".replace(".", ","))),
+        {"wert": (NUMBER, "decimal commas")},
+    ),
+    Case(
+        "aligned.txt",
+        text(lines("  a       b\n", lambda i: f" {A[i]:8.3f}  {B[i]:8.3f} ")),
+        NUMBERS,
+    ),
+    Case(
+        "aligned_without_names.txt",
+        text(lines("", lambda i: f"{A[i]:9.3f} {B[i]:9.3f}   {i % 2}")),
+        {"x0": (NUMBER, "numbers"), "x2": (NUMBER, "numbers")},
+    ),
+    Case(
+        "begins_with_other_text.csv",
+        text(
+            "Exported by the lab\nDate: 2026-01-02\n\n"
+            + lines("a;b\n", lambda i: f"{german(A[i])};{german(B[i])}")
+        ),
+        {"a": (NUMBER, "decimal commas"), "b": (NUMBER, "decimal commas")},
+        "begins after 2 lines of other text",
+    ),
+    Case(
+        "begins_with_a_remark.csv",
+        text("; a remark\n" + lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}")),
+        NUMBERS,
+        "begins after a line of other text",
+    ),
+    Case(
+        "names_twice.csv",
+        text(lines("a,b,a,,\n", lambda i: f"{A[i]:.3f},{B[i]:.3f},{i % 7},,")),
+        NUMBERS | {"a.1": (NUMBER, "numbers"), "": (OUT, "empty"), "Unnamed: 4": (OUT, "empty")},
+        "several columns called 'a'",
+    ),
+    Case(
+        "errors_of_a_spreadsheet.csv",
+        text(lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}" if i % 9 else "#DIV/0!,<NA>")),
+        NUMBERS,
+    ),
+    Case(
+        "brackets.csv",
+        text(
+            lines(
+                "a;b\n",
+                lambda i: f"{A[i]:.3f};{1e4 * B[i]:,.2f}" if B[i] > 0 else f"{i};({-B[i]:,.2f})",
+            )
+        ),
+        {"b": (NUMBER, "thousands and negative ones in brackets")},
+    ),
+    Case(
+        "fortran.txt",
+        text(lines("", lambda i: f" {A[i]:.5e} {B[i]:.5e}".replace("e", "D"))),
+        {"x0": (NUMBER, "exponents after D"), "x1": (NUMBER, "exponents after D")},
+    ),
+    Case(
+        "lakhs.csv",
+        text(lines("a;b\n", lambda i: f"{A[i]:.3f};12,34,{abs(int(100 * B[i])):03d}")),
+        {"b": (NUMBER, "thousands")},
+    ),
+    Case(
+        "ticked.csv",
+        csv(PLAIN.assign(ticked=np.where(A > 0, "Y", ""), set=np.where(B > 0, 5.0, np.nan))),
+        {
+            **LEARNED,
+            "ticked": (OUT, "constant where it is not missing"),
+            "set": (OUT, "constant where it is not missing"),
+        },
+    ),
+    Case(
+        "long_keys.csv",
+        csv(PLAIN.assign(account=2**60 + 7 * RNG.permutation(N))),
+        {**LEARNED, "account": (OUT, "a key")},
+    ),
+    Case(
+        "long_keys.parquet",
+        parquet(PLAIN.assign(account=2**60 + np.arange(N))),
+        {**LEARNED, "account": (OUT, "a key")},
+    ),
+    Case(
+        "durations.parquet",
+        parquet(PLAIN.assign(took=pd.to_timedelta(np.abs(A), unit="min"))),
+        {**LEARNED, "took": (NUMBER, "durations, in seconds")},
+    ),
+    Case(
+        "categories_of_numbers.feather",
+        lambda path: pa.feather.write_feather(
+            PLAIN.assign(grade=pd.Categorical(np.arange(N) % 3)), str(path)
+        ),
+        {**LEARNED, "grade": ("category", "3 levels")},
+    ),
+    Case(
+        "numbers_in_quotes.ndjson",
+        ndjson([{"a": f"{A[i]:.3f}", "b": B[i] if i % 9 else f"{B[i]:.3f}"} for i in range(N)]),
+        NUMBERS,
+    ),
+    Case(
+        "commas_without_names.csv",
+        csv(PLAIN, sep=";", decimal=",", header=False),
+        {"x0": (NUMBER, "decimal commas"), "x1": (NUMBER, "decimal commas")},
+    ),
+    Case(
+        "afternoons.csv",
+        csv(PLAIN.assign(when=DATES.strftime("%m/%d/%Y %I:%M:%S %p"))),
+        {**LEARNED, "when": ("calendar", "dates, as asked")},
+        options=("--treat", "when=calendar"),
+    ),
+    Case(
+        "months.csv",
+        csv(PLAIN.assign(when=DATES.strftime("%d-%b-%Y"))),
+        {**LEARNED, "when": (OUT, "dates or times")},
+    ),
+    Case(
+        "returns.csv",
+        text(lines("a,b\n", lambda i: f"{A[i]:.3f},{B[i]:.3f}").replace("\n", "\r")),
+        NUMBERS,
+    ),
+    Case(
+        "names.parquet",
+        parquet(PLAIN.assign(name=[f"row {i}" for i in range(N)])),
+        {**LEARNED, "name": (OUT, f"not numbers (text, {N} different in the sample)")},
+    ),
 ]
 
 
@@ -617,3 +744,84 @@ def test_signs_around_numbers_do_not_change_them(
         run("fit", f"{name}.csv", "-o", f"{name}.st", *FAST)
         run("transform", f"{name}.st", f"{name}.csv", "-o", f"{name}.npy")
     assert np.array_equal(np.load("signs.npy"), np.load("plain.npy"))
+
+
+def written(path: str, content: bytes) -> str:
+    Path(path).write_bytes(content)
+    return path
+
+
+def packed(name: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, "a,b\n1,2\n")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "refusal"),
+    [
+        ("x.csv.zip", packed("x.csv"), "x.csv.zip is an archive (with x.csv): unpack it"),
+        ("x.xlsx", packed("xl/workbook.xml"), "x.xlsx is a spreadsheet"),
+        ("x.csv", packed("xl/workbook.xml"), "no text but an archive or a spreadsheet"),
+        ("x.json", b'[{"a": 1}, {"a": 2}]', "is one JSON array. Write an object a line"),
+        ("x.csv", b"a,b\n", "has no rows below the names of its columns, a, b"),
+    ],
+)
+def test_what_is_no_table_is_said(
+    name: str, content: bytes, refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(name, content)
+    for command in (["check", name], ["fit", name, "-o", "m.st"]):
+        assert refusal in said(run(*command, code=DATA))
+
+
+def test_check_tells_of_bad_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It praised tables on which fit then stopped."""
+    monkeypatch.chdir(tmp_path)
+    written("x.csv", lines("a,b\n", lambda i: f"{A[i]},{B[i] if i % 9 else '<0.05'}").encode())
+    shown = " ".join(run("check", "x.csv").stdout.split())
+    assert "34 in the sample, such as column 'b': '<0.05' is not a number" in shown
+    assert outcome("check", "x.csv")["bad_rows_sampled"] == 34
+
+
+def test_parts_with_other_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is missing is an error before anything was learned; one more is said."""
+    monkeypatch.chdir(tmp_path)
+    PLAIN[:100].to_csv("1.csv", index=False)
+    PLAIN[100:][["b", "a"]].assign(c=1).to_parquet("2.parquet", index=False)
+    words = said(run("fit", "1.csv", "2.parquet", "-o", "m.st", *FAST))
+    assert "2.parquet has columns that 1.csv has not, and that are left out: c." in words
+    assert load("m.st").n_samples_seen_ == N
+    PLAIN[["a"]].to_csv("3.csv", index=False)
+    for command in (["check"], ["fit", "-o", "n.st"], ["plan", "-o", "n.st"]):
+        refused = said(run(*command, "1.csv", "3.csv", code=DATA))
+        assert "3.csv has no column 'b', which 1.csv has" in refused
+    run("check", "1.csv", "3.csv", "--exclude", "b")
+
+
+def test_models_of_other_columns_say_how_parts_merge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for i, levels in enumerate((["x", "y"], ["y", "z"])):
+        PLAIN.assign(c=levels * (N // 2)).to_csv(f"{i}.csv", index=False)
+        run("fit", f"{i}.csv", "-o", f"{i}.st", *FAST)
+    assert "--like" in said(run("merge", "0.st", "1.st", "-o", "both.st", code=DATA))
+
+
+@pytest.mark.parametrize(
+    "written_as",
+    [
+        lambda x: f"({-x:.3f})" if x < 0 else f"{x:.3f}",
+        lambda x: f"($ {-x:.3f})" if x < 0 else f"$ {x:.3f}",
+        lambda x: f"{x:.5e}".replace("e", "D"),
+    ],
+    ids=["brackets", "dollars in brackets", "Fortran"],
+)
+def test_spellings_do_not_change_numbers(written_as: Callable[[float], str]) -> None:
+    column = look_at(pa.table({"b": [written_as(round(x, 3)) for x in B]}), "b", Wishes())
+    cells = pa.array([written_as(round(x, 3)) for x in B])
+    assert np.allclose(column.encode(cells)[:, 0], B.round(3), atol=1e-9)
+    assert np.isnan(column.encode(pa.array(["12D3"]))).all()  # no number in any spelling

@@ -36,6 +36,7 @@ KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pandas": lambda frame: frame,
     "polars": pl.from_pandas,
     "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+    "batch": lambda frame: pa.RecordBatch.from_pandas(frame, preserve_index=False),
 }
 
 
@@ -183,3 +184,51 @@ def test_frames_of_plain_numbers_are_taken_as_ever() -> None:
 def test_a_column_of_mixed_kinds_is_text_with_its_gaps() -> None:
     frame = pd.DataFrame({"x": [1, "a", None, np.nan, 2.5]}, dtype=object)
     assert as_table(frame)["x"].to_pylist() == ["1", "a", None, None, "2.5"]
+
+
+@pytest.mark.parametrize("frame", [WHOLE, WHOLE[["a", "b"]]], ids=["words", "numbers"])
+def test_names_that_come_twice_are_refused(frame: pd.DataFrame) -> None:
+    """The first of two columns was dropped without a word, where others held words."""
+    twice = pd.concat([frame, frame[["a"]]], axis=1)
+    with pytest.raises(ValueError, match="several columns called a: rename them"):
+        model().fit(twice)
+
+
+def test_kinds_of_columns_that_numpy_has_no_numbers_for() -> None:
+    frame = WHOLE[["a"]].assign(
+        took=pd.to_timedelta(np.abs(WHOLE.b), unit="min"),
+        range=pd.cut(WHOLE.b, [-99, 0, 99]),
+        grade=pd.Categorical(np.arange(N) % 3),
+    )
+    found = model(scale="auto").fit(frame)
+    levels = ("range=(-99, 0]", "range=(0, 99]", "grade=0", "grade=1", "grade=2")
+    assert found.columns_.features == ("a", "took", *levels)
+    rows = found.columns_.rows_of(as_table(frame), "float64")
+    assert np.allclose(rows[:, 1], 60 * np.abs(WHOLE.b))
+    with pytest.raises(ValueError, match="'took' holds no dates or times"):
+        model(columns={"took": "calendar"}).fit(frame)
+    dates = WHOLE[["a"]].assign(when=pd.date_range("2026-01-01", periods=N))
+    with pytest.raises(ValueError, match=r"'when' holds timestamp.*, not numbers"):
+        model(columns={"when": "number"}).fit(dates)
+    with pytest.warns(UserWarning, match=r"'when' \(dates or times\)\. columns=\{'when': KIND\} "):
+        model().fit(dates)
+
+
+def test_whole_numbers_of_many_digits_are_keys() -> None:
+    """Of 10**30 Arrow knew no type, and floats cannot tell 2**60 from the next one."""
+    for first in (2**60, 10**30):
+        frame = WHOLE[["a", "b"]].assign(account=[first + i for i in range(N)])
+        with pytest.warns(UserWarning, match="'account' \\(a key"):
+            assert model().fit(frame).n_features_in_ == 2
+
+
+def test_what_is_neither_one_value_nor_missing_is_named() -> None:
+    frame = WHOLE[["a"]].assign(p=[1, "x", None] * (N // 3))
+    with pytest.raises(ValueError, match="row 1, column 'p': 'x' is not a number"):
+        model().fit(frame)
+
+
+def test_a_lazy_frame_is_transformed() -> None:
+    frame = pl.from_pandas(WHOLE[["a", "b"]])
+    found = model().fit(frame)
+    assert np.array_equal(found.transform(frame.lazy()), found.transform(frame))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.dataset
 import pytest
 
 from kernelstream import StreamingKernelPCA, load
+from kernelstream.backends import progress
 from kernelstream.estimators import long_runs
 from kernelstream.sources import Source
 from kernelstream.sources import readers as readers_module
@@ -47,6 +49,8 @@ def test_files_are_read_twice(days: Path) -> None:
     assert np.allclose(found.transform(FRAME), found.transform(FRAME.iloc[:, [2, 0, 1]]))
     again = model(gamma=0.2).fit(Source("day*.parquet"))
     assert np.array_equal(again.dual_coef_, found.dual_coef_)
+    listed = model(gamma=0.2).fit(["day0.parquet", Path("day1.parquet"), "day2.parquet"])
+    assert np.array_equal(listed.dual_coef_, found.dual_coef_)
 
 
 @pytest.mark.parametrize("kind", ["iterator", "function", "polars", "dataset", "frames", "weights"])
@@ -146,3 +150,16 @@ def test_a_model_of_files_is_saved_with_its_columns(days: Path) -> None:
     found.save("m.safetensors")
     frame = pd.read_csv("t.csv")
     assert np.array_equal(load("m.safetensors").transform(frame), found.transform(frame))
+
+
+def test_files_show_how_far_they_were_read(
+    days: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A line had rows and their rate only."""
+    monkeypatch.setattr(progress, "LOG_EVERY", 0.0)
+    with caplog.at_level("INFO", "kernelstream"):
+        model(gamma=0.2, batch_size=100, verbose=True).fit("day*.parquet")
+    shares = [
+        int(s) for line in caplog.messages for s in re.findall(r"^pass 2: (\d+)%, .* left", line)
+    ]
+    assert shares == sorted(shares) and len(set(shares)) > 2 and shares[-1] == 100

@@ -12,7 +12,7 @@ import pytest
 from kernelstream.sources import BadRowError, Position, Source, SourceError, find_files, text
 from kernelstream.sources.formats import open_reader
 from kernelstream.sources.readers import LONGEST_LINE, Reading
-from kernelstream.sources.text import TOGETHER, Replayed
+from kernelstream.sources.text import SMALLEST_PIECE, Replayed, piece_size
 from tests.sources.conftest import joined
 
 BAD_CSV = "t,a,b\nmon,1,2\ntue,3\nwed,5,six\nthu,,8\nfri,9,inf\nsat,10,11,12\nsun,13,14\n"
@@ -138,8 +138,8 @@ def test_a_quote_in_a_row_that_is_never_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "longest"),
     [
-        (b"1.5,2.5\n" * 2_000_000, LONGEST_LINE // TOGETHER + 8),
-        (b'1,"a\nb"\n' * 1_500_000, LONGEST_LINE // TOGETHER + 16),
+        (b"1.5,2.5\n" * 2_000_000, SMALLEST_PIECE + 8),
+        (b'1,"a\nb"\n' * 1_500_000, SMALLEST_PIECE + 16),
         (b'5" pipe,2\n' + b"1,2\n" * 2_500_000, LONGEST_LINE),  # no more than without the sign
         (b"1," + b"2" * (LONGEST_LINE // 2) + b"\n" + b"1,2\n" * 9, LONGEST_LINE),
     ],
@@ -154,7 +154,16 @@ def test_arrow_reads_small_pieces_of_whole_rows_ahead(rows: bytes, longest: int)
     if longest < LONGEST_LINE:
         assert all(piece.count(b'"') % 2 == 0 and piece.endswith(b"\n") for piece in pieces)
     if len(pieces) > 1:
-        assert len(pieces[0]) >= LONGEST_LINE // 16  # each is parsed by itself, which takes time
+        assert len(pieces[0]) >= SMALLEST_PIECE  # each is parsed by itself, which takes time
+
+
+@pytest.mark.parametrize(
+    ("row", "rows"),
+    [(10, SMALLEST_PIECE // 10), (400, 256), (5_000, LONGEST_LINE // 4 // 5_000), (50_000, 32)],
+)
+def test_a_piece_has_many_rows_however_wide_they_are(row: int, rows: int) -> None:
+    """Each costs time and memory for every column."""
+    assert piece_size(row) // row == rows
 
 
 def test_a_row_of_a_few_megabytes_is_a_row(tmp_path: Path) -> None:
@@ -299,3 +308,37 @@ def test_nobody_reads_a_file_on_that_was_let_go_of(tmp_path: Path) -> None:
     read = reader.text_read
     assert read < file.size and next(reader.stored, None) is None
     assert reader.text_read == read
+
+
+def test_a_quote_that_is_never_closed_hides_no_rows(tmp_path: Path) -> None:
+    """It swallowed the rest of the file, without a word where nobody wanted its column."""
+    (tmp_path / "a.csv").write_text("a,b,s\n" + "1,2,n\n" * 50 + '3,4,"n\n' + "5,6,n\n" * 49)
+    with pytest.raises(BadRowError, match=r"row 51: a quote is opened and never closed"):
+        joined(Source(tmp_path / "a.csv", columns=["a", "b"]))
+    skipping = Source(tmp_path / "a.csv", columns=["a", "b"], on_bad_rows="skip")
+    assert len(joined(skipping)) == 50
+    (tmp_path / "a.csv").write_text('a,b,s\n1,2,"n\nm"\n3,4,5" pipe\n5,6,"n"\n')
+    assert joined(Source(tmp_path / "a.csv", columns=["a", "b"])).tolist() == [
+        [1, 2],
+        [3, 4],
+        [5, 6],
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a,b", "1,2", "3,4", "5,6"],
+        ["a", "row 1,2", "row 2,4", "row 3,5"],  # rows with names, as R writes them
+        ["a,b", "1,2,3", "2,4,5", "3,5,6"],
+        ["a,b", "1,2,", "2,4,", "3,5,"],
+        ["a,b", "1,2", "3,4,5", "6,7", "8,9", "9,8", "1,2"],  # a row of the wrong length
+        ["1,2,3", "4,5,6", "1,2", "3,4", "5,6", "7,8"],  # rows of another length: no other text
+        ['"temp', '(C)","b","c"', "1,2,3", "4,5,6", "7,8,9"],  # a name of two lines
+        ["temp, my pressure", "1, 2", "3, 4", "5, 6"],
+        ["wert", "1,5", "2,5", "3,5"],
+    ],
+    ids=lambda lines: "|".join(lines),
+)
+def test_nothing_of_a_table_is_taken_for_other_text(lines: list[str]) -> None:
+    assert text.preamble(lines, ",;\t| ") == 0

@@ -61,13 +61,14 @@ class Line:
     ----------
     title : str
         What is done.
-    total : int or None
-        Rows in all; None where nobody knows.
+    total : int, callable or None
+        Rows in all, or what tells the share that is done; None where nobody knows.
     """
 
-    def __init__(self, title: str, total: int | None):
+    def __init__(self, title: str, total: int | Callable[[], float] | None):
         self.title, self.total = title, total
         self.rows, self.began = 0, time.monotonic()
+        self.looked = self.began, 0.0  # when time left is counted from, and what was done then
         self.shown = self.began
         # A terminal and a notebook draw a line anew; a log gets one now and then.
         self.redraws = not logger.hasHandlers() and (_is_terminal() or "ipykernel" in sys.modules)
@@ -76,18 +77,27 @@ class Line:
         """More rows were worked on."""
         self.rows += rows
         now = time.monotonic()
+        if callable(self.total) and self.rows == rows:  # the first: a run may go on from a place
+            self.looked = now, self.total()
         if now - self.shown >= (EVERY if self.redraws else LOG_EVERY):
             self.shown = now
             self._show(self.text(now - self.began))
 
+    def share(self) -> float | None:
+        """How much is done, between 0 and 1; None where nobody knows."""
+        if callable(self.total):
+            return self.total()
+        return min(1.0, self.rows / self.total) if self.total else None
+
     def text(self, seconds: float) -> str:
         """The line, after so many seconds."""
         rate = self.rows / max(seconds, 1e-9)
-        done = ""
-        if self.total:
-            share = min(1.0, self.rows / self.total)
-            left = duration((self.total - self.rows) / max(rate, 1e-9))
-            done = f"{share:.0%}, {left} left, "
+        share, done = self.share(), ""
+        if share is not None:
+            then, before = self.looked
+            taken, more = self.began + seconds - then, share - before
+            left = f"{duration(taken * (1.0 - share) / more)} left, " if more > 0.0 else ""
+            done = f"{share:.0%}, {left}"
         return f"{self.title}: {done}{self.rows:,} rows, {rate:,.0f} rows/s"
 
     def _show(self, text: str) -> None:
@@ -103,7 +113,7 @@ class Line:
 
 
 @contextlib.contextmanager
-def shown(wanted: object, title: str, total: int | None) -> Iterator[None]:
+def shown(wanted: object, title: str, total: int | Callable[[], float] | None) -> Iterator[None]:
     """Show how far what happens inside has come, where that is wanted."""
     if not wanted:
         yield

@@ -77,9 +77,10 @@ def scale_line(source: Source, estimator: StreamingKernelPCA) -> str:
     largest = [source.names[j] for j in dominating(X)] if len(X) > 1 else []
     why = f" ({few(largest, 3)} would make nine tenths of all distances)" if largest else ""
     if estimator.scale == "auto" and scaled.any():
+        n = int(scaled.sum())
         return (
-            f"Scales differ{why}: {int(scaled.sum())} columns are standardised by a sample of all "
-            "files; --no-standardize leaves them as they are."
+            f"Scales differ{why}: {n} column{'s are' if n > 1 else ' is'} standardised by a sample "
+            "of all files; --no-standardize leaves them as they are."
         )
     if estimator.scale is None and largest:
         return f"Scales differ{why}, and stay as they are."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +16,7 @@ from kernelstream.cli.parts import USUAL, Parts
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.estimators.beginning import begin
 from kernelstream.sources import Column, Source, Treatment
+from kernelstream.sources.columns import Bad
 from kernelstream.stream.passes import learn_all
 from kernelstream.stream.state import Rows
 
@@ -46,9 +48,11 @@ def check(
         treatment, X = source.treatment, source.sampled_rows
         assert treatment is not None and X is not None
         scale = scale_line(source, estimator)
+        bad = source.sampled_bad
         facts = {
             "files": [file.path for file in source.files],
             "rows_sampled": len(X),
+            "bad_rows_sampled": len(bad),
             "features": len(source.names),
             "dtype": source.dtype,
             "remarks": list(source.remarks),
@@ -61,6 +65,7 @@ def check(
             ("features", f"{len(source.names):,} ({source.dtype})"),
             *[("found", line) for line in source.remarks],
             *([("scale", scale)] if scale else []),
+            *([("bad rows", bad_line(bad))] if bad else []),
         ]
         screen.result(facts, column_table(treatment), facts_table(shown))
 
@@ -110,6 +115,14 @@ def plan(
         facts = {"model": str(output), "rows": len(X), "features": len(source.names)}
         words = f"A plan by {len(X):,} rows → {output}. Fit each part with --like {output}."
         screen.result(facts, words, output=output)
+
+
+def bad_line(bad: Sequence[Bad]) -> str:
+    """What is wrong with rows of the sample, by the first of them."""
+    return (
+        f"{len(bad):,} in the sample, such as column {bad[0].column!r}: {bad[0].reason}. fit stops "
+        "there, or passes over them with --on-bad-rows skip."
+    )
 
 
 def column_facts(treatment: Treatment) -> list[dict[str, Any]]:

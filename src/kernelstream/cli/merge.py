@@ -22,7 +22,7 @@ def merge(
 ) -> None:
     """Models that were fitted apart become the model of all their rows.
 
-    They need the same features and the same kernel with the same numbers (give --gamma).
+    They need the same features and the same kernel with the same numbers (fit with --like).
 
     Examples
     --------
@@ -37,7 +37,11 @@ def merge(
             stored = [read(path) for path in models]
             for path, other in zip(models[1:], stored[1:], strict=True):
                 if other.names != stored[0].names:
-                    raise CommandError(DATA, f"{models[0]} and {path} have different columns.")
+                    raise CommandError(
+                        DATA,
+                        f"{models[0]} and {path} have different columns. Fit the parts after one "
+                        "model: kernelstream plan PARTS, then fit each with --like.",
+                    )
             both = reduce(lambda a, b: a.merge(b), (each.estimator for each in stored))
             entries = [entry for each in stored for entry in each.origin.get("history", [])]
             Stored(both, stored[0].names, {"history": entries}).save(output)

@@ -52,7 +52,7 @@ def sensors(
 
 def is_sensor(column: Column) -> bool:
     """Whether a monitor watches a column: numbers as any reader gives them, moving or not."""
-    still = column.reason == "constant" or column.reason.startswith("the same as")
+    still = column.reason.startswith("constant") or column.reason.startswith("the same as")
     return column.is_plain or (still and not column.learned)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +32,21 @@ def as_table(X: Any) -> pa.Table:
 
     if isinstance(X, pa.Table):
         return X
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
     if hasattr(X, "to_arrow"):
         return X.to_arrow()
-    columns = {}
-    for j, name in enumerate(X.columns):
+    columns = []
+    for j in range(X.shape[1]):
         values = X.iloc[:, j]
+        if hasattr(values, "cat") and values.cat.categories.dtype == "interval":
+            values = values.cat.rename_categories(str)  # of pandas.cut
         try:
-            columns[str(name)] = pa.array(values, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            columns.append(pa.array(values, from_pandas=True))
+        except (pa.ArrowException, OverflowError):
             words = [None if v is None or v != v else str(v) for v in values]
-            columns[str(name)] = pa.array(words, pa.string())
-    return pa.table(columns)
+            columns.append(pa.array(words, pa.string()))
+    return pa.Table.from_arrays(columns, names=list(map(str, X.columns)))
 
 
 @dataclass(frozen=True)
@@ -75,35 +80,42 @@ def understand(estimator: Any, X: Any, whole: bool) -> Frame | None:
     """
     try:
         from kernelstream.sources import Wishes, treatment_of
+        from kernelstream.sources.treatment import few
     except ModuleNotFoundError:
         return None
     n = len(X)
-    if n == 0 or len(set(map(str, getattr(X, "columns", X)))) < 1:
+    if n == 0 or X.shape[1] == 0:
         return None
     table = as_table(X)
     if len(set(table.column_names)) < len(table.column_names):
-        return None
+        twice = sorted(name for name, n in Counter(table.column_names).items() if n > 1)
+        raise ValueError(f"The frame has several columns called {few(twice)}: rename them.")
     wishes = Wishes(treat=getattr(estimator, "columns", None) or {})
     step = max(1, n // SURVEYED)
     sample = table.take(np.arange(0, n, step)) if step > 1 else table
     treatment = treatment_of(sample, wishes, whole=whole, where="The frame")
-    if treatment.is_trivial and not any(_has_gaps(column) for column in table.columns):
+    if treatment.is_trivial and not any(map(_is_special, table.columns)):
         return None
     for line in treatment.lines() if getattr(estimator, "verbose", False) else ():
         progress.say(line)
     left_out = [c for c in treatment.columns if not c.learned and c.reason != "not asked for"]
     if left_out:
-        listed = "; ".join(f"{c.name!r} ({c.reason})" for c in left_out[:8])
+        listed = "; ".join(f"{c.name!r} ({c.reason.split(' (--')[0]})" for c in left_out[:8])
         more = f" and {len(left_out) - 8} more" if len(left_out) > 8 else ""
         warnings.warn(
-            f"Columns that are not learned: {listed}{more}. columns={{{left_out[0].name!r}: "
-            "'number'}} would learn the first (or 'category', 'calendar', 'out').",
+            f"Columns that are not learned: {listed}{more}. columns={{{left_out[0].name!r}: KIND}} "
+            "learns the first all the same (KIND is 'number', 'category' or 'calendar'); 'out' "
+            "leaves it out without a word.",
             stacklevel=6,
         )
     return Frame(treatment, table)
 
 
-def _has_gaps(column: Any) -> bool:
+def _is_special(column: Any) -> bool:
+    """Whether a column of numbers has gaps, or is of a type that scikit-learn does not take."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_temporal(column.type):
+        return True
     return bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())

@@ -112,6 +112,8 @@ def query_rows(
     """Rows of a query: the features and names that the estimator has learned."""
     if is_foreign(X):
         return plain_rows(stream, X, check_finite, type(estimator).__name__)
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):  # a lazy frame of polars
+        X = X.collect()
     treatment = getattr(estimator, "columns_", None)
     if treatment is not None and is_frame(X):
         X = treatment.rows_of(frames.as_table(X), "float64", "The frame")

@@ -83,6 +83,9 @@ def supply_of(X: Any, columns: Any) -> Supply:
 
 def is_file(X: Any) -> bool:
     """Whether these are paths of files, or a Source."""
+    several = isinstance(X, list | tuple) and len(X) > 0
+    if several and all(isinstance(path, str | os.PathLike) for path in X):
+        return True
     return isinstance(X, str | os.PathLike) or hasattr(X, "from_pipe")
 
 
@@ -184,7 +187,9 @@ class LongRun:
         estimator, title = self.estimator, f"pass {self.turn}"
         names = vars(estimator).pop("feature_names_in_", None) if self.supply.source else None
         try:
-            with progress.shown(estimator.verbose, title, None):
+            source = self.supply.source
+            share = source.fraction if source is not None and self.supply.repeatable else None
+            with progress.shown(estimator.verbose, title, share):
                 for X, weights, place in self.supply.pieces(self.place):
                     if len(X):
                         self._learn(X, weights, frozen)

@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.sources.files import ByteStream, File, SourceError
+from kernelstream.sources.files import UNPACK, ByteStream, File, SourceError
 from kernelstream.sources.readers import Batch, Reader, Reading, rows_in_batch
 
 WIDEST = 10_000_000  # numbers in a row: a batch holds one at least
@@ -179,6 +179,10 @@ def open_npz(file: File, reading: Reading) -> ArrayReader:
     with report_no_archive(file):
         archive = zipfile.ZipFile(file.path)
     members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+    if not any(name.endswith(".npy") for name in members.values()):
+        what = "a spreadsheet" if any(n.startswith("xl/") for n in members) else "an archive"
+        inside = ", ".join(sorted(members)[:3]) or "nothing"
+        raise SourceError(f"{file.name} is {what} (with {inside}): {UNPACK}.")
 
     def open_member(name: str) -> Member:
         with report_no_archive(file):

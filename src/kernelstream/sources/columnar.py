@@ -42,7 +42,11 @@ class ColumnarReader(Reader):
         require_few(len(schema), file)
         self.fields = {f.name: is_number(f.type) for f in schema}
         if len(self.fields) < len(schema):
-            raise SourceError(f"{file.name} has several columns of one name: rename them.")
+            twice = sorted(n for n in self.fields if schema.names.count(n) > 1)
+            raise SourceError(
+                f"{file.name} has several columns called {', '.join(map(repr, twice))}: "
+                "rename them."
+            )
         self.types = {f.name: f.type for f in schema}
         self.index_columns = index_columns(schema)
 

@@ -148,6 +148,9 @@ def as_numbers(column: pa.Array, name: str) -> np.ndarray:
         return np.full(len(column), np.nan)
     if pa.types.is_decimal(type) or pa.types.is_boolean(type):
         column = column.cast(pa.float64())
+    elif pa.types.is_duration(type):
+        seconds = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[type.unit]
+        return seconds * column.cast(pa.int64()).to_numpy(zero_copy_only=False)
     elif not (pa.types.is_integer(type) or pa.types.is_floating(type)):
         raise SourceError(f"The column {name!r} holds {type}, not numbers: leave it out.")
     return column.to_numpy(zero_copy_only=False)

@@ -37,12 +37,14 @@ NEEDS_FILE = ("parquet", "npz")  # formats whose directory stands at the end of 
 STDIN = "-"
 SCHEMES = ("kafka", "mqtt", "mqtts", "opcua", "sql")  # of addresses
 _BUFFER = 1 << 20
+ARCHIVE = b"PK\x03\x04"
+UNPACK = "unpack it, or save it as CSV or Parquet (gzip may pack that)"
 _MAGIC = (
     (b"PAR1", "parquet"),
     (b"ARROW1", "arrow"),
     (b"\xff\xff\xff\xff", "arrow"),
     (b"\x93NUMPY", "npy"),
-    (b"PK\x03\x04", "npz"),
+    (ARCHIVE, "npz"),
 )
 _COMPRESSED_MAGIC = (
     (b"\x1f\x8b", ".gz"),
@@ -270,11 +272,12 @@ def open_bytes(file: File, stdin: BinaryIO | None) -> ByteStream:
 
 
 class Recoded(io.RawIOBase):
-    """Text of another encoding as UTF-8."""
+    """Text of another encoding, or with other ends of lines, as UTF-8 with those of Unix."""
 
     def __init__(self, stream: io.BufferedReader, encoding: str):
         self.stream = stream
-        self.decoder = codecs.getincrementaldecoder(encoding)("replace")
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self.decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
         self.ready = b""
 
     def readable(self) -> bool:
@@ -330,6 +333,11 @@ def guess_encoding(start: bytes) -> str | None:
     letters = len(text) - len(text.encode("ascii", "ignore")) - broken
     # A file in UTF-8 may be damaged here and there; one in Latin-1 has no letter that is UTF-8.
     return "latin-1" if broken > letters else None
+
+
+def ends_lines_by_return(start: bytes) -> bool:
+    """Whether lines end with a carriage return alone, as spreadsheets on a Mac may write them."""
+    return b"\r" in start and b"\n" not in start
 
 
 def _decompress(stored: io.BufferedReader, compression: str | None) -> io.BufferedReader:

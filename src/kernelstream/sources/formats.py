@@ -7,10 +7,13 @@ from typing import BinaryIO
 from kernelstream.sources.arrays import open_npy, open_npz
 from kernelstream.sources.columnar import ParquetReader, open_arrow
 from kernelstream.sources.files import (
+    ARCHIVE,
     NEEDS_FILE,
+    UNPACK,
     ByteStream,
     File,
     SourceError,
+    ends_lines_by_return,
     guess_encoding,
     guess_format,
     open_bytes,
@@ -59,12 +62,17 @@ def open_stream(
     encoding = None
     if not start:
         raise SourceError(f"{file.name} is empty.")
+    if format in ("csv", "ndjson") and start.startswith(ARCHIVE):
+        raise SourceError(f"{file.name} is no text but an archive or a spreadsheet: {UNPACK}.")
     if format in ("csv", "ndjson"):
         encoding = reading.encoding or guess_encoding(opened.stream.peek()[:GUESSED_BY])
         # Single bytes that are no UTF-8 make their row a bad one, unless guesses are wanted.
         if reading.encoding is None and not (reading.guesses or str(encoding).startswith("utf-16")):
             encoding = None
         if encoding is not None and encoding.lower() not in ("utf-8", "utf8"):
+            opened = recode(opened, encoding)
+        elif ends_lines_by_return(opened.stream.peek()):
+            encoding = "utf-8"
             opened = recode(opened, encoding)
         else:
             encoding = None
@@ -74,7 +82,8 @@ def open_stream(
         )
         if encoding is not None:
             reader.encoding = encoding
-            reader.remarks = (f"{file.name} is text in {encoding}.", *reader.remarks)
+            if encoding != "utf-8":
+                reader.remarks = (f"{file.name} is text in {encoding}.", *reader.remarks)
         return reader
     if format == "npy":
         return open_npy(file, opened)

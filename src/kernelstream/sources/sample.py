@@ -20,10 +20,11 @@ import pyarrow.csv
 from kernelstream.backends.draws import uniforms
 from kernelstream.sources.arrays import ArrayReader
 from kernelstream.sources.columnar import ParquetReader
+from kernelstream.sources.columns import name_list
 from kernelstream.sources.files import ByteStream, File, SourceError, open_bytes, recode
 from kernelstream.sources.formats import open_reader
 from kernelstream.sources.readers import UNREADABLE, Batch, Reader, Reading
-from kernelstream.sources.text import CsvReader, NdjsonReader, parse_json
+from kernelstream.sources.text import CsvReader, NdjsonReader, parse_json, squeezed, texts
 
 ROWS = 10_000  # of a sample, and no more numbers in them than …
 NUMBERS = 4_000_000
@@ -45,6 +46,7 @@ class Sample:
     matrix: np.ndarray | None = None
     whole: bool = True
     remarks: tuple[str, ...] = ()
+    lacking: tuple[tuple[str, tuple[str, ...]], ...] = ()  # files, and columns they have not
 
     @property
     def batch(self) -> Batch:
@@ -74,12 +76,17 @@ def sampled(
     total = sum(file.size for file in files) or 1
     parts: list[pa.Table | np.ndarray] = []
     remarks: dict[str, None] = {}
+    lacking = []
     for file in files:
         share = max(size * file.size // total, min(FEWEST, size) // len(files), 1)
         # The lines of a text are read anew, whoever has parsed the first of them.
         known = file == first.file and isinstance(first, CsvReader) and limit is None
         reader = first if known else open_reader(file, reading, stdin)
         remarks |= dict.fromkeys(reader.remarks)
+        lacking.append((file.name, tuple(n for n in first.fields if n not in reader.fields)))
+        if more := [name for name in reader.fields if name not in first.fields]:
+            said = f"{file.name} has columns that {first.file.name} has not, and that are left out"
+            remarks[f"{said}: {name_list(more)}."] = None
         try:
             parts.append(_sample(reader, reading, size if len(files) == 1 else share, limit))
         except UNREADABLE as problem:
@@ -95,6 +102,7 @@ def sampled(
     return Sample(
         joined([part for part in parts if isinstance(part, pa.Table)], list(first.fields)),
         remarks=tuple(remarks),
+        lacking=tuple(lacking),
     )
 
 
@@ -285,6 +293,7 @@ def csv_table(reader: CsvReader, lines: list[bytes]) -> pa.Table:
     if not lines:
         return schema.empty_table()
     text = b"\n".join(lines).decode(errors="replace").encode()
+    text = squeezed(text) if reader.aligned else text
     return pyarrow.csv.read_csv(
         io.BytesIO(text + b"\n"),
         read_options=pyarrow.csv.ReadOptions(
@@ -306,8 +315,6 @@ def json_table(lines: Iterable[bytes], names: Sequence[str]) -> pa.Table:
         try:
             return pa.array(values)
         except (pa.ArrowException, OverflowError, UnicodeError):
-            return pa.array(
-                [v if v is None or isinstance(v, str) else str(v) for v in values], pa.string()
-            )
+            return texts(values)
 
     return pa.table({name: column(name) for name in names})

@@ -231,6 +231,7 @@ class Source:
         self.remarks = first.remarks
         self.sample: Sample | None = None
         self.sampled_rows: np.ndarray | None = None
+        self.sampled_bad: tuple[Bad, ...] = ()  # among them, left out of them
         aim = target.name if isinstance(target, Target) else target
         if aim is not None:
             require([aim], list(first.fields), self.files[0].name)
@@ -247,6 +248,13 @@ class Source:
         if isinstance(treat, Treatment) and treat.is_nameless and first.named:
             n_features, treat = len(treat.features), None  # by their order, whatever their names
         self.treatment = treat
+        if treat is not None and self.sample is not None:
+            for name, lacking in self.sample.lacking:
+                if gone := [column for column in treat.inputs if column in lacking]:
+                    raise SourceError(
+                        f"{name} has no column {', '.join(map(repr, gone))}, which "
+                        f"{self.files[0].name} has: mend it, or leave such columns out."
+                    )
         if treat is not None:
             require(treat.inputs, list(first.fields), self.files[0].name)
             self._chosen = choose(first, self.files[0].name, treat.inputs, (), weight_column, keep)
@@ -273,6 +281,7 @@ class Source:
         self.dtype = dtype
         if self.sample is not None and treat is not None:
             self.sampled_rows, bad = treat.encode(self.sample.batch, dtype)
+            self.sampled_bad = tuple(bad)
             self.sampled_rows = np.delete(self.sampled_rows, [c.place for c in bad], axis=0)
             # Where the sample has no gap, one that comes later is a bad row, as it always was.
             gaps = bool(np.isnan(self.sampled_rows).any())

@@ -28,6 +28,7 @@ from kernelstream.sources.treatment import (
     MINUS,
     MISSING,
     NUMBER,
+    SPELLINGS,
     TRUE,
     UNITS,
     Column,
@@ -51,16 +52,18 @@ COUNTERS = ("index", "id", "rowid", "row_id", "rownum", "row", "no", "nr", "uuid
 _ID = re.compile(r"(^|[_\s.-])(id|uuid|guid|key|nr|no)$|Id$|ID$", re.ASCII)
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d(:\d\d([.,]\d+)?)?)?\s*(Z|[+-]\d\d:?\d\d)?$"
-    r"|\d{1,4}[./]\d\d?[./]\d{2,4}(\s+\d\d?:\d\d(:\d\d)?)?$"
+    r"|\d{1,4}[./]\d\d?[./]\d{2,4}(\s+\d\d?:\d\d(:\d\d)?(\s*[AaPp][Mm])?)?$"
+    r"|\d\d?[- ][A-Za-z]{3}[- ]\d{4}(\s+\d\d?:\d\d(:\d\d)?)?$"
     r"|\d\d?:\d\d(:\d\d)?$"
 )
 SIGNS = MINUS + UNITS
+_SIGN_NAMES = {MINUS: "a long minus", "(": "negative ones in brackets", "D": "exponents after D"}
 _SIGNED = re.compile(rf"([-+{MINUS}]?)\s*[{UNITS}]?\s*([0-9.,].*?)\s*[{UNITS}]?")
 _COMMA = re.compile(
     r"[+-]?(\d+|\d{1,3}(\.\d{3})+|\d{1,3}([ '\u00a0\u202f]\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
 )
 _POINT = re.compile(
-    r"[+-]?(\d+|\d{1,3}(,\d{3})+|\d{1,3}([ '\u00a0\u202f]\d{3})+)(\.\d+)?([eE][+-]?\d+)?$"
+    r"[+-]?(\d+|\d{1,3}(,\d{2,3})*,\d{3}|\d{1,3}([ '\u00a0\u202f]\d{3})+)(\.\d+)?([eE][+-]?\d+)?$"
 )
 _BLANK = re.compile(r"\d[ '\u00a0\u202f]\d{3}")  # between thousands
 
@@ -183,6 +186,10 @@ def treatment_of(
         place = {name: i for i, name in enumerate(asked)}
         looked.sort(key=lambda column: place.get(column.name, len(place)))
     treatment = Treatment(tuple(looked), tuple(remarks), wishes.missing == "fill")
+    if not table.num_rows and not treatment.inputs:
+        raise SourceError(
+            f"{where} has no rows below the names of its columns, {name_list(names)}."
+        )
     if not treatment.inputs:
         reasons = "; ".join(f"{c.name or '(no name)'}: {c.reason}" for c in looked[:8])
         raise SourceError(
@@ -204,6 +211,10 @@ def look_at(table: pa.Table, name: str, wishes: Wishes) -> Column:
     cells, wish = plain_array(table.column(name)), wish_for(name, wishes)
     if wish == "out":
         return Column(name, LEFT_OUT, "not asked for")
+    stored = table.column(name).type
+    if wish is None and pa.types.is_dictionary(stored) and pa.types.is_integer(stored.value_type):
+        levels = levels_of(cells)  # numbers that were said to be categories
+        wish = CATEGORY if 0 < len(levels) <= MOST_LEVELS else None
     missing = _missing(cells)
     share = float(missing.mean()) if len(missing) else 0.0
     column = _of_wish(name, cells, wish, wishes) if wish else _by_itself(name, cells, wishes)
@@ -229,9 +240,11 @@ def _of_wish(name: str, cells: pa.Array, wish: str, wishes: Wishes) -> Column:
         return Column(name, BOOLEAN, "booleans, as asked")
     if wish in (CATEGORY, CODES):
         levels = levels_of(cells)
-        return Column(name, wish, f"{len(levels)} levels, as asked", levels)
+        asked = ", as asked" if wish_for(name, wishes) else ""
+        return Column(name, wish, f"{len(levels)} levels{asked}", levels)
     dates = _dates(_words(cells)) if is_text(cells.type) else ISO
-    if dates is None or not (is_text(cells.type) or pa.types.is_temporal(cells.type)):
+    temporal = pa.types.is_temporal(cells.type) and not pa.types.is_duration(cells.type)
+    if dates is None or not (is_text(cells.type) or temporal):
         raise SourceError(f"The column {name!r} holds no dates or times: it has no calendar.")
     turns = cycles(seconds_of(cells, dates))
     varied = tuple(cycle for cycle in CYCLES if np.nanmax(turns[cycle]) > np.nanmin(turns[cycle]))
@@ -244,6 +257,8 @@ def _by_itself(name: str, cells: pa.Array, wishes: Wishes) -> Column:
         return Column(name, BOOLEAN, "booleans")
     if pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type):
         return Column(name)
+    if pa.types.is_duration(type):
+        return Column(name, NUMBER, "durations, in seconds")
     if pa.types.is_temporal(type):
         return Column(name, LEFT_OUT, _DATES_OUT)
     if pa.types.is_null(type):
@@ -268,7 +283,8 @@ def _by_itself(name: str, cells: pa.Array, wishes: Wishes) -> Column:
     if len(levels) <= MOST_LEVELS and len(levels) * REPEATED <= present:
         kind = "level" if len(levels) == 1 else "levels"
         return Column(name, CATEGORY, f"{len(levels)} {kind}", levels)
-    return Column(name, LEFT_OUT, f"not numbers (text, {len(levels):,} different in the sample)")
+    n = len(levels) if len(levels) <= MOST_LEVELS else pc.count_distinct(as_words(cells)).as_py()
+    return Column(name, LEFT_OUT, f"not numbers (text, {n:,} different in the sample)")
 
 
 _DATES_OUT = "dates or times (--treat NAME=calendar learns hour, weekday and day of the year)"
@@ -309,10 +325,12 @@ def _numbers(name: str, words: list[str], wishes: Wishes) -> Column | None:
     """
     column = _spelling(name, [_bare(word) for word in words], wishes)
     signs = "".join(sorted({sign for word in words for sign in word if sign in SIGNS}))
+    for sign, (pattern, _) in SPELLINGS.items():
+        signs += sign if any(re.search(pattern, word) for word in words) else ""
     if column is None or not signs:
         return column
     more = "with" if column.is_plain else "and"
-    shown = " ".join("a long minus" if sign == MINUS else sign for sign in signs)
+    shown = ", ".join(_SIGN_NAMES.get(sign, sign) for sign in signs)
     reason = f"{column.reason} {more} {shown}"
     return replace(column, reason=reason, thousands=column.thousands + signs)
 
@@ -322,9 +340,11 @@ def _bare(word: str) -> str:
 
     Examples
     --------
-    >>> _bare("12.5 %"), _bare("-$ 3"), _bare("\u2212 3 \u20ac")
-    ('12.5', '-3', '-3')
+    >>> _bare("12.5 %"), _bare("-$ 3"), _bare("\u2212 3 \u20ac"), _bare("($3)"), _bare("1.5D-02")
+    ('12.5', '-3', '-3', '-3', '1.5e-02')
     """
+    for pattern, plain in SPELLINGS.values():
+        word = re.sub(pattern, plain, word)
     found = _SIGNED.fullmatch(word)
     return word if found is None else f"{found[1].replace(MINUS, '-')}{found[2]}"
 
@@ -403,14 +423,21 @@ def _purpose(
     alone = families[_stem(name)] < FAMILY
     if alone and not column.missing and len(pc.unique(cells)) == 1:
         return leave_out("constant")
+    encoded = column.encode(cells)
+    known = encoded[np.isfinite(encoded).all(axis=1)]
+    present = len(cells) - int(_missing(cells).sum())
+    if alone and column.missing and len(known) == present and (known == known[:1]).all():
+        return leave_out("constant where it is not missing")
     if column.use != NUMBER:
         return column
-    values = column.encode(cells)[:, 0]
+    values = encoded[:, 0]
     steps = np.diff(values)
     whole_numbers = bool(np.all(np.mod(values, 1.0) == 0)) if np.isfinite(values).all() else False
     unnamed = named and (low == "" or low.startswith("unnamed:"))
     if whole_numbers and unnamed:
         return leave_out("an unnamed counter")
+    if whole_numbers and float(np.abs(values).max()) > 2**53 and _are_unique_integers(cells):
+        return leave_out("a key: another number in every row")
     if not whole_numbers or len(np.unique(values)) < len(values):
         return column
     if (steps > 0).all() or (steps < 0).all():
@@ -419,6 +446,13 @@ def _purpose(
     if named and (low in COUNTERS or _ID.search(name.strip()) or span + 1 == len(values)):
         return leave_out("a key: another number in every row")
     return column
+
+
+def _are_unique_integers(cells: pa.Array) -> bool:
+    """Whether no two are the same, in digits that a float would lose."""
+    written = is_text(cells.type) and pc.all(pc.match_substring_regex(cells, r"^\s*-?\d+\s*$"))
+    is_integer = written.as_py() if written else pa.types.is_integer(cells.type)
+    return is_integer and len(pc.unique(cells)) == len(cells)
 
 
 def _stem(name: str) -> str:

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import islice
 from threading import Thread
@@ -37,13 +37,18 @@ from kernelstream.sources.readers import (
 
 LOOKED_AT = 1000  # rows at the start that decide which columns hold numbers
 PEEKED = 20  # lines by which delimiter and units are told
+BEFORE_TABLE = 100  # lines among which the table begins
 COMMENT = "a comment"
 GRACE = 1.0  # seconds that are waited for what nobody wants any more
 SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
-# Arrow reads 32 blocks ahead: they are small, and so many become a batch, for many cores.
-TOGETHER = 16
+# Arrow reads 32 pieces ahead: they are small, and as many as make a block become a batch. Each
+# costs time for every column, which is worth it for so many rows.
+SMALLEST_PIECE, ROWS_OF_PIECE = 1 << 16, 256
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
+FORTRAN = re.compile(r"([0-9.])[dD]([+-][0-9])")  # an exponent: 1.5D-02
+DECIMAL_COMMA = re.compile(r"\A\s*[+-]?\d+,\d+\s*\Z")
+BLANKS_AROUND, BLANKS = re.compile(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)"), re.compile(rb"[ \t]+")
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
 
@@ -57,13 +62,17 @@ class CsvReader(Reader):
         self.file, self.opened, self.stream = file, opened, opened.stream
         self.skips_comments = reading.guesses
         self.substitutes = False  # whether one stands in what was read
+        self.aligned = False  # by as many blanks between cells as it takes
+        self.unclosed = False  # whether the file ends within a quote
         self.header_lines = 0  # of text before the first row
         comments = self._comments() if reading.guesses else []
         named = self._named_delimiter() if reading.guesses else None
+        if reading.guesses and reading.header is None:
+            self._pass_preamble(reading.delimiter or named or f"{DELIMITERS} ")
         line = self._first_row(reading.delimiter or named or DELIMITERS)
         text = readable(line.removeprefix(codecs.BOM_UTF8)).strip("\r\n")
         self.delimiter = reading.delimiter or named or self._likely_delimiter(text, reading.guesses)
-        first = csv_cells(text, self.delimiter)
+        first = csv_cells(self.squeezed(text), self.delimiter)
         names = header_names(first, reading.header)
         data = line if names is None else b""  # a first line that was a row is read once more
         self.header_lines -= names is None
@@ -74,18 +83,19 @@ class CsvReader(Reader):
             self.remarks += (f"{file.name}: lines that begin with # are comments.",)
         if names is not None and not data and reading.guesses and self._has_units():
             self.header_lines += 1
-            units = csv_cells(readable(self.stream.readline()).strip("\r\n"), self.delimiter)
+            unit_row = readable(self.stream.readline()).strip("\r\n")
+            units = csv_cells(self.squeezed(unit_row), self.delimiter)
             self.remarks += (f"{file.name}: its second row has units, {', '.join(units[:8])}.",)
         if names is not None and not data and reading.guesses:
             names = self._one_more_name(names)
         self.named = names is not None
         self.names = [f"x{i}" for i in range(len(first))] if names is None else names
         require_few(len(self.names), file)
-        if len(set(self.names)) < len(self.names):
-            raise SourceError(f"{file.name} has several columns of one name: rename them.")
+        self._tell_names_apart(reading.guesses)
         self.broken: deque[BadRow] = deque()  # Arrow may parse ahead, on a thread of its own
         self.block_size = max(LONGEST_LINE, 32 * len(line))
-        self.replayed = Replayed(data, self.stream, self)
+        self.piece = piece_size(len(line))
+        self.replayed = Replayed(data, self.stream, self, self.piece)
         self.stored = self._open(data)
         UNREAD.add(self)
         self.head = next(self.stored, None)
@@ -121,6 +131,37 @@ class CsvReader(Reader):
             self.header_lines += 1
         return comments
 
+    def _pass_preamble(self, delimiters: str) -> None:
+        """Pass over lines before the table that are no part of it: who wrote it, and when."""
+        lines = [readable(line).strip("\r") for line in self.stream.peek(1).split(b"\n")]
+        n = preamble(lines[:BEFORE_TABLE][:-1], delimiters)
+        if n:
+            lines_of = "a line" if n == 1 else f"{n} lines"
+            self.remarks += (f"{self.file.name}: the table begins after {lines_of} of other text.",)
+        for _ in range(n):
+            self.stream.readline()
+        self.header_lines += n
+
+    def _tell_names_apart(self, guesses: bool) -> None:
+        """Give further columns of one name a number, as pandas does; or refuse them."""
+        seen: Counter[str] = Counter()
+        renamed = []
+        for i, name in enumerate(self.names):
+            if seen[name]:
+                self.names[i] = f"{name}.{seen[name]}" if name else f"Unnamed: {i}"
+                renamed.append(self.names[i])
+            seen[name] += 1
+        if not renamed:
+            return
+        twice = ", ".join(repr(name) for name, n in list(seen.items()) if n > 1)
+        if not guesses or len(set(self.names)) < len(self.names):
+            raise SourceError(f"{self.file.name} has several columns called {twice}: rename them.")
+        if any(name for name, n in seen.items() if n > 1):  # else they have no names at all
+            self.remarks += (
+                f"{self.file.name} has several columns called {twice}: the others are "
+                f"{', '.join(renamed[:8])}.",
+            )
+
     def _named_delimiter(self) -> str | None:
         """What a first line such as ``sep=;`` says, which spreadsheets write; it is passed over."""
         found = re.match(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", self.stream.peek(10))
@@ -135,7 +176,7 @@ class CsvReader(Reader):
 
         Where each row ends with a delimiter, or begins with its name, as R writes tables.
         """
-        rows = [csv_cells(text, self.delimiter) for text in self._next_texts()]
+        rows = [csv_cells(self.squeezed(text), self.delimiter) for text in self._next_texts()]
         if not rows or any(len(row) != len(names) + 1 for row in rows):
             return names
         return [*names, ""] if not any(row[-1].strip() for row in rows) else ["", *names]
@@ -156,14 +197,27 @@ class CsvReader(Reader):
             numbers = {len(csv_cells(line, delimiter)) for line in lines}
             if len(numbers) == 1 and (n := numbers.pop()) > 1:
                 counts.setdefault(delimiter, n)
-        if len(lines) < 2 or not counts:
+        if len(lines) < 2:
             return usual
+        if not any(sign in first for sign in DELIMITERS) and all(
+            DECIMAL_COMMA.fullmatch(line) for line in lines[1:]
+        ):
+            return ";"  # one column of numbers with decimal commas
+        if not counts or next(iter(counts)) == " ":
+            narrow = [squeezed(line.encode()).decode() for line in lines]
+            numbers = {len(csv_cells(line, " ")) for line in narrow}
+            self.aligned = narrow != lines and len(numbers) == 1 and numbers != {1}
+            return " " if self.aligned or counts else usual
         # A comma may stand within the numbers of all cells: a semicolon beside it decides.
         return ";" if ";" in counts else next(iter(counts))
 
+    def squeezed(self, text: str) -> str:
+        """A line as it is parsed: of cells that blanks align, with one blank between them."""
+        return squeezed(text.encode()).decode() if self.aligned else text
+
     def _has_units(self) -> bool:
         """Whether the row below the names has text where the rows after it have numbers."""
-        rows = [csv_cells(text, self.delimiter) for text in self._next_texts()]
+        rows = [csv_cells(self.squeezed(text), self.delimiter) for text in self._next_texts()]
         units, rest = (rows[0], rows[1:]) if rows else ([], [])
 
         def is_number(cell: str) -> bool:
@@ -196,7 +250,7 @@ class CsvReader(Reader):
                     column_types=dict.fromkeys(self.names, pa.string()), strings_can_be_null=True
                 ),
             )
-            while together := list(islice(blocks, TOGETHER)):
+            while together := list(islice(blocks, max(1, LONGEST_LINE // self.piece))):
                 yield from pa.Table.from_batches(together).combine_chunks().to_batches()
         except pa.ArrowInvalid as problem:
             if "straddl" not in str(problem):
@@ -255,6 +309,10 @@ class CsvReader(Reader):
         while self.head is not None:
             batch, self.head = self.head, None
             self.handed_out += text_size(batch)
+            if self.unclosed:
+                self.head = next(self.stored, None)
+                if self.head is None:
+                    batch = self._without_unclosed(batch, done)
             numbers, end = self._numbers(done, batch.num_rows)
             broken = []
             while self.broken and self.broken[0].row <= end:
@@ -272,12 +330,19 @@ class CsvReader(Reader):
                     broken=tuple(b for b in broken if b.row > skip and b.reason != COMMENT),
                 )
             done = end
-            self.head = next(self.stored, None)
+            self.head = next(self.stored, None) if self.head is None else self.head
         if self.broken:  # after the last good row
             end = max(b.row for b in self.broken)
             left = tuple(b for b in self.broken if b.row > skip and b.reason != COMMENT)
             nothing = pa.RecordBatch.from_pydict({n: pa.array([], pa.string()) for n in wanted})
             yield Batch(np.arange(0), nothing, end, broken=left)
+
+    def _without_unclosed(self, batch: pa.RecordBatch, done: int) -> pa.RecordBatch:
+        """The last rows without the very last one, in which a quote is opened and not closed."""
+        numbers, _ = self._numbers(done, batch.num_rows)
+        reason = "a quote is opened and never closed, and all that follows is within it"
+        self.broken.append(BadRow(self.file.name, int(numbers[-1]), None, reason, ""))
+        return batch.slice(0, batch.num_rows - 1)
 
     def _numbers(self, done: int, n: int) -> tuple[np.ndarray, int]:
         """Numbers of the next n good rows, given which rows after ``done`` were broken."""
@@ -339,6 +404,11 @@ class CsvReader(Reader):
         return batch
 
 
+def piece_size(row: int) -> int:
+    """Bytes of text that are parsed at a time, where rows have so many."""
+    return min(max(SMALLEST_PIECE, ROWS_OF_PIECE * row), max(LONGEST_LINE // 4, 32 * row))
+
+
 def text_size(batch: pa.RecordBatch) -> int:
     """About as many bytes as rows of text take in a file: their cells, and a sign after each."""
     return int(batch.nbytes) - 3 * batch.num_rows * batch.num_columns  # four bytes for each place
@@ -362,8 +432,14 @@ class Replayed:
     closed = False
     ended = False  # nobody wants what is left
 
-    def __init__(self, start: bytes, stream: BinaryIO, reader: CsvReader | None = None):
-        self.start, self.stream, self.reader = start, stream, reader
+    def __init__(
+        self,
+        start: bytes,
+        stream: BinaryIO,
+        reader: CsvReader | None = None,
+        piece: int = SMALLEST_PIECE,
+    ):
+        self.start, self.stream, self.reader, self.piece = start, stream, reader, piece
         self.decoder = codecs.getincrementaldecoder("utf-8")("kernelstream.substitute")
 
     def read(self, size: int) -> bytes:
@@ -372,6 +448,7 @@ class Replayed:
             data, self.start = self.start[: size - 3], self.start[size - 3 :]
             data = data or self._rows(size - 3)
             if self.reader is not None:
+                data = squeezed(data) if self.reader.aligned else data
                 self.reader.text_read += len(data)
             text = self.decoder.decode(data, final=not data)
             if self.reader is not None and SUBSTITUTE in text:
@@ -384,12 +461,14 @@ class Replayed:
         """A part of as many bytes, to the end of a row; more where a quote is still open there."""
         data = b""
         while len(data) < most:
-            piece = self.stream.read(min(-(-most // TOGETHER), most - len(data)))
+            piece = self.stream.read(min(self.piece, most - len(data)))
             data += piece
             if not data.endswith(b"\n"):
                 data += self.stream.readline(most - len(data))
             if not piece or data.count(b'"') % 2 == 0:
                 break
+        if self.reader is not None and b'"' in data and not piece:
+            self.reader.unclosed = ends_in_quotes(data, False, f"{self.reader.delimiter}\n")
         return data
 
     def close(self) -> None:
@@ -436,6 +515,11 @@ class NdjsonReader(Reader):
                 numbers[0] += is_json_number(value) or value is None
                 numbers[1] += 1
             require_few(len(counts), file)
+        if not counts and self.head.lstrip().startswith(b"["):
+            raise SourceError(
+                f"{file.name} is one JSON array. Write an object a line: jq -c '.[]', or "
+                "to_json(path, orient='records', lines=True) of pandas."
+            )
         if not counts:
             raise SourceError(f"{file.name} has no JSON object in its first lines.")
         self.fields = {
@@ -483,7 +567,8 @@ class NdjsonReader(Reader):
         """A block through Arrow; None when it is not sure of every row."""
         if NULL_LINE.search(lines):  # ends Arrow 26 by a signal in front, and is a row elsewhere
             return None
-        known = dict.fromkeys(reading.features, pa.float64()) | self.types
+        numbers = [name for name in reading.features if self.fields.get(name, True)]
+        known = dict.fromkeys(numbers, pa.float64()) | self.types
         others = "ignore" if known.keys() >= set(wanted) else "infer"
         try:
             table = pyarrow.json.read_json(
@@ -500,7 +585,7 @@ class NdjsonReader(Reader):
         if table.num_rows != n or not names >= set(wanted):
             return None
         batch = table.select(wanted).combine_chunks().to_batches()[0]
-        features = set(reading.features)
+        features = set(numbers)
         self.types |= {
             f.name: f.type
             for f in batch.schema
@@ -515,7 +600,10 @@ class NdjsonReader(Reader):
         numbers: list[int] = []
         broken: list[BadRow] = []
         end = done
-        features = set(reading.features)
+        features = {name for name in reading.features if self.fields.get(name, True)}
+        as_text = {*reading.features, *reading.encoded} - features
+        # Where a treatment reads text, numbers in quotes are text, as those of CSV are.
+        strict = () if reading.guesses else tuple(features)
         carried = [name for name in wanted if name not in features]
         for end, line in enumerate(lines.removesuffix(b"\n").split(b"\n"), done + 1):
             if end <= skip or not line.strip():
@@ -526,11 +614,7 @@ class NdjsonReader(Reader):
                 broken.append(BadRow(self.file.name, end, None, self.why_broken(end), text))
                 continue
             wrong = next(
-                (
-                    name
-                    for name in reading.features
-                    if row.get(name) is not None and not is_json_number(row[name])
-                ),
+                (name for name in strict if is_no_number(row.get(name))),
                 None,
             )
             if wrong is not None:
@@ -546,9 +630,9 @@ class NdjsonReader(Reader):
             for name, values in columns.items():
                 values.append(row.get(name))
         arrays = {
-            name: pa.array(map(as_number, values), pa.float64())
+            name: (texts(values) if any(map(is_no_number, values)) else numbers_of(values))
             if name in features
-            else self._carried(name, values)
+            else self._carried(name, values, name in as_text)
             for name, values in columns.items()
         }
         table = pa.RecordBatch.from_pydict(arrays)
@@ -558,10 +642,12 @@ class NdjsonReader(Reader):
         """Why a line is no row."""
         return "not a JSON object"
 
-    def _carried(self, name: str, values: list[Any]) -> pa.Array:
+    def _carried(self, name: str, values: list[Any], as_text: bool) -> pa.Array:
         try:
             column = pa.array(values, self.types.get(name))
         except (pa.ArrowException, OverflowError) as problem:  # of integers of many digits
+            if as_text:
+                return texts(values)
             raise SourceError(
                 f"{self.file.name}, column {name!r}: the kind of its values changes "
                 f"({problem}); leave the column out of --keep."
@@ -569,6 +655,55 @@ class NdjsonReader(Reader):
         if not pa.types.is_null(column.type):
             self.types[name] = column.type
         return column
+
+
+def squeezed(text: bytes) -> bytes:
+    r"""Lines with one blank between cells, and none around them.
+
+    Examples
+    --------
+    >>> squeezed(b"  a   b \n 1.5  2")
+    b'a b\n1.5 2'
+    """
+    return BLANKS.sub(b" ", BLANKS_AROUND.sub(b"", text))
+
+
+def preamble(lines: list[str], delimiters: str) -> int:
+    """How many lines stand before a table: those that are cut into other numbers of cells.
+
+    The table begins with names, or with numbers only, and has numbers in each further row.
+
+    Examples
+    --------
+    >>> preamble(["Made by X", "", "a,b", "1,2", "3,4"], ","), preamble(["a,b", "1,2", "3,4"], ",")
+    (1, 0)
+    """
+
+    def is_number(cell: str) -> bool:
+        return bool(cell.strip()) and looks_like_number(cell.replace(",", "."))
+
+    for delimiter in delimiters:
+        texts = [squeezed(t.encode()).decode() for t in lines] if delimiter == " " else lines
+        rows = [csv_cells(text, delimiter) for text in texts]
+        width = len(rows[-1]) if rows else 0
+        begin = len(rows)
+        while begin and len(rows[begin - 1]) in (0, width):
+            begin -= 1
+        if width > 1 and not any(rows[:begin]):
+            return 0
+        before, table = [row for row in rows[:begin] if row], [row for row in rows[begin:] if row]
+        numbers = [sum(map(is_number, row)) for row in table]
+        if width < 2 or len(table) < 3 or not min(numbers[1:]):
+            continue
+        # Rows of other lengths are no other text, nor is a cell of several lines.
+        other = not any(len(row) == width or sum(map(is_number, row)) > 1 for row in before)
+        if not other or any(line.count('"') % 2 for line in lines[:begin]):
+            continue
+        # One cell less than rows of numbers have: names of columns, beside rows that have names.
+        names = numbers[0] == width and [len(row) for row in before] == [width - 1]
+        if numbers[0] in (0, width) and not names:
+            return begin
+    return 0
 
 
 def guess_delimiter(line: str) -> str:
@@ -611,6 +746,21 @@ def readable(text: bytes | str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
+def is_no_number(value: Any) -> bool:
+    """Whether a JSON value is something else than a number, and not missing."""
+    return value is not None and not is_json_number(value)
+
+
+def numbers_of(values: list[Any]) -> pa.Array:
+    """JSON numbers as floats."""
+    return pa.array(map(as_number, values), pa.float64())
+
+
+def texts(values: list[Any]) -> pa.Array:
+    """Values of several kinds as text."""
+    return pa.array([v if v is None or isinstance(v, str) else str(v) for v in values], pa.string())
+
+
 def can_be_written(value: Any) -> bool:
     """Whether a JSON value holds no text beyond Unicode, such as half of a pair of surrogates."""
     try:
@@ -633,7 +783,8 @@ def header_names(cells: list[str], header: bool | None) -> list[str] | None:
     """
     if header is None:
         counted = len(cells) > 2 and cells == [str(i) for i in range(len(cells))]
-        header = counted or not all(map(looks_like_number, cells))
+        plain = [DECIMAL_COMMA.sub("0", FORTRAN.sub(r"\1e\2", cell)) for cell in cells]
+        header = counted or not all(map(looks_like_number, plain))
     return [cell.strip() for cell in cells] if header else None
 
 

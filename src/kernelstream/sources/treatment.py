@@ -21,22 +21,27 @@ import pyarrow.compute as pc
 from kernelstream.sources.columns import Bad, as_numbers, why
 from kernelstream.sources.files import SourceError
 from kernelstream.sources.readers import Batch
+from kernelstream.sources.text import FORTRAN
 
 NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR = "number", "boolean", "category", "codes", "calendar"
 LEFT_OUT = "left out"
 MINUS = "\u2212"
 UNITS = "%\u2030$\u20ac\u00a3\u00a5\u20b9"  # signs of shares and of money
+# Spellings of numbers, by the sign that stands for each beside those between thousands.
+SPELLINGS = {"(": (r"^\s*\((.*)\)\s*$", r"-\1"), "D": (FORTRAN.pattern, r"\1e\2")}
 KINDS = (NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR)  # of columns that are learned
 # What people write where nothing was measured, beside an empty cell and the NaN of floats.
 MISSING = frozenset(
-    ("", "-", "--", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-nan")
-)
+    ["", "-", "--", "?", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-nan"]
+) | frozenset(["<na>", "#na", "nat", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"])
 TRUE = frozenset(("true", "yes", "y", "t", "on", "ja", "oui", "si", "sí", "1"))
 FALSE = frozenset(("false", "no", "n", "f", "off", "nein", "non", "0"))
 DATE_FORMATS = (
     "%d.%m.%Y %H:%M:%S",
     "%d.%m.%Y %H:%M",
     "%d.%m.%Y",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%Y %I:%M %p",
     "%m/%d/%Y %H:%M:%S",
     "%m/%d/%Y %H:%M",
     "%m/%d/%Y",
@@ -45,6 +50,9 @@ DATE_FORMATS = (
     "%d/%m/%Y",
     "%Y/%m/%d %H:%M:%S",
     "%Y/%m/%d",
+    "%d-%b-%Y %H:%M:%S",
+    "%d-%b-%Y",
+    "%d %b %Y",
     "%H:%M:%S",
     "%H:%M",
 )
@@ -255,11 +263,15 @@ def as_words(cells: pa.Array) -> pa.Array:
 
 def spelt_plainly(cells: pa.Array, decimal: str, thousands: str) -> pa.Array:
     """Text of numbers with a decimal point and nothing between or around their digits."""
+    for sign, (pattern, plain) in SPELLINGS.items():
+        if sign in thousands:
+            cells = pc.replace_substring_regex(cells, pattern, plain)
     if MINUS in thousands:
         cells = pc.replace_substring(cells, MINUS, "-")
     apart = " \u00a0\u202f" if any(sign in thousands for sign in UNITS) else ""
     for separator in thousands + apart:
-        cells = pc.replace_substring(cells, separator, "")
+        if separator not in SPELLINGS:
+            cells = pc.replace_substring(cells, separator, "")
     return cells if decimal == "." else pc.replace_substring(cells, decimal, ".")
 
 
