@@ -66,7 +66,10 @@ def test_reproduction_on_made_up_runs(tmp_path: Path) -> None:
     for fault in run.SHOWN:
         results["detection"]["lags_2"]["plain"]["by_fault"].setdefault(str(fault), 0.0)
     claims = run.claims(frame.plain(results))
-    assert sum(row["claim"].startswith("beside") for row in claims) >= 10
+    # every peer has a line, in all of its ways, and our index alone
+    beside = {f"beside: {name}" for name in (*results["peers"], "KernelMonitor, the index alone")}
+    assert {row["claim"] for row in claims if row["claim"].startswith("beside")} == beside
+    assert len(beside) == 8
     assert sum(row["same"] is not None for row in claims) == 16
     assert {p.name for p in tmp_path.glob("*.png")} == {
         "detection.png",
