@@ -42,8 +42,9 @@ class SuperResolver(PatchModel):
     kernel features (``images.features.PatchFeatures``) learns what bicubic
     interpolation misses on the pixel and its eight neighbours. Patches are first turned, mirrored
     and negated until their gradients point one way, so that an edge is learned once for all its
-    positions, and what is predicted is turned back. Predicted blocks overlap and are
-    averaged. The result is corrected so that it shrinks to the image that was given.
+    positions, and what is predicted is turned back. Where four images or more are at hand, ``fit``
+    moves the centroids to where regression errs least (``images.placing``). Predicted blocks
+    overlap and are averaged. The result is corrected so that it shrinks to the image that was given.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class SuperResolver(PatchModel):
         """Learn from high-resolution images that are all at hand.
 
         The directions of patches are found in patches from all of them, and moved to where
-        regression errs least on these.
+        regression errs least if that helps for images that were held back, one of four.
 
         Parameters
         ----------
@@ -326,8 +327,9 @@ def counts(rows: int, columns: int, scale: int) -> np.ndarray:
 
 
 def joined(pairs: list[Patches]) -> Patches:
-    """Patches of several images, and what belongs to them."""
-    return np.concatenate([X for X, _ in pairs]), np.concatenate([Y for _, Y in pairs])
+    """Patches of several images and their detail, in single precision: they are many."""
+    X, Y = (np.concatenate(each, dtype=np.float32) for each in zip(*pairs, strict=True))
+    return X, Y
 
 
 def stands_upright(stream: Stream) -> bool:
