@@ -28,47 +28,37 @@ from kernelstream.images.features import PatchFeatures, PatchFeaturesState
 PATCHES = 120  # a direction that are wanted, of which …
 STEEP = 0.4  # … this share is looked at: those of most contrast have most of the error
 FEWEST = 20  # of them a direction, at least: of fewer only noise is learned
-RIDGE = 1e-3  # share of the mean second moment: more than for regression, whose patches are more
+RIDGE = 1e-4  # share of the mean second moment: more than for regression, whose patches are more
 EVALUATIONS = 6  # of E
 LEAST_GAIN = 1e-4  # share of |Y|² that a step has to gain for another one
 UNIT = 10.0  # widths: how far all directions together are moved by the first step
 CORRECTIONS = 8  # pairs of steps that L-BFGS remembers
 STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 
-Patches = tuple[np.ndarray, np.ndarray]  # X (n, p), and their detail Y (n, q)
-
 
 def placed(
-    basis: PatchFeatures, state: PatchFeaturesState, shown: Patches, held_back: Patches
+    basis: PatchFeatures, state: PatchFeaturesState, X: np.ndarray, Y: np.ndarray
 ) -> PatchFeaturesState:
-    """Directions from which more of the detail of patches can be predicted.
+    """Directions from which more of the detail Y (n, q) of the patches X (n, p) can be predicted.
 
-    Those that are there where patches are few, and where those that were found from the patches
-    shown are no better for those held back, which come from other images.
+    Those that are there where patches are few.
     """
+    contrast, _ = basis.contrast_and_directions(X)
+    steep = contrast >= np.quantile(contrast, 1.0 - STEEP)
     D, unit = state.directions, UNIT * basis.width
-    seen, unseen = (RegressionError.of(basis, *steep(basis, *each)) for each in (shown, held_back))
-    if len(seen.X) < FEWEST * len(D):
+    if np.count_nonzero(steep) < FEWEST * len(D):
         return state
-    energy = float(np.vdot(seen.Y, seen.Y)) or 1.0
+    error = RegressionError.of(basis, X[steep], Y[steep])
+    energy = float(np.vdot(error.Y, error.Y)) or 1.0
 
     def downhill(flat: np.ndarray) -> tuple[float, np.ndarray]:
         with np.errstate(all="ignore"):  # a step so long that features are no numbers
-            value, gradient = seen.at(flat.reshape(D.shape) * unit)
+            value, gradient = error.at(flat.reshape(D.shape) * unit)
         return value / energy, gradient.ravel() * (unit / energy)
 
     with cores():
         end, _ = minimise(downhill, (D / unit).ravel(), EVALUATIONS, LEAST_GAIN, CORRECTIONS)
-        found = end.reshape(D.shape) * unit
-        before, after = (unseen.missed(each, seen.regression(each)[0]) for each in (D, found))
-    return PatchFeaturesState(found) if after < before else state
-
-
-def steep(basis: PatchFeatures, X: np.ndarray, Y: np.ndarray) -> Patches:
-    """The patches of most contrast."""
-    contrast, _ = basis.contrast_and_directions(X)
-    kept = contrast >= np.quantile(contrast, 1.0 - STEEP)
-    return X[kept], Y[kept]
+    return PatchFeaturesState(end.reshape(D.shape) * unit)
 
 
 @dataclass(frozen=True)
@@ -120,16 +110,6 @@ class RegressionError:
         S += (RIDGE * np.trace(S) / k or 1.0) * np.eye(k)
         B = np.linalg.solve(S, T)
         return B, float(np.trace(sums[k:, k:]) - np.sum(B * T))
-
-    def missed(self, D: np.ndarray, B: np.ndarray) -> float:
-        """|Y − Z B|², for a regression of other patches."""
-        B = B.astype(np.float32)
-
-        def squares(at: slice) -> np.ndarray:
-            rest = self.Y[at] - np.concatenate([self.waves(D, at)[0], self.X[at]], axis=1) @ B
-            return np.vdot(rest, rest)
-
-        return float(self.sum_of(squares, ()))
 
     def depth(self, D: np.ndarray) -> np.ndarray:
         """``exp(−|d|²/2σ²)``, float32."""

@@ -18,7 +18,7 @@ from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
 from kernelstream.images.patches import Position, overlapped, turned, windows
 from kernelstream.images.pixels import WHITE, as_floats, as_integers
-from kernelstream.images.placing import PATCHES, Patches, placed
+from kernelstream.images.placing import PATCHES, placed
 from kernelstream.part import check_count, check_number
 from kernelstream.regression.base import Regression
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
@@ -28,7 +28,7 @@ from kernelstream.stream.stream import Stream
 
 SIDE = 5  # pixels of a low-resolution patch
 MARGIN = SIDE // 2
-HELD_BACK = 4  # an image of so many judges directions that were moved for the others
+FEWEST_IMAGES = 4  # for which directions are moved: of fewer they would suit these alone
 STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 TO_YCBCR = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
@@ -44,7 +44,8 @@ class SuperResolver(PatchModel):
     and negated until their gradients point one way, so that an edge is learned once for all its
     positions, and what is predicted is turned back. Where four images or more are at hand, ``fit``
     moves the centroids to where regression errs least (``images.placing``). Predicted blocks
-    overlap and are averaged. The result is corrected so that it shrinks to the image that was given.
+    overlap and are averaged. The result is corrected so that it shrinks to the image that was
+    given.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class SuperResolver(PatchModel):
         """Learn from high-resolution images that are all at hand.
 
         The directions of patches are found in patches from all of them, and moved to where
-        regression errs least if that helps for images that were held back, one of four.
+        regression errs least where there are four images or more.
 
         Parameters
         ----------
@@ -131,18 +132,16 @@ class SuperResolver(PatchModel):
 
     def _place(self, stream: Stream, images: list[Any]) -> Stream:
         """The stream before the first image, with directions moved for what they will predict."""
-        if len(images) < HELD_BACK:
+        if len(images) < FEWEST_IMAGES:
             return stream
         state, basis = stream.begun, stream.chain.basis
         assert isinstance(basis, PatchFeatures)
         share = -(-PATCHES * len(state.basis.directions) // len(images))
         share = min(share, self.patches_per_image or share)
         pairs = [self._patches(stream, image, i, share) for i, image in enumerate(images)]
-        judging = pairs[HELD_BACK - 1 :: HELD_BACK]
-        del pairs[HELD_BACK - 1 :: HELD_BACK]
-        shown, held_back = (joined(kind) for kind in (pairs, judging))
-        found = placed(basis, state.basis, shown, held_back)
-        return stream.with_state(replace(state, basis=found))
+        # in single precision: they are many
+        X, Y = (np.concatenate(each, dtype=np.float32) for each in zip(*pairs, strict=True))
+        return stream.with_state(replace(state, basis=placed(basis, state.basis, X, Y)))
 
     def _new_stream(self, X: Any = None) -> Stream:
         check_count("SuperResolver", "patches_per_image", self.patches_per_image)
@@ -324,12 +323,6 @@ def counts(rows: int, columns: int, scale: int) -> np.ndarray:
         np.minimum(np.arange(n), 1) + 1 + np.minimum(np.arange(n)[::-1], 1) for n in (rows, columns)
     )
     return np.kron(np.outer(down, across), np.ones((scale, scale))).astype(np.float32)
-
-
-def joined(pairs: list[Patches]) -> Patches:
-    """Patches of several images and their detail, in single precision: they are many."""
-    X, Y = (np.concatenate(each, dtype=np.float32) for each in zip(*pairs, strict=True))
-    return X, Y
 
 
 def stands_upright(stream: Stream) -> bool:
