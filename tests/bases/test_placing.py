@@ -69,7 +69,7 @@ def test_main_directions_are_those_of_the_singular_vectors() -> None:
     np.testing.assert_allclose(np.linalg.norm(top @ V, axis=1), 1.0, atol=1e-3)
 
 
-@pytest.mark.parametrize("n, shown", [(1500, 1500), (2000, 2000), (3600, 3600), (4001, 2001)])
+@pytest.mark.parametrize("n, shown", [(1500, 1500), (2000, 2000), (3600, 2000), (4001, 2000)])
 def test_so_many_rows_show_the_directions(
     n: int, shown: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +83,39 @@ def test_so_many_rows_show_the_directions(
     rng = np.random.default_rng(0)
     placing.Sampled.of(kernels.RBF(gamma=1.0), rng.normal(size=(n, 96)), None, rng)
     assert seen == [shown]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "columns", "unit", "looked_at"),
+    [
+        (kernels.RBF(gamma=0.01), 200, 1.0, "float32"),
+        (kernels.RBF(gamma=0.01), 50, 1.0, "float64"),  # no directions: few columns
+        (kernels.Polynomial(2, 0.01, 1.0), 200, 1.0, "float64"),  # values without a bound
+        (kernels.RBF(gamma=1e-42), 200, 1e20, "float64"),  # squares that float32 does not have
+        (kernels.RBF(gamma=1e38), 200, 1e-20, "float64"),
+    ],
+)
+def test_points_of_wide_rows_are_looked_for_in_single_precision(
+    kernel: kernels.Kernel, columns: int, unit: float, looked_at: str
+) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(700, columns)) * np.geomspace(3.0, 0.1, columns) * unit + 5.0 * unit
+    sampled = Sampled.of(kernel, rows, None, np.random.default_rng(1))
+    narrow = sampled.to_look_at()
+    assert sampled.rows.dtype == np.float64 and narrow.rows.dtype == looked_at
+    assert sampled.inside(rows[:30]).dtype == np.float64
+    points = narrow.inside(rows[:30])
+    moved = [
+        polish(kernel, start, each, 8, 6)
+        for start, each in ((points, narrow), (sampled.inside(rows[:30]), sampled))
+    ]
+    assert moved[0].dtype == looked_at and narrow.lift(moved[0]).dtype == np.float64
+    found = [placing.captured(kernel, np.asarray(p, float), sampled, 8, sampled) for p in moved]
+    assert found[0] == pytest.approx(found[1], rel=1e-3)
+    before = placing.captured(kernel, sampled.inside(rows[:30]), sampled, 8, sampled)
+    assert min(found) > 1.01 * before
+    basis = bases.Centroids(30)
+    assert basis.begin(kernel, rows, None, 0, 8).span.points.dtype == np.float64
 
 
 def test_what_rows_and_looks_cost() -> None:

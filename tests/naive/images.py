@@ -80,7 +80,7 @@ def detail(low, scale, features, B):
     rows, columns = low.shape
     total = np.zeros((rows * scale, columns * scale))
     count = np.zeros_like(total)
-    padded = np.pad(low, 2, mode="edge")
+    padded = np.pad(low, 2, mode="symmetric")
     for i in range(rows):
         for j in range(columns):
             x = padded[i : i + 5, j : j + 5]

@@ -105,7 +105,7 @@ class PatchFeatures(Basis[PatchFeaturesState]):
         wanted: int = 0,
     ) -> PatchFeaturesState:
         """k-means of the directions of all but the flattest patches."""
-        contrast, U = self._directions(X)
+        contrast, U = self.contrast_and_directions(X)
         U = U[contrast >= np.quantile(contrast, FLAT_SHARE)]
         ones, rng = np.ones(len(U)), generator(seed, "directions")
         points = seed_points(U, ones, min(self.n_points, len(U)), rng)
@@ -121,7 +121,7 @@ class PatchFeatures(Basis[PatchFeaturesState]):
         ``exp(−|u−d|²/2σ²) − exp(−|u+d|²/2σ²) = 2 exp(−(|u|²+|d|²)/2σ²) sinh(u·d/σ²)``: one product
         and one hyperbolic sine a feature.
         """
-        contrast, U = self._directions(X)
+        contrast, U = self.contrast_and_directions(X)
         D = state.directions.astype(X.dtype, copy=False)
         scale = X.dtype.type(1.0 / self.width**2)
         near = U @ (D.T * scale)
@@ -151,7 +151,7 @@ class PatchFeatures(Basis[PatchFeaturesState]):
             )
         return a, None, None
 
-    def _directions(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
+    def contrast_and_directions(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
         """Contrast and windowed direction of each patch."""
         side = round(X.shape[1] ** 0.5)
         place = np.arange(side) - (side - 1) / 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
 from kernelstream.images.patches import Position, overlapped, turned, windows
 from kernelstream.images.pixels import WHITE, as_floats, as_integers
+from kernelstream.images.placing import PATCHES, placed
 from kernelstream.part import check_count, check_number
 from kernelstream.regression.base import Regression
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
@@ -26,6 +28,7 @@ from kernelstream.stream.stream import Stream
 
 SIDE = 5  # pixels of a low-resolution patch
 MARGIN = SIDE // 2
+FEWEST_IMAGES = 4  # for which directions are moved: of fewer they would suit these alone
 STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 TO_YCBCR = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
@@ -39,8 +42,10 @@ class SuperResolver(PatchModel):
     kernel features (``images.features.PatchFeatures``) learns what bicubic
     interpolation misses on the pixel and its eight neighbours. Patches are first turned, mirrored
     and negated until their gradients point one way, so that an edge is learned once for all its
-    positions, and what is predicted is turned back. Predicted blocks overlap and are
-    averaged. The result is corrected so that it shrinks to the image that was given.
+    positions, and what is predicted is turned back. Where four images or more are at hand, ``fit``
+    moves the centroids to where regression errs least (``images.placing``). Predicted blocks
+    overlap and are averaged. The result is corrected so that it shrinks to the image that was
+    given.
 
     Parameters
     ----------
@@ -99,7 +104,8 @@ class SuperResolver(PatchModel):
     def fit(self, X: Iterable[Any], y: Any = None) -> Self:
         """Learn from high-resolution images that are all at hand.
 
-        The directions of patches are found in patches from all of them.
+        The directions of patches are found in patches from all of them, and moved to where
+        regression errs least where there are four images or more.
 
         Parameters
         ----------
@@ -118,10 +124,24 @@ class SuperResolver(PatchModel):
             first = [draft._patches(stream, image, i, share)[0] for i, image in enumerate(images)]
             # There are no components to show, so nobody asks for their signs.
             stream = defer_signs(stream.start(Rows(np.concatenate(first))))
+            stream = draft._place(stream, images)
             for number, image in enumerate(images):
                 stream = draft._learn_image(stream, image, number)
             draft._hold(stream, len(images))
         return self
+
+    def _place(self, stream: Stream, images: list[Any]) -> Stream:
+        """The stream before the first image, with directions moved for what they will predict."""
+        if len(images) < FEWEST_IMAGES:
+            return stream
+        state, basis = stream.begun, stream.chain.basis
+        assert isinstance(basis, PatchFeatures)
+        share = -(-PATCHES * len(state.basis.directions) // len(images))
+        share = min(share, self.patches_per_image or share)
+        pairs = [self._patches(stream, image, i, share) for i, image in enumerate(images)]
+        # in single precision: they are many
+        X, Y = (np.concatenate(each, dtype=np.float32) for each in zip(*pairs, strict=True))
+        return stream.with_state(replace(state, basis=placed(basis, state.basis, X, Y)))
 
     def _new_stream(self, X: Any = None) -> Stream:
         check_count("SuperResolver", "patches_per_image", self.patches_per_image)
@@ -212,7 +232,9 @@ class SuperResolver(PatchModel):
         s, regression = int(self.scale), self._solution()
         upright = stands_upright(self.stream_)
         rows, columns = low.shape
-        small = windows(np.pad(low, MARGIN, mode="edge").astype(np.float32), SIDE)
+        # What is beyond the border is like what is inside; models of version 0.1 repeat the border.
+        wider = np.pad(low, MARGIN, mode="symmetric" if upright else "edge")
+        small = windows(wider.astype(np.float32), SIDE)
         total = np.zeros(((rows + 2) * s, (columns + 2) * s), dtype=np.float32)
         height = max(1, STRIP // columns)
         for top in range(0, rows, height):

@@ -396,7 +396,8 @@ class Stream(Value):
         kernel = stream.chain.kernel
         if not kernel.fixed:
             stream = stream.with_chain(kernel=kernel.fix(X, known.weights))
-        stream = stream.chosen(stream.scaled(first.X))
+        if stream.chain.auto:
+            stream = stream.chosen(stream.scaled(first.X))
         if all_rows is not None:
             hidden = hidden_variance(stream.chain, X)
             if hidden is not None:
@@ -406,8 +407,6 @@ class Stream(Value):
     def chosen(self, X: Array) -> Stream:
         """The stream that has chosen, from rows in its units, what it was asked to choose."""
         chain = self.chain
-        if not chain.auto:
-            return self
         found = choosing.choose(
             chain.auto,
             chain.kernel,

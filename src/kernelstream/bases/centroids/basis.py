@@ -606,7 +606,7 @@ class Centroids(Basis[CentroidsState]):
         judging = np.arange(HELD_BACK - 1, n, HELD_BACK) if present or not smooth else np.arange(0)
         learning = np.setdiff1d(np.arange(n), judging)
         judging = judging if len(judging) else learning  # of very few rows none is held back
-        sampled = Sampled.of(kernel, rows, weights, rng).take(learning)
+        sampled = Sampled.of(kernel, rows, weights, rng).to_look_at().take(learning)
         w = np.ones(len(learning)) if sampled.weights is None else sampled.weights
         anew = lloyd(sampled.seen, w, seed_points(sampled.seen, w, m, rng), STEPS, rng)
         if evaluations and smooth:

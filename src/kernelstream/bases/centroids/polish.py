@@ -16,7 +16,8 @@ next by subspace iteration, and sums over rows are sums over parts of them, whic
 Rows of many columns are first turned into the few directions in which most of them differ: what a
 point has outside these hardly helps, and a step costs a fraction. What a row has outside is one
 more column, its distance from that subspace, in which all points are zero; so the kernel values of
-rows and such points are what they were.
+rows and such points are what they were. There single precision will do, in half the time: points
+are looked for, and whatever they are, coordinates are computed with them in the type of the rows.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ from kernelstream.kernels.stationary import Stationary
 
 # Directions of the subspace in which points are looked for: half of the columns, within these.
 FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
-DIRECTED = 2000  # rows that show them, at least: fewer cost more variance than they save time
+DIRECTED = 2000  # rows that show them, at most: fewer cost more variance than they save time
 OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
 FIRST_STEPS = 3  # of subspace iteration, where there are no components of points nearby
 LEAST_GAIN = 5e-4  # share of the captured variance that a step has to add for another one
@@ -121,9 +122,12 @@ class Sampled:
         p = n_directions(int(rows.shape[1])) if kernel.isotropic else None
         if p is None:
             return cls(as_dense(centred(rows)), weights, None, centre)
-        shown = np.arange(0, int(rows.shape[0]), max(1, int(rows.shape[0]) // DIRECTED))
+        n = int(rows.shape[0])
+        shown = np.linspace(0, n - 1, min(n, DIRECTED)).astype(np.intp)
         few = centred(take_rows(rows, shown))
+        few = few if centre is None else in_single(few)
         directions = main_directions(few, None if weights is None else weights[shown], p, rng)
+        directions = cast(directions, rows.dtype)
         if centre is None:
             whole = namespace_of(mean).concat([mean[:, None], directions], axis=1)
             directions = namespace_of(mean).linalg.qr(whole)[0]
@@ -136,6 +140,12 @@ class Sampled:
             return xp.concat([inside, xp.sqrt(outside)[:, None]], axis=1)
 
         return cls(by_rows(turned, rows, p), weights, directions, centre)
+
+    def to_look_at(self) -> Sampled:
+        """In single precision, where there are directions and the kernel is bounded."""
+        if self.directions is None or self.centre is None:
+            return self
+        return replace(self, rows=in_single(self.rows))
 
     def take(self, index: np.ndarray) -> Sampled:
         """Some of the rows."""
@@ -159,7 +169,9 @@ class Sampled:
     def inside(self, points: Array) -> Array:
         """Points as they are seen in the directions: (m, p)."""
         points = points if self.centre is None else points - self.centre[None, :]
-        return points if self.directions is None else points @ self.directions
+        return (
+            points if self.directions is None else cast(points @ self.directions, self.rows.dtype)
+        )
 
     def lift(self, points: Array) -> Array:
         """Points of the directions as points among the rows."""
@@ -181,18 +193,25 @@ def n_directions(d: int) -> int | None:
     return p if 3 * p <= 2 * d else None
 
 
+def in_single(rows: Array) -> Array:
+    """Dense rows in single precision, unless the squares of their lengths are no numbers there."""
+    xp = namespace_of(rows)
+    longest = float(xp.max(row_norms_squared(rows)))
+    return cast(rows, xp.float32) if 1e-30 < longest < 1e30 else rows
+
+
 def main_directions(
     rows: Array, weights: np.ndarray | None, p: int, rng: np.random.Generator
 ) -> Array:
-    """About p directions in which the rows are longest, orthonormal columns."""
-    V = like(rng.normal(size=(int(rows.shape[1]), p + OVERSAMPLED)), rows, rows.dtype)
+    """About p directions in which the rows are longest, orthonormal columns, float64."""
+    V = like(rng.normal(size=(int(rows.shape[1]), p + OVERSAMPLED)), rows)
     parts = Sampled(rows, None if weights is None else weights / weights.mean()).parts(p)
     for _ in range(2):
 
         def turned(part: Part, V: Array = V) -> Array:
-            return part.rows.T @ part.weighted(part.rows @ V)
+            return part.rows.T @ part.weighted(part.rows @ cast(V, rows.dtype))
 
-        V = cast(orthonormal(added_up(in_threads(turned, parts))), V.dtype)
+        V = orthonormal(added_up(in_threads(turned, parts)))
     return V
 
 
