@@ -65,7 +65,7 @@ from kernelstream.kernels.stationary import Stationary
 
 # Directions of the subspace in which points are looked for: half of the columns, within these.
 FEWEST_DIRECTIONS, MOST_DIRECTIONS = 64, 100
-DIRECTED = 2000  # rows that show them, at most: fewer cost more variance than they save time
+DIRECTED = 2000  # rows that show them, at least: fewer cost more variance than they save time
 OVERSAMPLED = 10  # directions more on the way there (Halko, Martinsson, Tropp 2011)
 FIRST_STEPS = 3  # of subspace iteration, where there are no components of points nearby
 LEAST_GAIN = 5e-4  # share of the captured variance that a step has to add for another one
@@ -122,8 +122,7 @@ class Sampled:
         p = n_directions(int(rows.shape[1])) if kernel.isotropic else None
         if p is None:
             return cls(as_dense(centred(rows)), weights, None, centre)
-        n = int(rows.shape[0])
-        shown = np.linspace(0, n - 1, min(n, DIRECTED)).astype(np.intp)
+        shown = np.arange(0, int(rows.shape[0]), max(1, int(rows.shape[0]) // DIRECTED))
         few = centred(take_rows(rows, shown))
         few = few if centre is None else in_single(few)
         directions = main_directions(few, None if weights is None else weights[shown], p, rng)
@@ -169,9 +168,9 @@ class Sampled:
     def inside(self, points: Array) -> Array:
         """Points as they are seen in the directions: (m, p)."""
         points = points if self.centre is None else points - self.centre[None, :]
-        return (
-            points if self.directions is None else cast(points @ self.directions, self.rows.dtype)
-        )
+        if self.directions is None:
+            return points
+        return cast(points @ self.directions, self.rows.dtype)
 
     def lift(self, points: Array) -> Array:
         """Points of the directions as points among the rows."""
