@@ -267,12 +267,12 @@ def goals(
         if one.timed is None:
             continue
         with threadpool_limits(1):
-            (ours, mine), (peer, theirs) = drifting(one.timed, one.gamma)
+            (share, mine), (refitted, theirs) = drifting(one.timed, one.gamma)
         row(
             f"{one.name}, in time order, forgetting {FORGETTING}: the next {NEXT} rows, each time",
             f"≥ refit of {WINDOW:,} rows, ≤ its CPU",
-            f"{ours:.4f} in {mine:.2f} s (refit {peer:.4f} in {theirs:.2f} s)",
-            ours >= peer and mine <= theirs,
+            f"{share:.4f} in {mine:.2f} s (refit {refitted:.4f} in {theirs:.2f} s)",
+            share >= refitted and mine <= theirs,
         )
     return rows
 
