@@ -18,6 +18,7 @@ FLAT = 1e-5  # the largest entry of a gradient that leads nowhere
 TRIALS = 20  # of one step
 LEAST, MOST = 1.1, 4.0  # how many times as far again a step is tried that goes down steeply
 SHRINK = 1e-3  # of an interval: its ends are no trial
+PROMISED = 0.1  # of the gain that a step has to bring: what its slope promises, at least
 NARROW = 0.1  # an interval in which nothing better is looked for, as a share of the step
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]  # its value and its gradient
@@ -55,7 +56,7 @@ def minimise(
         direction = -newton(gradient, pairs)
         here = Trial(0.0, x, value, gradient, float(gradient @ direction))
         first = 1.0 if pairs else 1.0 / float(np.linalg.norm(direction))
-        least = least_gain * max(abs(value), 1.0)
+        least = PROMISED * least_gain * max(abs(value), 1.0)
         found, trials = search(function, here, direction, first, least)
         used += trials
         if found is None:
