@@ -73,7 +73,22 @@ class Target:
         return f"{self.name}, {len(self.classes)} classes ({few(list(map(str, self.classes)))})"
 
     def values(self, cells: Any, dtype: str = "float64") -> tuple[np.ndarray, list[Bad]]:
-        """Targets of rows, and the cells that are none."""
+        """Targets of rows, and the cells that are none.
+
+        Parameters
+        ----------
+        cells : pyarrow.Array
+            The column of the targets.
+        dtype : str, default="float64"
+            The type of the rows, in which a number must be finite.
+
+        Returns
+        -------
+        numpy.ndarray
+            A target for each row.
+        list of Bad
+            The cells that are no target, with the reason.
+        """
         cells = plain_array(cells)
         if self.labels in (TRUTH, TEXT):
             return self._labels(cells)
@@ -120,7 +135,18 @@ class Target:
 
     @classmethod
     def from_facts(cls, facts: Any) -> Target:
-        """Read what ``to_facts`` wrote; anything else is a ``ValueError``."""
+        """Read what ``to_facts`` wrote; anything else is a ``ValueError``.
+
+        Parameters
+        ----------
+        facts : dict
+            As it comes from the header of a model file.
+
+        Returns
+        -------
+        Target
+            The target that was stored.
+        """
         try:
             column = facts["column"]
             found = cls(Column(**{**column, "levels": tuple(column["levels"])}), facts["labels"])
