@@ -186,13 +186,18 @@ def test_signs_of_a_finished_model_do_not_hang_on_older_ones() -> None:
     np.testing.assert_array_equal(take_signs(turned).begun.signs, signs)
 
 
-@pytest.mark.parametrize("options", [{}, {"scale": "standard"}, {"kernel": "laplacian"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"scale": "standard"}, {"kernel": "laplacian"}, {"kernel": "poly"}, {"robust": True}],
+    ids=str,
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_judges_of_all_rows_are_those_of_their_blocks(
     options: dict[str, Any], weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawn before the pass or block by block: the same rows, in the units of the kernel."""
     X = np.random.default_rng(1).normal(3.0, 2.0, size=(1500, 3))
+    X[::50] += 30.0  # rows that fit badly
     weights = np.linspace(1.0, 3.0, 1500) if weighted else None
     monkeypatch.setattr(audit, "ROWS", 200)
 
@@ -208,4 +213,6 @@ def test_the_judges_of_all_rows_are_those_of_their_blocks(
     assert len(at_once) == 200 and at_once.key == by_blocks.key
     assert np.array_equal(at_once.rows[0], by_blocks.rows[0])
     assert np.array_equal(at_once.priority, by_blocks.priority)
-    assert at_once.threshold == by_blocks.threshold
+    assert at_once.threshold == by_blocks.threshold and at_once.largest == by_blocks.largest
+    ours, theirs = at_once.log_weight, by_blocks.log_weight
+    assert (ours is None) == (theirs is None) and (ours is None or np.array_equal(ours, theirs))

@@ -92,11 +92,13 @@ def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
 def judges_of_all(stream: Stream, rows: Rows) -> AuditSample | None:
     """The sample that judges, of all rows at once: the same as block by block, sooner.
 
-    None where there is none, or where blocks say more of the rows than their numbers.
+    None where there is none, or where blocks say more of the rows than their numbers: what fills
+    gaps, what weight rows lose that do not fit, how large energies are that have no limit.
     """
-    chain, audit = stream.chain, stream.begun.audit
+    chain, state = stream.chain, stream.begun
+    audit, limit = state.audit, chain.kernel.energy_limit(math.inf)
     plain = isinstance(rows.X, np.ndarray) and stream.device is None and not stream.fills
-    if audit is None or not plain or not math.isfinite(chain.kernel.energy_limit(math.inf)):
+    if audit is None or state.judge is not None or not plain or not math.isfinite(limit):
         return None
     clock = forget(chain.tracker.forgetting, 1, None, chain.seed, 0)[0]
     audit = audit.named_by(stream.prepared(rows.X[:NAMING_ROWS, :]))
