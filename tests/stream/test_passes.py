@@ -215,4 +215,5 @@ def test_the_judges_of_all_rows_are_those_of_their_blocks(
     assert np.array_equal(at_once.priority, by_blocks.priority)
     assert at_once.threshold == by_blocks.threshold and at_once.largest == by_blocks.largest
     ours, theirs = at_once.log_weight, by_blocks.log_weight
-    assert (ours is None) == (theirs is None) and (ours is None or np.array_equal(ours, theirs))
+    alike = ours is theirs is None
+    assert alike or (ours is not None and theirs is not None and np.array_equal(ours, theirs))
