@@ -235,7 +235,7 @@ def _with_lengths(X: Array) -> tuple[Array, Array]:
         if np.all((norms > least) & (norms < float(info.max) ** 0.5)):
             return X, overwrite("sqrt", norms)
     exponents = xp.floor(xp.log2(_or_one(largest_in_rows(X))))
-    most = math.floor(math.log2(float(info.max))) - 4  # 2^-most and 2^most are numbers
+    most = math.floor(math.log2(float(info.max))) - 4.0  # 2^-most and 2^most are numbers
     powers = 2.0 ** -xp.clip(exponents, min=-most, max=most)
     X = X.multiply(powers[:, None]).tocsr() if is_sparse(X) else X * powers[:, None]
     return X, overwrite("sqrt", row_norms_squared(X))
