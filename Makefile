@@ -63,7 +63,7 @@ test: lint ## lint, then the tests; this is what the continuous integration runs
 
 # Lines of compiled passes cannot be followed, so the tests that are nearest to them run once more as
 # plain Python, and the two counts are joined; pyproject.toml has what is counted.
-PASSES := stream trackers estimators/test_adaptive.py monitor/test_normal.py
+PASSES := stream trackers estimators/test_adaptive.py anomaly/monitor/test_normal.py
 coverage: $(STAMP) ## which lines and branches the tests reach; open build/coverage/index.html
 	$(FRESH_CACHE) $(PYTEST) -m "not slow and not cuda" --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 $(ONE_THREAD) $(PYTEST) -m "not slow and not cuda" --cov --cov-append \
@@ -79,7 +79,7 @@ $(TORCH_STAMP): $(STAMP)
 	@touch $@
 
 test-torch: $(TORCH_STAMP) ## install PyTorch, test the array namespaces with it
-	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/backends/test_arrays.py tests/backends/test_devices.py
+	$(FRESH_CACHE) $(PYTEST) -m "not cuda" tests/arrays/test_namespaces.py tests/arrays/test_devices.py
 
 # scikit-learn 1.6 asks for SCIPY_ARRAY_API where array-api-compat is installed.
 test-oldest: ## test with the oldest versions that pyproject.toml allows, on Python 3.11

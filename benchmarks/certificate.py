@@ -26,7 +26,7 @@ import scipy.sparse.linalg
 from matplotlib import pyplot as plt
 
 from benchmarks.data import GAMMA
-from kernelstream import StreamingKernelPCA, bases, kernels
+from kernelstream import StreamingKernelPCA, kernels, landmarks
 
 SHOWN = 3  # eigenvalues that are drawn
 R = 10  # components of the models
@@ -52,7 +52,7 @@ def require_inside(name: str, intervals: np.ndarray, exact: np.ndarray) -> None:
 def growing_stream(X: np.ndarray, sizes: list[int], out: Path) -> None:
     """Figure 1: intervals and true eigenvalues as the stream grows."""
     makers: dict[str, dict[str, Any]] = {
-        "1,000 given points": dict(basis=bases.Landmarks(X[-1000:]), certify="tight"),
+        "1,000 given points": dict(basis=landmarks.Landmarks(X[-1000:]), certify="tight"),
         "400 centroids": dict(basis=400, certify="tight"),
     }
     truth = {n: batch_eigenvalues(X[:n]) / n for n in sizes}

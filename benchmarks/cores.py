@@ -33,7 +33,7 @@ from benchmarks.rows.products import bare_products, learned
 from benchmarks.run import Run
 from benchmarks.sizes import FULL
 from benchmarks.systems import NYSTROEM_IN_MEMORY, OURS, OURS_FITTED, Problem
-from kernelstream import StreamingKernelPCA, bases
+from kernelstream import StreamingKernelPCA, landmarks
 
 TABLE = "cores"
 FEW, MANY = 240, 1024  # points
@@ -70,7 +70,7 @@ def works(
         f"fit, {enough:,} centroids": partial(OURS_FITTED.learn, X, enough, problem),
     }
     for m in (few, many):
-        given = partial(bases.Landmarks, points[:m])
+        given = partial(landmarks.Landmarks, points[:m])
         found[f"{m:,} given points"] = partial(learned, X, problem, given)
         found[f"bare products, {m:,}"] = partial(bare_products, X, points[:m], 2048, m)
     found[f"Nystroem({peer:,}) + PCA"] = partial(NYSTROEM_IN_MEMORY.learn, X, peer, problem)
@@ -138,7 +138,7 @@ def from_file(n: int, repeats: int) -> list[Row]:
     import pyarrow.csv
     import pyarrow.parquet
 
-    from kernelstream.sources import Source
+    from kernelstream.tables import Source
 
     d, rng, rows = 20, np.random.default_rng(0), []
     X = rng.standard_normal((n, d), np.float32)

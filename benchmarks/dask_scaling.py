@@ -1,7 +1,7 @@
 """``python -m benchmarks.dask_scaling``: a cluster on this machine, a prediction for a large one.
 
-1. *Measured*: ``kernelstream.dask.fit`` on clusters of 1, 2 and 4 local processes, one thread each.
-   Chunks are made on the workers, so every byte that moves between workers is a byte of the method.
+1. *Measured*: ``kernelstream.distributed.dask.fit`` on clusters of 1, 2 and 4 local processes,
+   one thread each. Chunks are made on the workers, so every byte that moves between workers is a byte of the method.
 2. *Measured*: the constants of the cost model, task by task, in this process: seconds a row,
    seconds a merge, bytes of each kind of result, and the scheduler's time for a task.
 3. *Predicted*: the same runs (to see what the model is worth), and 10¹⁰ rows on 1,000 workers.
@@ -36,9 +36,9 @@ import dask.array as da
 import distributed
 import numpy as np
 
-import kernelstream.dask as kd
+import kernelstream.distributed.dask as kd
 from kernelstream import StreamingKernelPCA
-from kernelstream.dask import worker
+from kernelstream.distributed.dask import worker
 from kernelstream.estimators.base import new_stream
 
 NETWORK = 1.25e9  # bytes a second: 10 Gbit/s, an assumption
@@ -181,7 +181,7 @@ def scheduler(n_tasks: int = 2000) -> tuple[float, int]:
     """Seconds of the scheduler for a task that does nothing, and the memory of an idle worker."""
 
     def imported() -> int:
-        import kernelstream.dask  # noqa: F401
+        import kernelstream.distributed.dask  # noqa: F401
 
         return peak_memory()
 

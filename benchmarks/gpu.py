@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kernelstream import KernelHebbianPCA, StreamingKernelPCA, bases, schedules
-from kernelstream.backends.arrays import to_host
+from kernelstream import StreamingKernelPCA, landmarks
+from kernelstream.arrays.namespaces import to_host
 from kernelstream.estimators.base import set_stream
+from kernelstream.papers import KernelHebbianPCA, schedules
 
 GAMMA = 1 / (2 * 8.5**2)
 ASKED = {
@@ -57,7 +58,7 @@ def fold(m: int, n: int, dtype: str) -> dict[str, Any]:
     kind = getattr(torch, dtype)
     X = torch.rand((n, 784), device="cuda", dtype=kind, generator=generator)
     D = X[:m].clone()
-    model = StreamingKernelPCA(50, gamma=GAMMA, basis=bases.Landmarks(D))
+    model = StreamingKernelPCA(50, gamma=GAMMA, basis=landmarks.Landmarks(D))
     for _ in range(5):  # a stream that runs: past its first blocks, and between two doublings
         model.partial_fit(X)
     start = model.stream_
@@ -90,8 +91,8 @@ def kernel_hebbian(l: int, r: int) -> dict[str, Any]:
     import torch
 
     from kernelstream import kernels
-    from kernelstream.kernel_hebbian import epochs
-    from kernelstream.kernel_hebbian.gram import KernelMatrix
+    from kernelstream.papers.kim_2003 import epochs
+    from kernelstream.papers.kim_2003.gram import KernelMatrix
 
     X = torch.rand((l, 196), device="cuda", generator=torch.Generator("cuda").manual_seed(0))
     gamma = 0.02
@@ -183,7 +184,7 @@ def agreement(dtype: str) -> float:
     import torch
 
     X = np.random.default_rng(0).random((20000, 100)).astype(dtype)
-    settings: dict[str, Any] = dict(gamma=0.02, basis=bases.Landmarks(X[:256]))
+    settings: dict[str, Any] = dict(gamma=0.02, basis=landmarks.Landmarks(X[:256]))
     here = StreamingKernelPCA(20, **settings).fit(X).eigenvalues_
     there = to_host(StreamingKernelPCA(20, **settings).fit(torch.from_numpy(X).cuda()).eigenvalues_)
     return float(np.max(np.abs(there - here) / here))

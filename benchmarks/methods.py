@@ -21,14 +21,12 @@ from rich.table import Table
 from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
-from kernelstream import (
+from kernelstream import StreamingKernelPCA, metrics, trackers
+from kernelstream.papers import (
     AdaptiveKernelPCA,
     IncrementalKernelPCA,
     KernelHebbianPCA,
     OnlineKernelPCA,
-    StreamingKernelPCA,
-    metrics,
-    trackers,
 )
 
 COMPONENTS = 10

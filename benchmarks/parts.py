@@ -23,9 +23,10 @@ from threadpoolctl import threadpool_limits
 from kernelstream import (
     StreamingKernelClassifier,
     StreamingKernelPCA,
-    bases,
     kernels,
+    landmarks,
     metrics,
+    papers,
     preimages,
     trackers,
 )
@@ -63,20 +64,20 @@ def of_bases(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
     """Captured variance of rows in random order and sorted by digit, certainty, size and time."""
     ordered = X[np.argsort(y, kind="stable")]
     given: dict[str, Any] = {
-        "Centroids(100)": bases.Centroids(100),
-        "Centroids(tolerance=0.1)": bases.Centroids(500, tolerance=0.1),
-        "Landmarks(100)": bases.Landmarks(100),
-        "Distance(nu=0.12)": bases.Distance(nu=0.12),
-        "Coherence(delta=0.8)": bases.Coherence(delta=0.8),
-        "ReducedSet(100)": bases.ReducedSet(100),
-        "Fourier(400)": bases.Fourier(400),
-        "Everything()": bases.Everything(),
+        "Centroids(100)": landmarks.Centroids(100),
+        "Centroids(tolerance=0.1)": landmarks.Centroids(500, tolerance=0.1),
+        "Landmarks(100)": landmarks.Landmarks(100),
+        "Distance(nu=0.12)": landmarks.Distance(nu=0.12),
+        "Coherence(delta=0.8)": landmarks.Coherence(delta=0.8),
+        "ReducedSet(100)": landmarks.ReducedSet(100),
+        "Fourier(400)": landmarks.Fourier(400),
+        "Everything()": landmarks.Everything(),
     }
     found = []
     for name, basis in given.items():
         learned = model(basis=basis).partial_fit(X)
         in_order = model(basis=basis).partial_fit(ordered)
-        features = isinstance(basis, bases.Fourier)
+        features = isinstance(basis, landmarks.Fourier)
         certain = None if features else model(basis=basis, certify="tight").fit(X).certificate_
         found.append(
             {
@@ -99,11 +100,11 @@ def of_trackers(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
         "Covariance()": trackers.Covariance(),
         "Covariance(forgetting=0.998)": trackers.Covariance(forgetting=0.998),
         "IncrementalSVD()": trackers.IncrementalSVD(),
-        "Hebbian()": trackers.Hebbian(),
-        "RLS(forgetting=0.998)": trackers.RLS(forgetting=0.998),
-        "SubsetHebbian()": trackers.SubsetHebbian(),
-        "Averaged(RLS(0.998))": trackers.Averaged(trackers.RLS(0.998)),
-        "LMS()": trackers.LMS(),
+        "Hebbian()": papers.Hebbian(),
+        "RLS(forgetting=0.998)": papers.RLS(forgetting=0.998),
+        "SubsetHebbian()": papers.SubsetHebbian(),
+        "Averaged(RLS(0.998))": papers.Averaged(papers.RLS(0.998)),
+        "LMS()": papers.LMS(),
     }
     found = []
     for name, tracker in given.items():
@@ -186,7 +187,7 @@ def of_kernels(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
 
 
 def captured(learned: StreamingKernelPCA, X: np.ndarray) -> str:
-    if isinstance(learned.basis, bases.Fourier):
+    if isinstance(learned.basis, landmarks.Fourier):
         return "–"  # its components are not combinations of points
     return f"{metrics.captured_variance(learned, X):.3f}"
 

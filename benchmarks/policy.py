@@ -1,4 +1,4 @@
-"""How much the constants of ``bases.Centroids`` matter: the tables of docs/centroids.md.
+"""How much the constants of ``landmarks.Centroids`` matter: the tables of docs/centroids.md.
 
     python -m benchmarks.policy --data FOLDER [docs/centroids.md]
 
@@ -30,9 +30,9 @@ from benchmarks.data import GAMMA, PIXELS
 from benchmarks.measuring import Judge
 from benchmarks.parts import Row, markdown
 from kernelstream import StreamingKernelPCA, kernels
-from kernelstream.bases import Centroids
-from kernelstream.bases.centroids import basis as centroids
-from kernelstream.bases.centroids import polish, sample, state
+from kernelstream.landmarks import Centroids
+from kernelstream.landmarks.optimized import basis as centroids
+from kernelstream.landmarks.optimized import polish, sample, state
 
 POINTS, MNIST_ROWS, HELD_OUT, SEEDS = 100, 20_000, 2_000, 8
 COMPONENTS = (10, 50)

@@ -27,8 +27,8 @@ import numpy as np
 import scipy.sparse.linalg
 from sklearn import datasets
 
-from kernelstream import StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.certificate import Statement, audit
+from kernelstream import StreamingKernelPCA, kernels, landmarks, trackers
+from kernelstream.certificates import Statement, audit
 
 SLACK = 1e-6  # of the largest energy: rounding of the truth itself
 
@@ -82,10 +82,10 @@ def drawn(seed: int) -> Case:
     beta = pick(1.0, 1.0, 0.995, 0.95)
     tracker = trackers.Covariance(beta)
     basis = pick(
-        bases.Centroids(20),
-        bases.Centroids(20),
-        bases.Distance(nu=0.3 * float(np.median(kernel.diag(X.astype(float)))), max_points=40),
-        bases.Landmarks(X[rng.permutation(n)[:15]].astype(float)),
+        landmarks.Centroids(20),
+        landmarks.Centroids(20),
+        landmarks.Distance(nu=0.3 * float(np.median(kernel.diag(X.astype(float)))), max_points=40),
+        landmarks.Landmarks(X[rng.permutation(n)[:15]].astype(float)),
     )
     parts = pick(1, 1, 1, 2, 3) if beta == 1.0 or pick(True, False) else 1
     model = dict(

@@ -32,8 +32,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.statement import rows as rows_of_some_kind
 from benchmarks.statement import truth, twelve, wrong
-from kernelstream import StreamingKernelPCA, bases, kernels
-from kernelstream.certificate import Statement, drawn
+from kernelstream import StreamingKernelPCA, kernels, landmarks
+from kernelstream.certificates import Statement, drawn
 from kernelstream.estimators import until as drawing
 
 COLUMNS = 10
@@ -65,7 +65,7 @@ def outcome(seed: int) -> tuple[Statement, list[str]] | None:
         kernels.Laplacian(gamma=0.5 / (d * width)),
         0.5 * kernels.RBF(gamma=gamma) + 0.2,
     ][chosen]
-    basis = bases.Centroids(10) if rng.random() < 0.5 else bases.Landmarks(X[:8])
+    basis = landmarks.Centroids(10) if rng.random() < 0.5 else landmarks.Landmarks(X[:8])
     r = int(rng.choice([1, 2, 5]))
     model = StreamingKernelPCA(
         r, kernel=kernel, basis=basis, center=bool(rng.random() < 0.7), random_state=seed

@@ -18,7 +18,7 @@ import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
-import kernelstream.dask
+import kernelstream.distributed.dask
 from kernelstream import StreamingKernelPCA, metrics
 
 N_CHUNKS, ROWS, D = 12, 20_000, 20
@@ -69,7 +69,7 @@ def main() -> None:
     ):
         print("A cluster of three processes. Fitting: width, basis, statistics …")
         start = perf_counter()
-        model = kernelstream.dask.fit(StreamingKernelPCA(**MODEL), data())
+        model = kernelstream.distributed.dask.fit(StreamingKernelPCA(**MODEL), data())
         moved = sum(client.run(sent).values()) / 1e6
         print(
             f"  done in {perf_counter() - start:.1f} s; {moved:.0f} MB moved: models, never chunks."
@@ -79,13 +79,13 @@ def main() -> None:
         grave = Path(folder) / "grave"
         print(f"Again, and this time whoever reads chunk {FATAL} first is killed …")
         start = perf_counter()
-        again = kernelstream.dask.fit(StreamingKernelPCA(**MODEL), data(grave))
+        again = kernelstream.distributed.dask.fit(StreamingKernelPCA(**MODEL), data(grave))
         print(f"  process {grave.read_text()} died, its work was done again by the others:")
         same = np.array_equal(model.dual_coef_, again.dual_coef_)
         print(f"  {perf_counter() - start:.1f} s, and the model is ", end="")
         print("the same, bit for bit.\n" if same else "ANOTHER ONE.\n")
 
-        scores = kernelstream.dask.transform(model, data())
+        scores = kernelstream.distributed.dask.transform(model, data())
         print(f"transform is lazy: {scores.shape[0]:,} × {scores.shape[1]} scores in")
         print(f"{scores.numblocks[0]} chunks, nothing computed yet.")
         spread = scores.var(axis=0).compute()

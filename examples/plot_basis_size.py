@@ -13,7 +13,7 @@ from sklearn.datasets import make_swiss_roll
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import rbf_kernel
 
-from kernelstream import StreamingKernelPCA, bases
+from kernelstream import StreamingKernelPCA, landmarks
 
 GAMMA, R = 1.0, 6
 RED, GREY, INK = "#b3364a", "#9aa1ac", "#222222"
@@ -91,8 +91,8 @@ plt.show()
 # %%
 # Choosing by itself
 # ------------------
-# On a stream nobody can try six sizes. ``bases.Centroids(n_points, tolerance=…)`` starts with 32
-# points and adds some while the estimated share of the variance that all points together miss is
+# On a stream nobody can try six sizes. ``landmarks.Centroids(n_points, tolerance=…)`` starts with
+# 32 points and adds some while the estimated share of the variance that all points together miss is
 # above the tolerance, up to ``n_points``. The stream: 20,000 rows of the same roll that come from
 # its inside to its outside, so that there is always something new.
 
@@ -103,7 +103,7 @@ figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 print("tolerance  points  missed")
 for tolerance, shade in ((0.05, 0.4), (0.02, 0.6), (0.005, 0.85)):
     model = StreamingKernelPCA(
-        gamma=GAMMA, basis=bases.Centroids(500, tolerance=tolerance), random_state=0
+        gamma=GAMMA, basis=landmarks.Centroids(500, tolerance=tolerance), random_state=0
     )
     seen, points = [], []
     for block in np.array_split(stream, 40):

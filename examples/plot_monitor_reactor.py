@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from kernelstream import KernelMonitor, plot
-from kernelstream.monitor import Records
+from kernelstream.anomaly import Records
 
 # %%
 # The reactor

@@ -9,7 +9,8 @@ pre-images of every component, beside the library's, inputs that hold the scatte
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernelstream import IncrementalKernelPCA, kernels
+from kernelstream import kernels
+from kernelstream.papers import IncrementalKernelPCA
 
 rng = np.random.default_rng(0)
 x = rng.uniform(-1, 1, 600)

@@ -9,7 +9,8 @@ row. The dictionary, what is proved about it, and the variance along the stream.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernelstream import OnlineKernelPCA, StreamingKernelPCA
+from kernelstream import StreamingKernelPCA
+from kernelstream.papers import OnlineKernelPCA
 
 rng = np.random.default_rng(0)
 x = rng.uniform(-1, 1, 3000)

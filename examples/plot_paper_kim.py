@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelstream import KernelHebbianPCA, kernels, metrics
+from kernelstream import kernels, metrics
+from kernelstream.papers import KernelHebbianPCA
 
 rng = np.random.default_rng(0)
 x = rng.uniform(-1, 1, 200)

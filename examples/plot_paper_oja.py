@@ -9,7 +9,8 @@ at the first principal component.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernelstream import StreamingKernelPCA, oja, schedules, trackers
+from kernelstream import StreamingKernelPCA, papers
+from kernelstream.papers import oja, schedules
 
 rng = np.random.default_rng(0)
 X = rng.multivariate_normal([0, 0], [[1.0, 0.6], [0.6, 0.6]], size=2000)
@@ -36,7 +37,7 @@ axis.legend()
 # -----------------------
 # A linear kernel, a basis of all directions, and the bare rule with steps that fall.
 
-rule = trackers.Hebbian(schedules.SearchThenConverge(0.1, 200), guard=False)
+rule = papers.Hebbian(schedules.SearchThenConverge(0.1, 200), guard=False)
 model = StreamingKernelPCA(1, kernel="linear", basis="everything", tracker=rule, center=False)
 w = (model.partial_fit(X).basis_points_.T @ model.dual_coef_)[:, 0]
 print("cosine to q1:", round(abs(float(w @ q1)), 4))

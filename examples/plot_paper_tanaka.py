@@ -11,7 +11,8 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernelstream import AdaptiveKernelPCA, StreamingKernelPCA, metrics
+from kernelstream import StreamingKernelPCA, metrics
+from kernelstream.papers import AdaptiveKernelPCA
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1500, 6)) * [1.5, 1.0, 0.5, 0.5, 0.3, 0.3]

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import StreamingKernelPCA, bases, kernels, load, trackers
+from kernelstream import StreamingKernelPCA, kernels, landmarks, load, trackers
 
 Long = np.longdouble
 U = 2.0**-53
@@ -82,7 +82,7 @@ class Case:
         return StreamingKernelPCA(
             self.r,
             kernel=eval(self.kernel, {"kernels": kernels, "math": math}),
-            basis=eval(self.basis, {"bases": bases, "P": self.P}),
+            basis=eval(self.basis, {"bases": landmarks, "P": self.P}),
             tracker=trackers.Covariance(self.beta),
             center=self.center,
             certify=self.certify,
@@ -204,18 +204,18 @@ def basis_of(
     points = pick([P, P, np.vstack([P, P, P[:1]]), far, 0.0 * P[:1]])
     basis = pick(
         [
-            "bases.Landmarks(P)",
-            "bases.Landmarks(P)",
-            "bases.Landmarks(P)",
-            f"bases.Landmarks({m})",
-            f"bases.Centroids({m})",
-            f"bases.Centroids({m})",
-            f"bases.Centroids(40, tolerance={rng.uniform(0.02, 0.5):.3f})",
-            f"bases.Distance({nu!r})",
-            f"bases.Distance({nu!r}, {m})",
-            f"bases.Coherence({rng.uniform(0.2, 0.95):.3f})",
-            "bases.Everything()",
-            f"bases.ReducedSet({m})",
+            "landmarks.Landmarks(P)",
+            "landmarks.Landmarks(P)",
+            "landmarks.Landmarks(P)",
+            f"landmarks.Landmarks({m})",
+            f"landmarks.Centroids({m})",
+            f"landmarks.Centroids({m})",
+            f"landmarks.Centroids(40, tolerance={rng.uniform(0.02, 0.5):.3f})",
+            f"landmarks.Distance({nu!r})",
+            f"landmarks.Distance({nu!r}, {m})",
+            f"landmarks.Coherence({rng.uniform(0.2, 0.95):.3f})",
+            "landmarks.Everything()",
+            f"landmarks.ReducedSet({m})",
         ]
     )
     return basis, points

@@ -111,7 +111,7 @@ def change_name(rng: random.Random, tree: Tree, arrays: Arrays) -> str:
     found = [(p, v) for p, v in places(tree) if p[-1] == kind]
     if not found:
         return change_value(rng, tree, arrays)
-    from kernelstream.files import STORED
+    from kernelstream.serialization import STORED
 
     path, old = rng.choice(found)
     new = rng.choice(sorted(STORED))
@@ -136,7 +136,7 @@ def nest(rng: random.Random, tree: Tree, arrays: Arrays) -> str:
             [
                 {"tuple": [node]},
                 {"part": "kernels.Sum", "params": {"one": node, "two": 1.0}},
-                {"part": "trackers.Averaged", "params": {"rule": node}},
+                {"part": "papers.Averaged", "params": {"rule": node}},
             ]
         )
     put(tree, path, node)
@@ -274,11 +274,11 @@ _PRESENT: dict[str, bytes] = {}
 
 def present(path: str) -> bytes:
     """A golden file as the present release writes it."""
-    from kernelstream import files
+    from kernelstream import serialization
     from kernelstream.estimators.base import build
 
     if path not in _PRESENT:
-        _PRESENT[path] = files.to_bytes(build(files.read(path), path)[1])
+        _PRESENT[path] = serialization.to_bytes(build(serialization.read(path), path)[1])
     return _PRESENT[path]
 
 

@@ -19,13 +19,13 @@ import kernelstream as ks
 
 BASES = (
     "6",
-    "bases.Centroids(9, follows=False)",
-    "bases.Distance(nu=0.2, max_points=12)",
-    "bases.Coherence(delta=0.6)",
-    "bases.Everything()",
-    "bases.Landmarks(8)",
-    "bases.Fourier(12)",
-    "bases.ReducedSet(10)",
+    "landmarks.Centroids(9, follows=False)",
+    "landmarks.Distance(nu=0.2, max_points=12)",
+    "landmarks.Coherence(delta=0.6)",
+    "landmarks.Everything()",
+    "landmarks.Landmarks(8)",
+    "landmarks.Fourier(12)",
+    "landmarks.ReducedSet(10)",
 )
 TRACKERS = (
     '"covariance"',

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 
-from kernelstream.sources import Source, SourceError
-from kernelstream.sources.live import LiveRows
+from kernelstream.tables import Source, SourceError
+from kernelstream.tables.live import LiveRows
 
 ODD = (
     b'"', b'""', b",", b"\n", b"\r", b"\0", b"{", b"}", b"[" * 200, b":", b"\xff", b"\xef\xbb\xbf",

@@ -27,17 +27,17 @@ ROOMS = (
     "stream",
     "estimators",
     "files",
-    "monitor/decisions.py",
-    "monitor/limits.py",
+    "anomaly/monitor/decisions.py",
+    "anomaly/monitor/limits.py",
 )
 
 # Constants and lines that no result depends on, with the reason. A key is a name, or a path and a
 # piece of the line.
 UNSEEN = {
     "_PASS_ROWS": "rows of a compiled pass at a time: speed",
-    "trackers/rls.py: min(position + _PASS_ROWS": "the same",
-    "trackers/hebbian.py: min(start + _PASS_ROWS": "the same",
-    "trackers/subset_hebbian.py: min(start + _PASS_ROWS": "the same",
+    "papers/tanaka_2012/rls.py: min(position + _PASS_ROWS": "the same",
+    "papers/hebbian.py: min(start + _PASS_ROWS": "the same",
+    "papers/tanaka_2012/subset_hebbian.py: min(start + _PASS_ROWS": "the same",
     "QUERY_ROWS": "rows of a query at a time: memory",
     "MOST_SINGLE_ROWS": "rows written beside a stream at a time: speed",
     "MOST_COMPARED": "rows compared to find that all are alike: speed",
@@ -49,32 +49,36 @@ UNSEEN = {
     "_SMALL": "matters to arrays on a device only, and these tests have none",
     "kernels/distances.py: self.cut_off =": "the same",
     "kernels/distances.py: step = max(1, 2**22": "rows that are compared at a time: memory",
-    "estimators/pca.py: device=device,": "matters to rows that are sent to a device only",
+    "estimators/streaming_kernel_pca.py: device=device,": (
+        "matters to rows that are sent to a device only"
+    ),
     "stream/stream.py: if frozen and chain.tracker.any_blocks": "blocks of a device: speed",
-    "stream/components.py: return self.vectors if self.orthonormal": "both are the same: speed",
-    "certificate/symmetric.py: rows = slice(start, min(start + STRIP": "rows of a strip: speed",
-    "certificate/symmetric.py: in_threads(strip, range(0, n, STRIP))": "the same",
+    "stream/components.py: return self.vectors if self.orthonormal": ("both are the same: speed"),
+    "certificates/symmetric.py: rows = slice(start, min(start + STRIP": "rows of a strip: speed",
+    "certificates/symmetric.py: in_threads(strip, range(0, n, STRIP))": "the same",
     "TOGETHER": "steps between two looks, or draws that are read at a time: speed",
     "FAR_AWAY": "any number whose kernel value is zero",
     "VANISHED": "any exponent whose exponential is zero",
     "FILLED_AT_ONCE": "rows whose gaps are filled at a time: memory",
     "LARGEST_BLOCK": "numbers of a gradient that are held at once: memory",
-    "trackers/lms.py: if stop > start": "an empty piece of rows learns nothing",
+    "papers/tanaka_2012/lms.py: if stop > start": "an empty piece of rows learns nothing",
     "trackers/moments.py: as_dense(targets[:1": "the first row of any number of rows",
     "MOST_LEARNED": "rows from which a model is learned: more make it no better",
     "bases/centroids/polish.py: for _ in range(2)": "a third step turns directions hardly further",
     "bases/centroids/basis.py: means = sums / like(np.where(mass": "of empty cells none is read",
     "bases/centroids/sample.py: as_dense(rows[:1, :])": "the type of any number of rows",
     "bases/centroids/cells.py: like(self.mass > least": "no mass is just the smallest number",
-    "certificate/betting.py: return np.concatenate([[0.0]": "before the first draw all are alike",
-    "certificate/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
-    "certificate/betting.py: max(initial=0.0) >= level": "the same",
+    "certificates/betting.py: return np.concatenate([[0.0]": "before the first draw all are alike",
+    "certificates/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
+    "certificates/betting.py: max(initial=0.0) >= level": "the same",
     "kernels/dot_product.py: most = math.floor(": "any exponent whose square is far from overflow",
     "stream/choosing.py: mean = K.mean(axis=0)": "a Gram matrix is symmetric",
     "stream/choosing.py: there = exact > NO_VARIANCE": "no variance is just at the threshold",
     "stream/scaling.py: weights[~seen.any(axis=1)] =": "any weight, the same for all examples",
-    "trackers/recentred.py: if points.shape[0] == points.shape[1]": "both are the same: speed",
-    "trackers/rls.py: R[j, j] = np.sqrt(pivot) if": "the root of zero is zero",
+    "papers/honeine_2012/recentred_hebbian.py: if points.shape[0] == points.shape[1]": (
+        "both are the same: speed"
+    ),
+    "papers/tanaka_2012/rls.py: R[j, j] = np.sqrt(pivot) if": "the root of zero is zero",
 }
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {

@@ -18,8 +18,9 @@ import sklearn
 from hypothesis import HealthCheck, settings
 from sklearn.utils.fixes import parse_version
 
-from kernelstream import StreamingKernelPCA, bases, schedules, trackers
-from kernelstream.bases.centroids.state import FEWEST
+from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
+from kernelstream.landmarks.optimized.state import FEWEST
+from kernelstream.papers import schedules
 
 # Some examples fold thousands of rows: a time limit would only measure the load of the machine.
 _COMMON: dict[str, Any] = dict(
@@ -54,7 +55,7 @@ class Chain:
     """
 
     name: str
-    basis: Callable[[], bases.Basis]
+    basis: Callable[[], landmarks.Basis]
     tracker: Callable[..., trackers.Tracker]
     n_rows: int
     jump: int
@@ -69,7 +70,7 @@ class Chain:
     @property
     def follows_rows(self) -> bool:
         """Decides at block ends: the one basis that depends on the batch size."""
-        return isinstance(self.basis(), bases.Centroids)
+        return isinstance(self.basis(), landmarks.Centroids)
 
     @property
     def sequential(self) -> bool:
@@ -120,8 +121,8 @@ def settled_state(model: StreamingKernelPCA) -> Any:
 def restless_centroids() -> Iterator[None]:
     """Centroids look for points again and again, however few rows there are to repay it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bases.Centroids, "_affordable", lambda self, state: FEWEST)
-        patch.setattr("kernelstream.bases.centroids.basis.LOOK_FACTOR", 2)
+        patch.setattr(landmarks.Centroids, "_affordable", lambda self, state: FEWEST)
+        patch.setattr("kernelstream.landmarks.optimized.basis.LOOK_FACTOR", 2)
         yield
 
 
@@ -129,20 +130,20 @@ GIVEN = np.random.default_rng(99).normal(size=(6, 2)) * 2.0
 
 # n_rows: Landmarks(8) waits for 500 rows. Centroids do too; where they are restless, they look for
 # points when the rows have doubled, and when the residual has risen after the jump.
-BASES: dict[str, tuple[Callable[[], bases.Basis], int, int]] = {
-    "centroids": (lambda: bases.Centroids(8), 3850, 2700),
-    "distance": (lambda: bases.Distance(nu=0.2), 300, 150),
-    "distance-full": (lambda: bases.Distance(nu=0.05, max_points=7), 300, 150),
-    "coherence": (lambda: bases.Coherence(delta=0.6), 300, 150),
-    "everything": (lambda: bases.Everything(), 150, 75),
-    "landmarks": (lambda: bases.Landmarks(8), 700, 350),
-    "landmarks-given": (lambda: bases.Landmarks(GIVEN), 300, 150),
-    "fourier": (lambda: bases.Fourier(12), 300, 150),
+BASES: dict[str, tuple[Callable[[], landmarks.Basis], int, int]] = {
+    "centroids": (lambda: landmarks.Centroids(8), 3850, 2700),
+    "distance": (lambda: landmarks.Distance(nu=0.2), 300, 150),
+    "distance-full": (lambda: landmarks.Distance(nu=0.05, max_points=7), 300, 150),
+    "coherence": (lambda: landmarks.Coherence(delta=0.6), 300, 150),
+    "everything": (lambda: landmarks.Everything(), 150, 75),
+    "landmarks": (lambda: landmarks.Landmarks(8), 700, 350),
+    "landmarks-given": (lambda: landmarks.Landmarks(GIVEN), 300, 150),
+    "fourier": (lambda: landmarks.Fourier(12), 300, 150),
 }
 TRACKERS: dict[str, Callable[..., trackers.Tracker]] = {
     "covariance": trackers.Covariance,
-    "hebbian": lambda **kw: trackers.Hebbian(schedules.SearchThenConverge(0.5, 100), **kw),
-    "hebbian-annealed": lambda **kw: trackers.Hebbian(
+    "hebbian": lambda **kw: papers.Hebbian(schedules.SearchThenConverge(0.5, 100), **kw),
+    "hebbian-annealed": lambda **kw: papers.Hebbian(
         schedules.EigenvalueAnnealed(0.3, 100, floor=0.01), **kw
     ),
 }

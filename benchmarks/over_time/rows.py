@@ -19,9 +19,10 @@ from benchmarks.processes import fresh_python
 from benchmarks.rows import endless, startup
 from benchmarks.rows.products import learned
 from benchmarks.systems import OURS, Problem
-from kernelstream import StreamingKernelPCA, bases, kernels, schedules
-from kernelstream.kernel_hebbian import epochs as hebbian
-from kernelstream.kernel_hebbian.gram import KernelMatrix
+from kernelstream import StreamingKernelPCA, kernels, landmarks
+from kernelstream.papers import schedules
+from kernelstream.papers.kim_2003 import epochs as hebbian
+from kernelstream.papers.kim_2003.gram import KernelMatrix
 
 REPEATS = 10  # of the 1,797 digits
 POINTS, COMPONENTS = 100, 20
@@ -81,8 +82,8 @@ class Products(OneThread):
         X = self.images.stream
         points = X[np.random.default_rng(2).choice(len(X), POINTS, replace=False)]
         self.makers: dict[str, Callable[[], Any]] = {
-            "landmarks": partial(bases.Landmarks, points),
-            "centroids": partial(bases.Centroids, POINTS),
+            "landmarks": partial(landmarks.Landmarks, points),
+            "centroids": partial(landmarks.Centroids, POINTS),
         }
 
     def time_partial_fit(self, basis: str) -> None:
@@ -123,7 +124,7 @@ class Single(OneThread):
         (tracker,) = parameters
         X = self.images.queries
         self.model = StreamingKernelPCA(
-            COMPONENTS, gamma=self.problem.gamma, basis=bases.Landmarks(X[:POINTS]),
+            COMPONENTS, gamma=self.problem.gamma, basis=landmarks.Landmarks(X[:POINTS]),
             tracker=tracker, random_state=0,
         )  # fmt: skip
         self.model.partial_fit(X)  # compiled, and past the first rows

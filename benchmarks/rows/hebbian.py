@@ -7,9 +7,10 @@ import numpy as np
 from benchmarks import kernlab, naive
 from benchmarks.measuring import Outcome, Side, faster, interleaved, within
 from benchmarks.run import Run
-from kernelstream import KernelHebbianPCA, kernels, schedules
-from kernelstream.kernel_hebbian import epochs as hebbian
-from kernelstream.kernel_hebbian.gram import KernelMatrix
+from kernelstream import kernels
+from kernelstream.papers import KernelHebbianPCA, schedules
+from kernelstream.papers.kim_2003 import epochs as hebbian
+from kernelstream.papers.kim_2003.gram import KernelMatrix
 
 ETA = 0.05
 

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.measuring import Outcome, Side, interleaved, within
 from benchmarks.run import Run
 from benchmarks.systems import OUR_ROWS, Problem
-from kernelstream import StreamingKernelPCA, bases
+from kernelstream import StreamingKernelPCA, landmarks
 
 
 def beside_bare_products(run: Run) -> list[Outcome]:
@@ -21,8 +21,8 @@ def beside_bare_products(run: Run) -> list[Outcome]:
     for m in run.sizes.product_points:
         points = X[np.random.default_rng(2).choice(len(X), m, replace=False)]
         makers: dict[str, Callable[[], Any]] = {
-            "fixed": partial(bases.Landmarks, points),
-            "centroids": partial(bases.Centroids, m),
+            "fixed": partial(landmarks.Landmarks, points),
+            "centroids": partial(landmarks.Centroids, m),
         }
         problem = run.problem
         works: dict[str, Callable[[], Any]] = {

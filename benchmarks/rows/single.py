@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks import naive
 from benchmarks.measuring import Outcome, Side
 from benchmarks.run import Run
-from kernelstream import StreamingKernelPCA, bases, trackers
+from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
 
 GAMMA = 1 / 32  # rows of sixteen standard normal numbers: distances of about √32
 
@@ -29,8 +29,8 @@ def row_by_row(run: Run) -> list[Outcome]:
     rows = list(rng.normal(size=(sizes.single_calls, d)))
     few = rows[: sizes.single_naive_calls]
     parts: dict[str, tuple[Any, type[naive.PerSample]]] = {
-        "Hebbian": (trackers.Hebbian(), naive.Hebbian),
-        "RLS": (trackers.RLS(), naive.RLS),
+        "Hebbian": (papers.Hebbian(), naive.Hebbian),
+        "RLS": (papers.RLS(), naive.RLS),
         "Covariance": (trackers.Covariance(), naive.Covariance),
     }
     size = f"m = {len(points)}, d = {d}, r = {sizes.single_components}"
@@ -42,7 +42,7 @@ def row_by_row(run: Run) -> list[Outcome]:
             model = StreamingKernelPCA(
                 sizes.single_components,
                 gamma=GAMMA / d * 16,
-                basis=bases.Landmarks(points),
+                basis=landmarks.Landmarks(points),
                 tracker=tracker,
                 random_state=0,
             )

@@ -1,7 +1,7 @@
 """Pages that read well on a forge and on the site.
 
 The Markdown files of the repository link to each other and to its files, and name what belongs to
-the library in code: `bases.Centroids`. On the site
+the library in code: `landmarks.Centroids`. On the site
 
 - a link to a file that a page includes leads to that page, a link to an example into the gallery,
   and a link to any other file is a download;
@@ -27,15 +27,15 @@ INCLUDE = re.compile(r"^[`:]{3,}\{include\}\s+(\S+)", re.MULTILINE)
 # are known without it.
 MODULES = {
     "kernelstream.kernels": "kernels",
-    "kernelstream.bases": "bases",
+    "kernelstream.landmarks": "bases",
     "kernelstream.trackers": "trackers",
-    "kernelstream.schedules": "schedules",
+    "kernelstream.papers.schedules": "schedules",
     "kernelstream.preimages": "preimages",
     "kernelstream.metrics": "metrics",
     "kernelstream.plot": "plot",
-    "kernelstream.sources": "sources",
-    "kernelstream.report": "report",
-    "kernelstream.dask": "dask",
+    "kernelstream.tables": "sources",
+    "kernelstream.cli.report": "report",
+    "kernelstream.distributed.dask": "dask",
     "kernelstream.images": "images",
     "kernelstream": "kernelstream",
 }
@@ -142,7 +142,7 @@ class RepositoryLinks(SphinxTransform):
             if isinstance(ancestor, nodes.title | nodes.reference | addnodes.pending_xref):
                 return
             ancestor = ancestor.parent
-        # `basis=bases.Centroids(100)` is about Centroids
+        # `basis=landmarks.Centroids(100)` is about Centroids
         full = names.get(re.sub(r"^\w+=", "", code.astext()).partition("(")[0])
         if full is None:
             return

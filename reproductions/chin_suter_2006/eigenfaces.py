@@ -10,13 +10,9 @@ import numpy as np
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelstream import (
-    IncrementalKernelPCA,
-    StreamingKernelClassifier,
-    StreamingKernelPCA,
-    kernels,
-)
+from kernelstream import StreamingKernelClassifier, StreamingKernelPCA, kernels
 from kernelstream.images.files import resized
+from kernelstream.papers import IncrementalKernelPCA
 from reproductions import drawing
 
 SIDE, R, K = 20, 36, 10

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import make_swiss_roll
 
-from kernelstream import IncrementalKernelPCA, kernels
+from kernelstream import kernels
 from kernelstream.images.files import resized
+from kernelstream.papers import IncrementalKernelPCA
 from reproductions.chin_suter_2006 import eigenfaces
 from reproductions.frame import claim
 

@@ -20,7 +20,8 @@ import scipy.linalg
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelstream import IncrementalKernelPCA, KernelHebbianPCA, kernels, metrics, preimages
+from kernelstream import kernels, metrics, preimages
+from kernelstream.papers import IncrementalKernelPCA, KernelHebbianPCA
 from reproductions import drawing
 from reproductions.chin_suter_2006 import eigenfaces, own_compression
 from reproductions.frame import Data, MissingDataError, claim

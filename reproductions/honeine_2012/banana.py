@@ -12,14 +12,8 @@ import numpy as np
 from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelstream import (
-    KernelHebbianPCA,
-    OnlineKernelPCA,
-    StreamingKernelPCA,
-    bases,
-    metrics,
-    schedules,
-)
+from kernelstream import StreamingKernelPCA, landmarks, metrics
+from kernelstream.papers import KernelHebbianPCA, OnlineKernelPCA, schedules
 from reproductions.honeine_2012 import pictures
 from reproductions.honeine_2012.evolution import follow, gamma
 
@@ -75,7 +69,7 @@ def online(r: int = R, center: bool = True, tau: float = TAU) -> OnlineKernelPCA
 def in_dictionary(X: np.ndarray, r: int = R, center: bool = True) -> StreamingKernelPCA:
     """Exact PCA in the span of the online rule's dictionary: the best that it could learn."""
     model = StreamingKernelPCA(
-        r, kernel="rbf", gamma=gamma(SIGMA), basis=bases.Distance(NU), center=center
+        r, kernel="rbf", gamma=gamma(SIGMA), basis=landmarks.Distance(NU), center=center
     )
     return model.fit(X)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from kernelstream import bases, preimages
+from kernelstream import landmarks, preimages
 from kernelstream.images import Denoiser
 from kernelstream.images.noise import undo_clipping
 from reproductions.frame import Data
@@ -90,7 +90,7 @@ def classical(train: np.ndarray, noisy: np.ndarray, m: int) -> dict[str, np.ndar
         ("fixed_point", "fixed_point", 5),
         ("ridge", "ridge", 5),
     ):
-        basis = bases.Centroids(m, refinements=refinements)
+        basis = landmarks.Centroids(m, refinements=refinements)
         model = Denoiser(VARIANCE, basis=basis, preimage=method, **PROJECT).fit(train)
         found[f"centroids_{name}"] = model.transform(noisy)
     return found

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import OnlineKernelPCA, StreamingKernelPCA, bases, metrics
+from kernelstream import StreamingKernelPCA, landmarks, metrics
+from kernelstream.papers import OnlineKernelPCA
 from reproductions.frame import Data
 from reproductions.honeine_2012 import pictures
 from reproductions.honeine_2012.evolution import follow, gamma
@@ -52,7 +53,7 @@ def experiment(data: Data, seeds: range, out: Path) -> dict[str, Any]:
     times = times[times <= n]
     learned = online(n)
     evolution = follow(learned, X, times)
-    best = exact(bases.Distance(NU)).fit(X)  # the best in the same dictionary
+    best = exact(landmarks.Distance(NU)).fit(X)  # the best in the same dictionary
     centroids = {m: exact(m).partial_fit(X) for m in (len(learned.basis_points_), 400)}
     pictures.digits_variance(evolution, best.explained_variance_, out / "figure_4.png")
     pictures.digits_mean(evolution, out / "figure_5.png")

@@ -10,8 +10,9 @@ import numpy as np
 from scipy import ndimage
 from sklearn.decomposition import PCA, KernelPCA
 
-from kernelstream import KernelHebbianPCA, StreamingKernelPCA, StreamingKernelRidge, kernels
+from kernelstream import StreamingKernelPCA, StreamingKernelRidge, kernels
 from kernelstream.images.files import resized
+from kernelstream.papers import KernelHebbianPCA
 from kernelstream.preimages import FixedPoint
 from reproductions import drawing
 

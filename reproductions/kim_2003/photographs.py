@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
-from kernelstream import bases
+from kernelstream import landmarks
 from kernelstream.images import PatchReconstructor, SuperResolver
 from kernelstream.images.files import resized
 from reproductions import drawing
@@ -88,7 +88,9 @@ def figure_5(
     """The paper's arrangement on one image, enlarged four times; PSNR of every way."""
     truth, low, given, bilinear = quartered(image)
     rows, columns = low.shape
-    kernel: dict[str, Any] = dict(basis=bases.Landmarks(n), patches_per_image=-(-n // len(train)))
+    kernel: dict[str, Any] = dict(
+        basis=landmarks.Landmarks(n), patches_per_image=-(-n // len(train))
+    )
     narrow = dict(kernel, gamma=0.5 / SIGMA**2, n_components=20 if tiny else R)
     linear: dict[str, Any] = dict(kernel="linear", basis=400, patches_per_image=n // len(train))
     ways = {

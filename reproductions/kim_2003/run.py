@@ -18,7 +18,8 @@ import numpy as np
 import scipy.linalg
 from sklearn.decomposition import PCA, KernelPCA
 
-from kernelstream import KernelHebbianPCA, kernels, metrics
+from kernelstream import kernels, metrics
+from kernelstream.papers import KernelHebbianPCA
 from reproductions import drawing
 from reproductions.frame import Data, MissingDataError, claim
 from reproductions.kim_2003 import faces, photographs, second_round, textures

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelstream import KernelHebbianPCA, kernels, metrics, preimages
+from kernelstream import kernels, metrics, preimages
+from kernelstream.papers import KernelHebbianPCA
 from reproductions.frame import claim
 from reproductions.kim_2003 import faces
 

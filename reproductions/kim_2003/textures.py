@@ -11,8 +11,9 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelstream import KernelHebbianPCA, preimages
+from kernelstream import preimages
 from kernelstream.images.patches import Canvas, starts, windows
+from kernelstream.papers import KernelHebbianPCA
 from reproductions.frame import claim
 from reproductions.kim_2003 import faces, photographs
 from reproductions.kim_2003.photographs import OVERLAP, SIDE, draw, psnr, quartered

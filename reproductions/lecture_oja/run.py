@@ -6,7 +6,7 @@ grows without bound, that Oja's first-order form of the normalised rule stays bo
     dw/dt = R w − (wᵀR w) w,
 
 that α_k = θ_k/θ_1 dies like exp(−(λ_1 − λ_k) t), and that w → ±q_1 and Var(y) → λ_1. The rules and
-the solution of the equation, which is not in the notes, are those of ``kernelstream.oja``.
+the solution of the equation, which is not in the notes, are those of ``kernelstream.papers.oja``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import StreamingKernelPCA, bases, oja, schedules, trackers
+from kernelstream import StreamingKernelPCA, landmarks, papers
+from kernelstream.papers import oja, schedules
 from reproductions.frame import Data, claim
 from reproductions.lecture_oja import pictures
 
@@ -183,8 +184,8 @@ def library(n: int) -> dict[str, Any]:
     model = StreamingKernelPCA(
         1,
         kernel="linear",
-        basis=bases.Distance(1e-9),
-        tracker=trackers.Hebbian(schedule),
+        basis=landmarks.Distance(1e-9),
+        tracker=papers.Hebbian(schedule),
         center=False,
     ).partial_fit(X)
     # The tracker starts at the first row; what it shows is of unit length.

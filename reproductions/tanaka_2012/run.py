@@ -15,7 +15,8 @@ import numpy as np
 from matplotlib.ticker import ScalarFormatter
 from scipy.sparse.linalg import eigsh
 
-from kernelstream import AdaptiveKernelPCA, StreamingKernelPCA, bases, kernels, trackers
+from kernelstream import StreamingKernelPCA, kernels, landmarks, trackers
+from kernelstream.papers import AdaptiveKernelPCA
 from reproductions import drawing
 from reproductions.frame import Data, claim
 
@@ -43,7 +44,7 @@ def estimators(weights: tuple[float, ...] = WEIGHTS) -> dict[str, Callable[[], A
         return StreamingKernelPCA(
             R,
             kernel=KERNEL,
-            basis=bases.Coherence(DELTA),
+            basis=landmarks.Coherence(DELTA),
             tracker=trackers.Covariance(),
             center=False,
         )

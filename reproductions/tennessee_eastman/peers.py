@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from kernelstream import KernelMonitor
+from kernelstream.anomaly.monitor.normal import lag_rows
 from kernelstream.kernels import RBF
-from kernelstream.monitor.normal import lag_rows
 from reproductions.tennessee_eastman.protocol import Rows, Runs, over_limit, rates
 
 Score = Callable[[Rows], np.ndarray]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream import KernelMonitor
-from kernelstream.monitor.limits import Reference, smooth_all
+from kernelstream.anomaly.monitor.limits import Reference, smooth_all
 
 Rows = np.ndarray
 Runs = dict[str, np.ndarray]

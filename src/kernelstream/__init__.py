@@ -4,70 +4,64 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelstream import bases, images, kernels, metrics, plot, preimages, schedules, trackers
-    from kernelstream.estimators import (
-        AdaptiveKernelPCA,
-        IncrementalKernelPCA,
-        KernelPCA,
-        OnlineKernelPCA,
-        StreamingKernelPCA,
-        Suggestion,
-        load,
-        suggest,
+    from kernelstream import (
+        distributed,
+        images,
+        kernels,
+        landmarks,
+        metrics,
+        papers,
+        plot,
+        preimages,
+        tables,
+        trackers,
     )
-    from kernelstream.kernel_hebbian import KernelHebbianPCA
-    from kernelstream.monitor import KernelMonitor
-    from kernelstream.novelty import KernelNovelty
+    from kernelstream.anomaly import KernelMonitor, KernelNovelty
+    from kernelstream.estimators import KernelPCA, StreamingKernelPCA, Suggestion, load, suggest
     from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 
     __version__: str
 
 __all__ = [
-    "AdaptiveKernelPCA",
-    "IncrementalKernelPCA",
-    "KernelHebbianPCA",
     "KernelMonitor",
     "KernelNovelty",
     "KernelPCA",
-    "OnlineKernelPCA",
     "StreamingKernelClassifier",
     "StreamingKernelPCA",
     "StreamingKernelRidge",
     "Suggestion",
-    "bases",
+    "distributed",
     "images",
     "kernels",
+    "landmarks",
     "load",
     "metrics",
+    "papers",
     "plot",
     "preimages",
-    "schedules",
     "suggest",
+    "tables",
     "trackers",
 ]
 
 # Everything is imported when it is first used: scikit-learn alone takes a second, and pictures,
 # pages and files need packages that the core does not.
 _MODULES = (
-    "bases",
+    "distributed",
     "images",
     "kernels",
+    "landmarks",
     "metrics",
+    "papers",
     "plot",
     "preimages",
-    "report",
-    "schedules",
-    "sources",
+    "tables",
     "trackers",
 )
 _NAMES = {
-    "AdaptiveKernelPCA": "estimators",
-    "IncrementalKernelPCA": "estimators",
-    "KernelHebbianPCA": "kernel_hebbian",
-    "KernelMonitor": "monitor",
-    "KernelNovelty": "novelty",
+    "KernelMonitor": "anomaly",
+    "KernelNovelty": "anomaly",
     "KernelPCA": "estimators",
-    "OnlineKernelPCA": "estimators",
     "StreamingKernelClassifier": "regression",
     "StreamingKernelPCA": "estimators",
     "StreamingKernelRidge": "regression",

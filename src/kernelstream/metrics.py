@@ -18,8 +18,8 @@ import scipy.stats
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from kernelstream.backends.arrays import to_host
-from kernelstream.backends.printing import prints_short
+from kernelstream.arrays.namespaces import to_host
+from kernelstream.arrays.printing import prints_short
 from kernelstream.stream.queries import scaler_of
 
 __all__ = [

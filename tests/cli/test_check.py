@@ -19,8 +19,8 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import DATA, USAGE
-from kernelstream.sources import Wishes
-from kernelstream.sources.survey import look_at
+from kernelstream.tables import Wishes
+from kernelstream.tables.survey import look_at
 from tests.cli.conftest import outcome, run, said
 
 N = 300

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kernelstream import bases, kernels, preimages, trackers
+from kernelstream import kernels, landmarks, papers, preimages, trackers
 from kernelstream.cli import completion
 from kernelstream.cli.methods import STEPS
-from kernelstream.sources.treatment import KINDS
+from kernelstream.tables.treatment import KINDS
 from tests.cli.test_light import started
 
 NAMES = ["time", "speed", "load left", "städte"]
@@ -32,8 +32,8 @@ def completed(line: str, word: str = "") -> list[str]:
 
 def test_the_names_are_those_of_the_parts() -> None:
     assert set(completion.KERNELS) == {*kernels.NAMES, "on("}
-    assert set(completion.BASES) == {*bases.NAMES, "auto"}
-    assert set(completion.TRACKERS) == set(trackers.NAMES)
+    assert set(completion.BASES) == {*landmarks.NAMES, *papers.LANDMARKS, "auto"}
+    assert set(completion.TRACKERS) == {*trackers.NAMES, *papers.TRACKERS}
     assert set(completion.SCHEDULES) == set(STEPS)
     assert set(completion.USES) == {*KINDS, "out"}
     for name in completion.PREIMAGES:

@@ -15,7 +15,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import DATA, WRITE, of_system
-from kernelstream.sources import Source, SourceError
+from kernelstream.tables import Source, SourceError
 from tests.cli.conftest import NAMES, run
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from kernelstream.anomaly import MonitorFleet
 from kernelstream.cli.app import app
 from kernelstream.cli.failures import MODEL, USAGE
-from kernelstream.monitor import MonitorFleet
 
 pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
 PLACE = {"press": 0.0, "mill": 9.0}

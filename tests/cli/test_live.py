@@ -25,7 +25,7 @@ import pytest
 from kernelstream import KernelMonitor, load
 from kernelstream.cli.failures import BUSY, DATA, USAGE
 from kernelstream.cli.live import address_of, paced
-from kernelstream.sources.live import LiveRow
+from kernelstream.tables.live import LiveRow
 from tests.cli.conftest import run
 
 pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
@@ -158,7 +158,7 @@ def test_commands_without_a_monitor(plant: Path, monkeypatch: pytest.MonkeyPatch
         "--history",
         "m.safetensors.history",
     )
-    from kernelstream.monitor.operation import history
+    from kernelstream.anomaly.monitor.operation import history
 
     monkeypatch.setattr(history.ask, "__defaults__", (0.2,))
     wrong = run("acknowledge", "m.safetensors", code=BUSY)
@@ -277,7 +277,7 @@ def test_hooks(plant: Path) -> None:
 @pytest.mark.slow
 def test_garbage_in_a_topic_is_named_counted_and_not_learned(plant: Path) -> None:
     pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
-    from tests.sources.test_kafka import Broker
+    from tests.tables.test_kafka import Broker
 
     told = [json.dumps(dict(zip(NAMES, x, strict=True))).encode() for x in rows(60, 1).tolist()]
     garbage = [b"{broken", b"\xff\xfe\x00", b'{"heat": "warm", "load": 1}', b'{"other": 1}']
@@ -320,7 +320,7 @@ def test_silence_is_told(plant: Path) -> None:
 def test_twenty_kills_and_the_same_bytes(plant: Path) -> None:
     """Model and offsets are in one file: after any kill every row is learned exactly once."""
     pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
-    from tests.sources.test_kafka import Broker
+    from tests.tables.test_kafka import Broker
 
     broker = Broker()
     try:
@@ -356,7 +356,7 @@ def test_twenty_kills_and_the_same_bytes(plant: Path) -> None:
 def test_an_update_that_is_killed_goes_on(plant: Path) -> None:
     """Checkpoints have the offsets: the same bytes as without a kill, garbage left out."""
     pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
-    from tests.sources.test_kafka import Broker
+    from tests.tables.test_kafka import Broker
 
     broker = Broker()
     try:

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import (
+from kernelstream import load
+from kernelstream.cli.failures import USAGE
+from kernelstream.papers import (
     AdaptiveKernelPCA,
     IncrementalKernelPCA,
     KernelHebbianPCA,
     OnlineKernelPCA,
-    load,
     schedules,
 )
-from kernelstream.cli.failures import USAGE
 from tests.cli.conftest import outcome, run, said
 
 FIT = ["fit", "x.parquet", "-o", "m.safetensors", "--components", "2", "--gamma", "0.2"]

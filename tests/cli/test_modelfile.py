@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream import StreamingKernelRidge, files
+from kernelstream import StreamingKernelRidge, serialization
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE
 from kernelstream.cli.modelfile import lock
-from kernelstream.files.writing import Replacement
+from kernelstream.serialization.writing import Replacement
 from tests.cli.conftest import OPTIONS, fitted, outcome, run, said
 
 
@@ -42,7 +42,7 @@ def test_models_that_are_no_kernel_pca(data: Path, X: np.ndarray) -> None:
 
 
 def test_a_model_of_another_version(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files.format, "VERSION", 99)
+    monkeypatch.setattr(serialization.format, "VERSION", 99)
     fitted()
     monkeypatch.undo()
     monkeypatch.chdir(data)

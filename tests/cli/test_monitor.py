@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kernelstream
-from kernelstream import KernelMonitor, StreamingKernelPCA, files, load
+from kernelstream import KernelMonitor, StreamingKernelPCA, load, serialization
 from kernelstream.cli.app import app
 from kernelstream.cli.failures import DATA, MODEL, USAGE
 from kernelstream.cli.monitor import MonitorJudge
@@ -295,26 +295,26 @@ def test_the_model_is_read_under_the_lock(
     """Else what another process saves meanwhile would be lost."""
     path = tmp_path / "m.safetensors"
     path.write_bytes(watcher.read_bytes())
-    held, read = [], files.read
+    held, read = [], serialization.read
 
-    def noted(model: Path) -> files.ModelFile:
+    def noted(model: Path) -> serialization.ModelFile:
         held.append((tmp_path / f".{model.name}.lock").exists())
         return read(model)
 
-    monkeypatch.setattr(files, "read", noted)
+    monkeypatch.setattr(serialization, "read", noted)
     judged(path, "--learn", stdin=ndjson(normal(2, 1)))
     assert held == [True]  # and once
 
 
 def test_a_model_is_read_once(model: Path, watcher: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice may be of two models, where another process saves one in between."""
-    seen, read = [], files.read
+    seen, read = [], serialization.read
 
-    def noted(path: Path) -> files.ModelFile:
+    def noted(path: Path) -> serialization.ModelFile:
         seen.append(path)
         return read(path)
 
-    monkeypatch.setattr(files, "read", noted)
+    monkeypatch.setattr(serialization, "read", noted)
     for path in (model, watcher):
         judged(path, stdin=ndjson(normal(2, 1)))
         assert CliRunner().invoke(app, ["info", str(path)]).exit_code == 0

@@ -8,7 +8,7 @@ import pytest
 
 from kernelstream.cli.failures import CommandError
 from kernelstream.cli.rejects import Rejects
-from kernelstream.sources import BadRow
+from kernelstream.tables import BadRow
 
 
 def test_the_list_of_rejects_is_cut_back_to_the_checkpoint(tmp_path: Path) -> None:

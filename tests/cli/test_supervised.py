@@ -12,7 +12,7 @@ import pytest
 from kernelstream import StreamingKernelRidge, load
 from kernelstream.cli import supervised
 from kernelstream.cli.failures import DATA, MODEL, USAGE
-from kernelstream.stream.held_back import draws
+from kernelstream.stream.holdout import draws
 from tests.cli.conftest import outcome, run, said
 
 MODEL_FILE = "m.safetensors"
@@ -133,7 +133,7 @@ def held_back(n: int) -> np.ndarray:
 def test_a_run_that_was_stopped_ends_the_same(
     rows: pd.DataFrame, stop: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelstream.sources.readers.MOST_ROWS", 300)
+    monkeypatch.setattr("kernelstream.tables.readers.MOST_ROWS", 300)
     fit = ["fit", "rows.parquet", "--target", "price", "--basis", 60, "--exclude", "level,fine"]
     run(*fit, "-o", "whole.safetensors")
     learn, calls = supervised.learn_block, iter(range(1000))

@@ -12,7 +12,7 @@ import pytest
 from kernelstream import load
 from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import DATA
-from kernelstream.sources import addresses
+from kernelstream.tables import addresses
 from tests.cli.conftest import NAMES, OPTIONS, fitted, outcome, run, said
 
 

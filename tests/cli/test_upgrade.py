@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelstream import files, load
+from kernelstream import load, serialization
 from kernelstream.cli.failures import MODEL
 from tests.cli.conftest import outcome, run, said
 
@@ -29,9 +29,9 @@ def test_an_old_file_becomes_a_new_one(old: Path, tmp_path: Path) -> None:
     load(old).save(tmp_path / "saved")
     old.chmod(0o640)
     (fact,) = outcome("upgrade", old)["files"]
-    assert (fact["before"], fact["after"]) == (1, files.VERSION)
+    assert (fact["before"], fact["after"]) == (1, serialization.VERSION)
     after = outcome("info", old)
-    assert after["format_version"] == files.VERSION and after["release"] != "0.1"
+    assert after["format_version"] == serialization.VERSION and after["release"] != "0.1"
     differs = {"bytes", "format_version", "release"}
     was, now = (
         json.dumps({name: fact for name, fact in facts.items() if name not in differs})

@@ -17,24 +17,25 @@ from threadpoolctl import threadpool_limits
 from kernelstream import (
     StreamingKernelPCA,
     StreamingKernelRidge,
-    bases,
-    files,
     kernels,
+    landmarks,
+    papers,
     preimages,
-    schedules,
+    serialization,
     trackers,
 )
-from kernelstream.part import Part
-from kernelstream.stream.chain import Chain
+from kernelstream.papers import schedules
+from kernelstream.serialization.part import Part
+from kernelstream.stream.step import Chain
 
-SLOW_STEP = trackers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
+SLOW_STEP = papers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
 BASES: dict[str, Any] = {
-    "centroids": bases.Centroids(10),
-    "everything": bases.Everything(),
-    "landmarks": bases.Landmarks(10),
-    "distance": bases.Distance(nu=0.05),
-    "coherence": bases.Coherence(delta=0.9),
-    "fourier": bases.Fourier(20),
+    "centroids": landmarks.Centroids(10),
+    "everything": landmarks.Everything(),
+    "landmarks": landmarks.Landmarks(10),
+    "distance": landmarks.Distance(nu=0.05),
+    "coherence": landmarks.Coherence(delta=0.9),
+    "fourier": landmarks.Fourier(20),
 }
 WITH_POINTS = [name for name in BASES if name != "fourier"]
 TRACKERS: dict[str, Any] = {"covariance": trackers.Covariance(), "hebbian": SLOW_STEP}
@@ -61,7 +62,12 @@ def fingerprint(estimator: StreamingKernelPCA) -> Any:
         return attributes, plain, names, None
     packed = value.for_file()
     content = {"state": packed.state, "waiting": packed.waiting, "scaler": packed.scaler}
-    return attributes, plain, None if names is None else tuple(names), files.to_bytes(content)
+    return (
+        attributes,
+        plain,
+        None if names is None else tuple(names),
+        serialization.to_bytes(content),
+    )
 
 
 @contextlib.contextmanager
@@ -730,7 +736,7 @@ def test_kernels_that_see_nothing_or_everything(basis: str, kernel: str, gamma: 
 Case = tuple[dict[str, Any], str]
 # without their types, because the parameters are wrong on purpose
 any_kernels: Any = kernels
-any_bases: Any = bases
+any_bases: Any = landmarks
 any_trackers: Any = trackers
 any_schedules: Any = schedules
 any_preimages: Any = preimages
@@ -765,9 +771,9 @@ WRONG: dict[str, list[Case]] = {
         ({"n_components": np.nan}, "n_components.*nan"),
         ({"n_components": "two"}, "n_components.*'two'"),
         ({"n_components": True}, "n_components.*True"),
-        ({"n_components": None, "tracker": "hebbian"}, "Hebbian.*integer.*None"),
-        ({"n_components": 0.5, "tracker": "hebbian"}, "Hebbian.*integer.*0.5"),
-        ({"n_components": 0, "tracker": "hebbian"}, "n_components.*0"),
+        ({"n_components": None, "tracker": papers.Hebbian()}, "Hebbian.*integer.*None"),
+        ({"n_components": 0.5, "tracker": papers.Hebbian()}, "Hebbian.*integer.*0.5"),
+        ({"n_components": 0, "tracker": papers.Hebbian()}, "n_components.*0"),
         ({"batch_size": 0}, "batch_size.*0"),
         ({"batch_size": -3}, "batch_size.*-3"),
         ({"batch_size": 1.5}, "batch_size.*1.5"),
@@ -881,7 +887,7 @@ def test_bad_parameters(given: dict[str, Any], words: str) -> None:
             getattr(estimator, method)(rows(n))
     # A change of parameters takes effect in fit, which then leaves the old model as it is.
     estimator = model().fit(rows())
-    if given == {"n_components": 0, "tracker": "hebbian"} or set(given) == {"n_components"}:
+    if given == {"n_components": 0, "tracker": papers.Hebbian()} or set(given) == {"n_components"}:
         # A number of components takes effect at once, and is refused at once.
         with unchanged(estimator), pytest.raises(ValueError, match="n_components"):
             estimator.set_params(**given)
@@ -891,7 +897,7 @@ def test_bad_parameters(given: dict[str, Any], words: str) -> None:
         estimator.fit(rows())
 
 
-PARTS = [part for part in files.STORED.values() if issubclass(part, Part)]
+PARTS = [part for part in serialization.STORED.values() if issubclass(part, Part)]
 
 
 @pytest.mark.parametrize(
@@ -912,7 +918,7 @@ def test_numbers_beyond_all_floats(part: type[Part], name: str, number: int) -> 
     "given", [{"basis": 10**400}, {"schedule": 10**400}, {"n_components": 10**400}], ids=str
 )
 def test_estimators_with_numbers_beyond_all_floats(given: dict[str, Any]) -> None:
-    tracker = trackers.Hebbian(given.pop("schedule")) if "schedule" in given else "covariance"
+    tracker = papers.Hebbian(given.pop("schedule")) if "schedule" in given else "covariance"
     with contextlib.suppress(ValueError):
         model(tracker=tracker, **given).fit(rows())
 

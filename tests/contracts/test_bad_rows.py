@@ -10,14 +10,16 @@ import pandas as pd
 import pytest
 
 from kernelstream import (
-    AdaptiveKernelPCA,
-    IncrementalKernelPCA,
-    KernelHebbianPCA,
     KernelNovelty,
-    OnlineKernelPCA,
     StreamingKernelClassifier,
     StreamingKernelPCA,
     StreamingKernelRidge,
+)
+from kernelstream.papers import (
+    AdaptiveKernelPCA,
+    IncrementalKernelPCA,
+    KernelHebbianPCA,
+    OnlineKernelPCA,
 )
 
 RNG = np.random.default_rng(0)

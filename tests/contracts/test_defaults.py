@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import kernelstream
-from kernelstream import bases, kernels, preimages, schedules, trackers
-from kernelstream.part import Part
+from kernelstream import kernels, landmarks, preimages, trackers
+from kernelstream.papers import schedules
+from kernelstream.serialization.part import Part
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "kernels.RBF": {"gamma": "median"},
@@ -20,28 +21,28 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "kernels.Matern": {"nu": 1.5, "length_scale": "median"},
     "kernels.Polynomial": {"degree": 3, "gamma": None, "coef0": 1.0},
     "kernels.Sigmoid": {"gamma": None, "coef0": 1.0},
-    "bases.Centroids": {"n_points": 256, "tolerance": None, "follows": True, "refinements": 0},
-    "bases.Coherence": {
+    "landmarks.Centroids": {"n_points": 256, "tolerance": None, "follows": True, "refinements": 0},
+    "landmarks.Coherence": {
         "delta": 0.95,
         "max_points": 2000,
         "first": 1,
         "exchange": None,
         "cosines": True,
     },
-    "bases.Distance": {"nu": 0.1, "max_points": 2000, "exchange": None},
-    "bases.IteratedPreimages": {"n_preimages": 3, "sharing": "second pass"},
-    "bases.Everything": {"start": None},
-    "bases.Fourier": {"n_features": 512},
-    "bases.Landmarks": {"points": 256},
-    "bases.ReducedSet": {"n_points": 256},
-    "trackers.LMS": {"eta": 0.02, "weights": None, "forgetting": 1.0, "guard": True},
-    "trackers.RLS": {"forgetting": 0.98, "weights": None, "guard": True},
+    "landmarks.Distance": {"nu": 0.1, "max_points": 2000, "exchange": None},
+    "landmarks.IteratedPreimages": {"n_preimages": 3, "sharing": "second pass"},
+    "landmarks.Everything": {"start": None},
+    "landmarks.Fourier": {"n_features": 512},
+    "landmarks.Landmarks": {"points": 256},
+    "landmarks.ReducedSet": {"n_points": 256},
+    "papers.LMS": {"eta": 0.02, "weights": None, "forgetting": 1.0, "guard": True},
+    "papers.RLS": {"forgetting": 0.98, "weights": None, "guard": True},
     "trackers.Covariance": {"forgetting": 1.0},
-    "trackers.Hebbian": {"schedule": "auto", "forgetting": 1.0, "spread": False, "guard": True},
-    "trackers.RecentredHebbian": {"schedule": "auto", "guard": True},
+    "papers.Hebbian": {"schedule": "auto", "forgetting": 1.0, "spread": False, "guard": True},
+    "papers.RecentredHebbian": {"schedule": "auto", "guard": True},
     "trackers.IncrementalSVD": {"forgetting": 1.0, "reorthogonalise": "exact"},
     "trackers.Window": {"n": 1000},
-    "trackers.SubsetHebbian": {"eta": 0.02, "weights": None, "forgetting": 1.0, "guard": True},
+    "papers.SubsetHebbian": {"eta": 0.02, "weights": None, "forgetting": 1.0, "guard": True},
     "schedules.Automatic": {"floor": 0.0, "period": None},
     "schedules.Constant": {"eta": 0.05},
     "schedules.EigenvalueAnnealed": {"eta0": 0.5, "tau": 1000.0, "floor": 0.0},
@@ -213,7 +214,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     },
 }
 
-ROOMS = {"kernels": kernels, "bases": bases, "trackers": trackers, "schedules": schedules}
+ROOMS = {"kernels": kernels, "bases": landmarks, "trackers": trackers, "schedules": schedules}
 ROOMS["preimages"] = preimages
 
 
@@ -256,7 +257,7 @@ def test_what_parts_say_of_themselves() -> None:
     of_bases = {
         name: (b.has_points, b.settles_late, b.order_free, b.preferred_batch, b.preferred_on_device)
         for name in ("Coherence", "Distance", "Everything", "Fourier", "Landmarks", "ReducedSet")
-        if (b := getattr(bases, name))
+        if (b := getattr(landmarks, name))
     }
     assert of_bases == {
         "Coherence": (True, True, False, 256, 1024),

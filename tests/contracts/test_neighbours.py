@@ -29,18 +29,20 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kernelstream import (
-    AdaptiveKernelPCA,
-    IncrementalKernelPCA,
-    KernelHebbianPCA,
     KernelMonitor,
     KernelPCA,
-    OnlineKernelPCA,
     StreamingKernelClassifier,
     StreamingKernelPCA,
     StreamingKernelRidge,
-    bases,
     kernels,
+    landmarks,
     trackers,
+)
+from kernelstream.papers import (
+    AdaptiveKernelPCA,
+    IncrementalKernelPCA,
+    KernelHebbianPCA,
+    OnlineKernelPCA,
 )
 
 # Tables are learned here as they come; that their scales differ is said, and tested, elsewhere.
@@ -133,7 +135,7 @@ def test_grid_search_over_kernel_components_and_basis_in_a_pipeline() -> None:
             (
                 "kpca",
                 StreamingKernelPCA(
-                    kernel=kernels.RBF(0.1), basis=bases.Centroids(20), random_state=0
+                    kernel=kernels.RBF(0.1), basis=landmarks.Centroids(20), random_state=0
                 ),
             ),
         ]
@@ -171,7 +173,7 @@ def test_a_random_search_chooses_the_parts() -> None:
     X = np.random.default_rng(0).permutation(load_iris().data)
     choices = {
         "kernel": [kernels.RBF(0.3), kernels.Polynomial(2), kernels.Matern(1.5, 2.0)],
-        "basis": [10, bases.Landmarks(10), bases.Distance(nu=0.1)],
+        "basis": [10, landmarks.Landmarks(10), landmarks.Distance(nu=0.1)],
         "tracker": [trackers.Covariance(), trackers.IncrementalSVD()],
     }
     search = RandomizedSearchCV(
@@ -212,7 +214,9 @@ def test_cross_validation_of_the_classifier() -> None:
 def test_a_search_over_the_ridge() -> None:
     X, y = load_diabetes(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    model = StreamingKernelRidge(kernel=kernels.RBF(0.1), basis=bases.Centroids(40), random_state=0)
+    model = StreamingKernelRidge(
+        kernel=kernels.RBF(0.1), basis=landmarks.Centroids(40), random_state=0
+    )
     grid = {
         "kernel__gamma": [0.001, 0.01, 10.0],
         "basis__n_points": [20, 60],
@@ -375,6 +379,6 @@ def test_components_serve_a_linear_model_as_well_as_the_ridge() -> None:
     X = StandardScaler().fit_transform(X)
     model = StreamingKernelPCA(gamma=0.01, basis=15, random_state=0)
     linear = make_pipeline(model, LinearRegression()).fit(X, y)
-    basis = bases.Landmarks(model.fit(X).basis_points_)
+    basis = landmarks.Landmarks(model.fit(X).basis_points_)
     ridge = StreamingKernelRidge(gamma=0.01, basis=basis, alpha=1e-10, random_state=0).fit(X, y)
     np.testing.assert_allclose(ridge.predict(X), linear.predict(X), rtol=1e-3)

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, load
+from kernelstream import StreamingKernelPCA, load, papers
 
 X = np.random.default_rng(0).normal(size=(300, 3))
-TRACKERS = ("covariance", "rls")  # matrix products, and a compiled pass
+TRACKERS = ("covariance", papers.RLS())  # matrix products, and a compiled pass
 
 
 def model(tracker: str) -> StreamingKernelPCA:
@@ -48,7 +48,7 @@ def python(code: str, *options: str, cwd: Path) -> subprocess.CompletedProcess[s
 ALL = """
 import numpy as np, kernelstream as ks
 X = np.random.default_rng(0).normal(size=(300, 3))
-for tracker in ("covariance", "rls"):
+for tracker in ("covariance", ks.papers.RLS()):
     m = ks.StreamingKernelPCA(2, gamma=.2, basis=10, tracker=tracker, random_state=0).partial_fit(X)
     m.save("m.st")
     print(ks.load("m.st").transform(X[:2]).tobytes().hex())

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import KernelMonitor, OnlineKernelPCA, StreamingKernelPCA, report
+from kernelstream import KernelMonitor, StreamingKernelPCA
+from kernelstream.cli import report
+from kernelstream.papers import OnlineKernelPCA
 
 MOST = 450  # letters
 

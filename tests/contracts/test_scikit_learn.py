@@ -23,17 +23,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelstream import StreamingKernelPCA, bases, kernels, preimages, schedules, trackers
+from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, preimages, trackers
+from kernelstream.papers import schedules
 from tests.conftest import wrongly_checked
 
-SLOW_STEP = trackers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
+SLOW_STEP = papers.Hebbian(schedules.SearchThenConverge(0.05, 100.0))
 BASES: dict[str, Any] = {
-    "centroids": bases.Centroids(20),
-    "everything": bases.Everything(),
-    "landmarks": bases.Landmarks(20),
-    "distance": bases.Distance(nu=0.05),
-    "coherence": bases.Coherence(delta=0.9),
-    "fourier": bases.Fourier(40),
+    "centroids": landmarks.Centroids(20),
+    "everything": landmarks.Everything(),
+    "landmarks": landmarks.Landmarks(20),
+    "distance": landmarks.Distance(nu=0.05),
+    "coherence": landmarks.Coherence(delta=0.9),
+    "fourier": landmarks.Fourier(40),
 }
 WITH_POINTS = [name for name in BASES if name != "fourier"]
 TRACKERS: dict[str, Any] = {"covariance": trackers.Covariance(), "hebbian": SLOW_STEP}
@@ -105,9 +106,9 @@ CHECKED = {
     "landmarks": StreamingKernelPCA(basis="landmarks"),
     "distance": StreamingKernelPCA(basis="distance"),
     "coherence": StreamingKernelPCA(basis="coherence"),
-    "fourier": StreamingKernelPCA(basis=bases.Fourier(40)),
-    "sampled": StreamingKernelPCA(basis=bases.Landmarks(8)),
-    "hebbian": StreamingKernelPCA(2, tracker="hebbian"),
+    "fourier": StreamingKernelPCA(basis=landmarks.Fourier(40)),
+    "sampled": StreamingKernelPCA(basis=landmarks.Landmarks(8)),
+    "hebbian": StreamingKernelPCA(2, tracker=papers.Hebbian()),
     "forgetting": StreamingKernelPCA(tracker=trackers.Covariance(forgetting=0.99)),
     "standard": StreamingKernelPCA(basis="everything", scale="standard"),
     "share": StreamingKernelPCA(0.9, basis="everything", kernel="linear", center=False),
@@ -133,7 +134,7 @@ def test_a_weight_of_two_is_the_row_twice(basis: str, n: int, center: bool) -> N
     # More rows than a block: neither the cut into blocks nor the first block's signs may matter.
     X = rows(n, 3)
     weights = np.random.default_rng(1).integers(0, 4, n)
-    given: Any = bases.Landmarks(X[:20]) if basis == "landmarks" else BASES[basis]
+    given: Any = landmarks.Landmarks(X[:20]) if basis == "landmarks" else BASES[basis]
     blocks = {"batch_size": 64, "basis": given, "center": center}
     kernel = kernels.RBF(gamma=0.02)
     weighted = model(3, kernel=kernel, **blocks).fit(X, sample_weight=weights)
@@ -206,7 +207,7 @@ def test_grid_search_over_the_parts(grid: dict[str, Any], attribute: Any) -> Non
     estimator = model(
         2,
         kernel=kernels.RBF(gamma=0.1),
-        basis=bases.Centroids(15),
+        basis=landmarks.Centroids(15),
         tracker=trackers.Covariance(),
         preimage=preimages.Ridge() if "preimage__alpha" in grid else "auto",
     )
@@ -241,8 +242,8 @@ def test_a_change_inside_a_part_waits_for_fit_too() -> None:
     X = rows(300)
     fitted = model(
         kernel=kernels.RBF(0.2) + kernels.Linear(),
-        basis=bases.Centroids(20),
-        tracker=trackers.RLS(0.99, weights=[1.0, 0.7, 0.5]),
+        basis=landmarks.Centroids(20),
+        tracker=papers.RLS(0.99, weights=[1.0, 0.7, 0.5]),
         batch_size=64,
     )
     untouched = clone(fitted).partial_fit(X)
@@ -257,7 +258,7 @@ def test_a_change_inside_a_part_waits_for_fit_too() -> None:
 
 
 def test_fit_leaves_the_parts_as_they_were() -> None:
-    kernel, basis = kernels.RBF(), bases.Landmarks(10)
+    kernel, basis = kernels.RBF(), landmarks.Landmarks(10)
     model(kernel=kernel, basis=basis).fit(rows())
     assert kernel.gamma == "median"
     assert vars(basis) == {"points": 10}
@@ -420,8 +421,8 @@ def test_float32_in_float32_out_float64_inside(
 
 def test_float32_is_as_good_as_its_rounding() -> None:
     X = rows(600)
-    double = model(gamma=0.1, basis=bases.Landmarks(X[:40])).fit(X)
-    single = model(gamma=0.1, basis=bases.Landmarks(X[:40])).fit(X.astype(np.float32))
+    double = model(gamma=0.1, basis=landmarks.Landmarks(X[:40])).fit(X)
+    single = model(gamma=0.1, basis=landmarks.Landmarks(X[:40])).fit(X.astype(np.float32))
     # 6e-8 per kernel value, amplified by the factor of a rank floor of 1e-8
     np.testing.assert_allclose(single.explained_variance_, double.explained_variance_, rtol=1e-5)
     np.testing.assert_allclose(single.transform(X), double.transform(X), atol=1e-4)
@@ -754,8 +755,8 @@ def test_given_landmarks_are_standardised_as_the_rows_are(learn: str) -> None:
     """They once were not: far from all rows, they saw nothing, and every score was zero."""
     X = rows(600) * [1.0, 10.0, 100.0, 1e3] + 50.0
     scaler = StandardScaler().fit(X if learn == "fit" else X[:500])
-    ours = model(3, gamma=0.1, basis=bases.Landmarks(X[:30]), scale="standard")
-    by_hand = model(3, gamma=0.1, basis=bases.Landmarks(scaler.transform(X[:30])))
+    ours = model(3, gamma=0.1, basis=landmarks.Landmarks(X[:30]), scale="standard")
+    by_hand = model(3, gamma=0.1, basis=landmarks.Landmarks(scaler.transform(X[:30])))
     getattr(ours, learn)(X)
     getattr(by_hand, learn)(scaler.transform(X))
     np.testing.assert_allclose(ours.explained_variance_, by_hand.explained_variance_, rtol=1e-9)
@@ -763,7 +764,7 @@ def test_given_landmarks_are_standardised_as_the_rows_are(learn: str) -> None:
     np.testing.assert_allclose(ours.transform(X), expected, atol=1e-9)
     np.testing.assert_allclose(ours.basis_points_, by_hand.basis_points_, atol=1e-12)
     with pytest.raises(ValueError, match="the points have 3 features, the rows have 4"):
-        model(3, basis=bases.Landmarks(X[:30, :3]), scale="standard").fit(X)
+        model(3, basis=landmarks.Landmarks(X[:30, :3]), scale="standard").fit(X)
 
 
 def test_scale_standard_of_a_stream_is_that_of_its_first_rows() -> None:
@@ -876,7 +877,7 @@ def test_verbose_reports_through_the_logger(caplog: pytest.LogCaptureFixture) ->
 
 def test_n_tamed_steps() -> None:
     X = rows() * 100
-    rule = trackers.Hebbian(schedules.Constant(0.5))
+    rule = papers.Hebbian(schedules.Constant(0.5))
     with pytest.warns(RuntimeWarning, match="smaller step"):
         n_shortened = model(2, kernel="linear", tracker=rule, basis="everything").fit(X)
     assert n_shortened.n_shortened_steps_ > 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, bases, trackers
+from kernelstream import StreamingKernelPCA, landmarks, trackers
 from kernelstream.trackers.moments import CrossMoments
 
 UNITS = [1e-310, 1e-200, 1e-50, 1e-45, 1e-42, 1e37, 1e39, 1e200]
@@ -17,14 +17,18 @@ WEIGHTS = RNG.gamma(1.0, size=200) + 1e-3
 
 
 def model(**options: Any) -> StreamingKernelPCA:
-    given = {"gamma": 0.1, "basis": bases.Landmarks(X[:10]), "random_state": 0, **options}
+    given = {"gamma": 0.1, "basis": landmarks.Landmarks(X[:10]), "random_state": 0, **options}
     return StreamingKernelPCA(2, **given)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("basis", [bases.Landmarks(X[:10]), bases.Centroids(10)], ids=["fixed", ""])
-def test_components_do_not_depend_on_the_unit(dtype: Any, unit: float, basis: bases.Basis) -> None:
+@pytest.mark.parametrize(
+    "basis", [landmarks.Landmarks(X[:10]), landmarks.Centroids(10)], ids=["fixed", ""]
+)
+def test_components_do_not_depend_on_the_unit(
+    dtype: Any, unit: float, basis: landmarks.Basis
+) -> None:
     rows = X.astype(dtype)
     usual = model(basis=basis).fit(rows, sample_weight=WEIGHTS)
     other = model(basis=basis).fit(rows, sample_weight=unit * WEIGHTS)

@@ -22,17 +22,16 @@ import pytest
 from sklearn.base import clone
 
 from kernelstream import (
-    KernelHebbianPCA,
     KernelMonitor,
-    OnlineKernelPCA,
     StreamingKernelClassifier,
     StreamingKernelPCA,
     StreamingKernelRidge,
-    bases,
+    landmarks,
 )
 from kernelstream.estimators.base import turn_of
 from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver
-from kernelstream.river import KernelComponents
+from kernelstream.integrations.river import KernelComponents
+from kernelstream.papers import KernelHebbianPCA, OnlineKernelPCA
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(70, 3))
@@ -40,7 +39,7 @@ BAD = np.full((2, 3), np.nan)
 LABELS = np.arange(70) % 2
 IMAGE = 0.5 + 0.4 * np.sin(np.arange(24 * 24).reshape(24, 24) ** 1.3)
 NOISY = RNG.normal(size=(40, 9))
-FOUR_POINTS = bases.Landmarks(X[:4])
+FOUR_POINTS = landmarks.Landmarks(X[:4])
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def resolver() -> SuperResolver:
 
 
 def reconstructor() -> PatchReconstructor:
-    return PatchReconstructor(3, 2, gamma=0.3, basis=bases.Everything(), patches_per_image=30)
+    return PatchReconstructor(3, 2, gamma=0.3, basis=landmarks.Everything(), patches_per_image=30)
 
 
 def dictionaries() -> KernelComponents:

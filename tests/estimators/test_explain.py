@@ -10,15 +10,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from kernelstream import (
-    AdaptiveKernelPCA,
-    IncrementalKernelPCA,
-    KernelHebbianPCA,
-    OnlineKernelPCA,
-    StreamingKernelPCA,
-    StreamingKernelRidge,
-    bases,
-)
+from kernelstream import StreamingKernelPCA, StreamingKernelRidge, landmarks
 from kernelstream.estimators.explain import (
     CHANGED_ROWS,
     ColumnEffect,
@@ -26,6 +18,12 @@ from kernelstream.estimators.explain import (
     chunks,
     explain_components,
     explain_rows,
+)
+from kernelstream.papers import (
+    AdaptiveKernelPCA,
+    IncrementalKernelPCA,
+    KernelHebbianPCA,
+    OnlineKernelPCA,
 )
 
 # Columns of these tables differ in scale on purpose.
@@ -240,7 +238,7 @@ def test_nothing_is_named_where_no_column_helps() -> None:
         IncrementalKernelPCA(2, gamma=0.1),
         KernelHebbianPCA(2, gamma=0.1, n_epochs=20, random_state=0),
         OnlineKernelPCA(2, gamma=0.1, random_state=0),
-        StreamingKernelPCA(2, gamma=0.1, basis=bases.Landmarks(40), random_state=0),
+        StreamingKernelPCA(2, gamma=0.1, basis=landmarks.Landmarks(40), random_state=0),
         StreamingKernelRidge(gamma=0.1, basis=40, random_state=0),
     ],
     ids=lambda e: type(e).__name__,
@@ -280,7 +278,7 @@ def test_rows_of_another_namespace_and_a_query_changes_nothing() -> None:
 
 def test_what_cannot_be_explained_is_said_in_words() -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
-    features = StreamingKernelPCA(1, gamma=0.1, basis=bases.Fourier(64), random_state=0).fit(X)
+    features = StreamingKernelPCA(1, gamma=0.1, basis=landmarks.Fourier(64), random_state=0).fit(X)
     with pytest.raises(ValueError, match=r"kept no rows .* give some"):
         features.explain_components()
     assert len(features.explain_components(X)) == 1

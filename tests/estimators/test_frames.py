@@ -17,8 +17,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from kernelstream import OnlineKernelPCA, StreamingKernelPCA, StreamingKernelRidge, load
+from kernelstream import StreamingKernelPCA, StreamingKernelRidge, load
 from kernelstream.estimators.frames import as_table
+from kernelstream.papers import OnlineKernelPCA
 
 N = 600
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernelstream import StreamingKernelPCA, bases
+from kernelstream import StreamingKernelPCA, landmarks
 from kernelstream.estimators import inputs
 
 X = np.random.default_rng(0).normal(size=(30, 3))
@@ -165,7 +165,7 @@ def test_scores_have_a_column_for_each_component() -> None:
 
 
 def test_rows_stay_in_the_namespace_of_the_first() -> None:
-    stream = model(basis=bases.Landmarks(X[:5])).stream_
+    stream = model(basis=landmarks.Landmarks(X[:5])).stream_
     with pytest.raises(ValueError, match=r"numpy and was given an array of array_api_strict: conv"):
         inputs.plain_rows(stream, strict.asarray(X))
 

@@ -14,10 +14,10 @@ import pyarrow.dataset
 import pytest
 
 from kernelstream import StreamingKernelPCA, load
-from kernelstream.backends import progress
+from kernelstream.arrays import progress
 from kernelstream.estimators import long_runs
-from kernelstream.sources import Source
-from kernelstream.sources import readers as readers_module
+from kernelstream.tables import Source
+from kernelstream.tables import readers as readers_module
 
 X = np.random.default_rng(0).normal(size=(3000, 3)) * [1.0, 2.0, 0.5]
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])

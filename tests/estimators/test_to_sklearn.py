@@ -12,7 +12,8 @@ from sklearn.decomposition import KernelPCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelstream import StreamingKernelPCA, bases, kernels, schedules, trackers
+from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
+from kernelstream.papers import schedules
 
 KERNELS: dict[str, Any] = {
     "rbf": "rbf",
@@ -27,15 +28,15 @@ KERNELS: dict[str, Any] = {
     "sigmoid": kernels.Sigmoid(gamma=1e-4, coef0=0.0),
 }
 BASES: dict[str, Any] = {
-    "centroids": bases.Centroids(15),
-    "everything": bases.Everything(),
-    "landmarks": bases.Landmarks(15),
-    "distance": bases.Distance(nu=0.1),
-    "coherence": bases.Coherence(delta=0.8),
+    "centroids": landmarks.Centroids(15),
+    "everything": landmarks.Everything(),
+    "landmarks": landmarks.Landmarks(15),
+    "distance": landmarks.Distance(nu=0.1),
+    "coherence": landmarks.Coherence(delta=0.8),
 }
 TRACKERS: dict[str, Any] = {
     "covariance": trackers.Covariance(),
-    "hebbian": trackers.Hebbian(schedules.SearchThenConverge(0.02, 100.0)),
+    "hebbian": papers.Hebbian(schedules.SearchThenConverge(0.02, 100.0)),
 }
 
 

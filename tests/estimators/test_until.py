@@ -13,19 +13,15 @@ import scipy.sparse
 from threadpoolctl import threadpool_limits
 
 from benchmarks import until as check
-from kernelstream import (
+from kernelstream import KernelPCA, StreamingKernelPCA, landmarks, load, trackers
+from kernelstream.estimators import until
+from kernelstream.papers import (
     AdaptiveKernelPCA,
     IncrementalKernelPCA,
     KernelHebbianPCA,
-    KernelPCA,
     OnlineKernelPCA,
-    StreamingKernelPCA,
-    bases,
-    load,
-    trackers,
 )
-from kernelstream.estimators import until
-from kernelstream.sources import Source, readers
+from kernelstream.tables import Source, readers
 
 OPTIONS: dict[str, Any] = {"gamma": 0.3, "basis": 12, "random_state": 0}
 
@@ -86,7 +82,7 @@ def test_a_model_that_changes_is_not_the_one_that_was_judged(tmp_path: Path) -> 
     assert model.merge(other).certificate_.statistical.n_rows == 0
     again.partial_fit(X[:100])
     assert again.certificate_.statistical.n_rows == 0
-    fixed = StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:12]), random_state=0)
+    fixed = StreamingKernelPCA(2, gamma=0.3, basis=landmarks.Landmarks(X[:12]), random_state=0)
     fixed.fit(X, until=0.6)
     learned = check.drawing.Population.of(X, None).draw(0, "learned", slice(0, 128))
     fixed.remove(learned[:50]).partial_fit(learned[:50])
@@ -121,7 +117,7 @@ def test_rows_that_can_be_had_by_their_number(kind: str, tmp_path: Path) -> None
 def test_all_rows_of_a_dask_array_are_read_chunk_by_chunk() -> None:
     X = rows(700)
     lazy = pytest.importorskip("dask.array").from_array(X, chunks=(300, 1))
-    points = bases.Landmarks(X[:12])
+    points = landmarks.Landmarks(X[:12])
     model = StreamingKernelPCA(2, gamma=0.3, basis=points).fit(lazy)
     plain = StreamingKernelPCA(2, gamma=0.3, basis=points).fit(X)
     assert model.n_samples_seen_ == 700

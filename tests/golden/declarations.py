@@ -3,8 +3,8 @@
     python -m tests.golden.declarations
 
 writes ``declarations_<version>.json`` beside this file, and the tables of ``docs/model-files.md``.
-Run it once the migrations do what has become necessary; ``tests/files/test_declarations.py`` says
-what that is.
+Run it once the migrations do what has become necessary;
+``tests/serialization/test_declarations.py`` says what that is.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 import kernelstream
-from kernelstream import files, images
-from kernelstream.part import Part
+from kernelstream import images, serialization
+from kernelstream.serialization.part import Part
 
 ROOMS = "dask images kernel_hebbian monitor novelty preimages regression schedules"
 for room in ROOMS.split():
@@ -27,7 +27,7 @@ for room in ROOMS.split():
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "model-files.md"
-KEPT = HERE / f"declarations_{files.VERSION}.json"
+KEPT = HERE / f"declarations_{serialization.VERSION}.json"
 
 
 def estimators() -> dict[str, type]:
@@ -43,12 +43,12 @@ def parameters(kind: type) -> list[str]:
 
 def declared() -> dict[str, Any]:
     """All that a file may hold, with the names of what is in it."""
-    parts = {name: kind for name, kind in files.STORED.items() if issubclass(kind, Part)}
+    parts = {name: kind for name, kind in serialization.STORED.items() if issubclass(kind, Part)}
     return {
         "states": {
             name: fields
-            for name, fields in files.described().items()
-            if files.STORED[name].__module__.startswith("kernelstream.")
+            for name, fields in serialization.described().items()
+            if serialization.STORED[name].__module__.startswith("kernelstream.")
         },
         "parts": {name: parameters(kind) for name, kind in sorted(parts.items())},
         "estimators": {

@@ -24,7 +24,8 @@ from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
 import kernelstream
-from kernelstream import bases, files, images, kernels, load, preimages, schedules, trackers
+from kernelstream import images, kernels, landmarks, load, preimages, serialization, trackers
+from kernelstream.papers import schedules
 from tests.golden.write import CASES, Arrays, Command, paths
 
 HERE = Path(__file__).parent
@@ -57,8 +58,8 @@ RENAMED = {"n_tamed_steps_": "n_shortened_steps_"}
 
 WHAT_TO_DO = (
     "has no golden file. Add a case to tests/golden/write.py and run 'python "
-    f"tests/golden/write.py tests/golden/version_{files.VERSION}', which writes what is not there "
-    "yet; files that are there stay as they are."
+    f"tests/golden/write.py tests/golden/version_{serialization.VERSION}', which writes what is "
+    "not there yet; files that are there stay as they are."
 )
 
 
@@ -165,7 +166,7 @@ NOT_RELEASED = {"Window"}
 # Parts that no file names: what others are built on, and code.
 NEVER_STORED = {"Basis", "Euclidean", "FromCallable", "Kernel", "Preimage", "Schedule", "Tracker"}
 FAMILIES: list[tuple[ModuleType, type]] = [
-    (bases, bases.Basis),
+    (landmarks, landmarks.Basis),
     (trackers, trackers.Tracker),
     (kernels, kernels.Kernel),
     (schedules, schedules.Schedule),

@@ -44,24 +44,27 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from kernelstream import (
-    AdaptiveKernelPCA,
-    IncrementalKernelPCA,
-    KernelHebbianPCA,
     KernelMonitor,
     KernelNovelty,
     KernelPCA,
-    OnlineKernelPCA,
     StreamingKernelClassifier,
     StreamingKernelPCA,
     StreamingKernelRidge,
-    bases,
     kernels,
+    landmarks,
     load,
+    papers,
     preimages,
-    schedules,
     trackers,
 )
 from kernelstream.images import Denoiser, ImageReconstructor, PatchReconstructor, SuperResolver
+from kernelstream.papers import (
+    AdaptiveKernelPCA,
+    IncrementalKernelPCA,
+    KernelHebbianPCA,
+    OnlineKernelPCA,
+    schedules,
+)
 
 Arrays = dict[str, np.ndarray]
 
@@ -723,7 +726,7 @@ class Killed(Command):
 
 def pca(n_components: Any = 2, **options: Any) -> StreamingKernelPCA:
     """A small model; options replace those here."""
-    chosen: dict[str, Any] = dict(gamma=0.3, basis=bases.Centroids(4), batch_size=16)
+    chosen: dict[str, Any] = dict(gamma=0.3, basis=landmarks.Centroids(4), batch_size=16)
     chosen |= {"random_state": 0, **options}
     if not isinstance(chosen.get("kernel", "rbf"), str):
         del chosen["gamma"]  # it goes with a kernel's name
@@ -732,7 +735,7 @@ def pca(n_components: Any = 2, **options: Any) -> StreamingKernelPCA:
 
 def few(tracker: Any = "covariance", **options: Any) -> StreamingKernelPCA:
     """A model over given points: nothing but the tracker moves, and the file is small."""
-    return pca(basis=bases.Landmarks(rows(4, seed=9)), tracker=tracker, **options)
+    return pca(basis=landmarks.Landmarks(rows(4, seed=9)), tracker=tracker, **options)
 
 
 POINTS = ("basis_points_",)  # rows that became points
@@ -740,45 +743,49 @@ POINTS = ("basis_points_",)  # rows that became points
 BASES: dict[str, Case] = {
     "centroids_fit": Learned(pca()),
     "centroids_stream": Learned(pca(), n=530, how=stream),
-    "centroids_refined": Learned(pca(basis=bases.Centroids(4, refinements=2))),
-    "centroids_tolerance": Learned(pca(basis=bases.Centroids(33, tolerance=0.001)), n=40, more=15),
-    "distance": Learned(pca(basis=bases.Distance(nu=0.6)), how=stream, exact=POINTS),
-    "coherence_first": Learned(
-        pca(basis=bases.Coherence(delta=0.3, max_points=6, first=3)), how=stream, exact=POINTS
+    "centroids_refined": Learned(pca(basis=landmarks.Centroids(4, refinements=2))),
+    "centroids_tolerance": Learned(
+        pca(basis=landmarks.Centroids(33, tolerance=0.001)), n=40, more=15
     ),
-    "everything": Learned(pca(basis=bases.Everything()), n=12, more=8, how=stream, exact=POINTS),
-    "landmarks": Learned(pca(basis=bases.Landmarks(6)), exact=POINTS),
+    "distance": Learned(pca(basis=landmarks.Distance(nu=0.6)), how=stream, exact=POINTS),
+    "coherence_first": Learned(
+        pca(basis=landmarks.Coherence(delta=0.3, max_points=6, first=3)), how=stream, exact=POINTS
+    ),
+    "everything": Learned(
+        pca(basis=landmarks.Everything()), n=12, more=8, how=stream, exact=POINTS
+    ),
+    "landmarks": Learned(pca(basis=landmarks.Landmarks(6)), exact=POINTS),
     "landmarks_given": Learned(few(), how=stream, exact=POINTS),
     "reduced_set": Learned(
-        pca(basis=bases.ReducedSet(6), tracker=trackers.IncrementalSVD()), how=stream
+        pca(basis=landmarks.ReducedSet(6), tracker=trackers.IncrementalSVD()), how=stream
     ),
-    "fourier": Learned(pca(basis=bases.Fourier(10)), how=stream),
+    "fourier": Learned(pca(basis=landmarks.Fourier(10)), how=stream),
     "iterated_preimages": Learned(
         pca(
-            basis=bases.IteratedPreimages(2),
+            basis=papers.IteratedPreimages(2),
             tracker=trackers.IncrementalSVD(reorthogonalise="paper"),
         ),
         how=stream,
     ),
     "distance_exchanged": Learned(
-        pca(basis=bases.Distance(nu=0.3, max_points=5, exchange=20)), how=stream, exact=POINTS
+        pca(basis=landmarks.Distance(nu=0.3, max_points=5, exchange=20)), how=stream, exact=POINTS
     ),
 }
 
 RULES: dict[str, trackers.Tracker] = {
     "covariance_forgetting": trackers.Covariance(forgetting=0.95),
-    "hebbian_constant": trackers.Hebbian(schedules.Constant(0.05)),
-    "hebbian_inverse_time": trackers.Hebbian(schedules.InverseTime(2.0, floor=0.001)),
-    "hebbian_search": trackers.Hebbian(schedules.SearchThenConverge(0.5, 50.0)),
-    "hebbian_annealed": trackers.Hebbian(schedules.EigenvalueAnnealed(0.3, 50.0, floor=0.01)),
-    "hebbian_automatic": trackers.Hebbian(schedules.Automatic(floor=0.01), forgetting=0.98),
-    "hebbian_spread": trackers.Hebbian(0.1, spread=True),
-    "subset_hebbian": trackers.SubsetHebbian(0.1, weights=(1.0, 0.5)),
-    "lms": trackers.LMS(0.05),
-    "rls": trackers.RLS(0.95),
+    "hebbian_constant": papers.Hebbian(schedules.Constant(0.05)),
+    "hebbian_inverse_time": papers.Hebbian(schedules.InverseTime(2.0, floor=0.001)),
+    "hebbian_search": papers.Hebbian(schedules.SearchThenConverge(0.5, 50.0)),
+    "hebbian_annealed": papers.Hebbian(schedules.EigenvalueAnnealed(0.3, 50.0, floor=0.01)),
+    "hebbian_automatic": papers.Hebbian(schedules.Automatic(floor=0.01), forgetting=0.98),
+    "hebbian_spread": papers.Hebbian(0.1, spread=True),
+    "subset_hebbian": papers.SubsetHebbian(0.1, weights=(1.0, 0.5)),
+    "lms": papers.LMS(0.05),
+    "rls": papers.RLS(0.95),
     "incremental_svd_forgetting": trackers.IncrementalSVD(forgetting=0.97),
-    "averaged": trackers.Averaged(trackers.Hebbian(schedules.SearchThenConverge(0.5, 50.0))),
-    "recentred_hebbian": trackers.RecentredHebbian(schedules.SearchThenConverge(0.3, 50.0)),
+    "averaged": papers.Averaged(papers.Hebbian(schedules.SearchThenConverge(0.5, 50.0))),
+    "recentred_hebbian": papers.RecentredHebbian(schedules.SearchThenConverge(0.3, 50.0)),
 }
 TRACKERS: dict[str, Case] = {
     f"tracker_{name}": Learned(few(rule), n=58, how=stream) for name, rule in RULES.items()
@@ -813,7 +820,10 @@ KERNELS: dict[str, Case] = {
     },
     # Three points: on more of them it is not positive semidefinite.
     "kernel_sigmoid": Learned(
-        pca(kernel=kernels.Sigmoid(gamma=0.01, coef0=0.0), basis=bases.Landmarks(rows(3, seed=9)))
+        pca(
+            kernel=kernels.Sigmoid(gamma=0.01, coef0=0.0),
+            basis=landmarks.Landmarks(rows(3, seed=9)),
+        )
     ),
     "ridge_from_rows_in_a_moving_basis": Learned(pca(preimage="ridge"), n=530, how=stream),
 }
@@ -852,7 +862,7 @@ LONG: dict[str, Case] = {
         how=stream,
     ),
     "centroids_moved_weighted_hebbian": Learned(
-        pca(batch_size=64, tracker=trackers.Hebbian()),
+        pca(batch_size=64, tracker=papers.Hebbian()),
         n=3850,
         jump=2700,
         weighted=True,
@@ -861,11 +871,11 @@ LONG: dict[str, Case] = {
 }
 
 SEEDED: dict[str, Any] = dict(gamma=0.3, basis=4, batch_size=16, random_state=0)
-FEW_POINTS: dict[str, Any] = {**SEEDED, "basis": bases.Landmarks(rows(4, seed=9))}
+FEW_POINTS: dict[str, Any] = {**SEEDED, "basis": landmarks.Landmarks(rows(4, seed=9))}
 
 MERGED: dict[str, Case] = {
     "merged_centroids": Learned(pca(), n=1100, how=halves),
-    "merged_distance": Learned(pca(basis=bases.Distance(nu=0.6)), how=halves),
+    "merged_distance": Learned(pca(basis=landmarks.Distance(nu=0.6)), how=halves),
     "merged_ridge": Learned(
         StreamingKernelRidge(0.1, **FEW_POINTS),
         targets="number",
@@ -980,7 +990,7 @@ MONITORS: dict[str, Case] = {
     "monitor_in_an_event": Watched(monitor(), quiet=20, faulty=12),
     "monitor_accepted": Watched(monitor(), quiet=20, faulty=12, then=KernelMonitor.accept),
     "monitor_names_and_gaps": Watched(monitor(), kind="frame", quiet=20, faulty=12),
-    "monitor_distance": Watched(monitor(basis=bases.Distance(nu=0.01, max_points=5)), quiet=20),
+    "monitor_distance": Watched(monitor(basis=landmarks.Distance(nu=0.01, max_points=5)), quiet=20),
 }
 
 SMALL: dict[str, Any] = dict(basis=4, n_directions=4, n_components=3, random_state=0)

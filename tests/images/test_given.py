@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from sklearn.base import clone
 
-from kernelstream import bases, load
+from kernelstream import landmarks, load
 from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver, files
 from tests.images.test_images import noisy_digits, picture
 
@@ -115,13 +115,13 @@ def test_steins_moments_are_not_carried_through_a_move_of_the_points():
     # Done all the same, three quarters of the noise stayed.
     noisy, clean = noisy_digits()
     one_pass = {}
-    for basis in (100, "centroids", bases.Centroids(100, follows=False)):
+    for basis in (100, "centroids", landmarks.Centroids(100, follows=False)):
         model = Denoiser(0.09, basis=basis, random_state=0)
         for block in np.array_split(noisy, 4):
             model.partial_fit(block)
         one_pass[str(basis)] = float(np.mean((model.transform(noisy) - clean) ** 2))
     assert max(one_pass.values()) < 0.03, one_pass
-    moving = Denoiser(0.09, basis=bases.Centroids(100), random_state=0)
+    moving = Denoiser(0.09, basis=landmarks.Centroids(100), random_state=0)
     with pytest.raises(ValueError, match=r"points that move,.*follows=False"):
         moving.partial_fit(noisy)
     assert not moving.__sklearn_is_fitted__()
@@ -130,7 +130,7 @@ def test_steins_moments_are_not_carried_through_a_move_of_the_points():
     with pytest.raises(ValueError, match=r"points that move,.*follows=False"):
         moving.partial_fit(noisy)
     np.testing.assert_array_equal(moving.transform(noisy), found)
-    project = Denoiser(0.09, basis=bases.Centroids(100), method="project", n_components=20)
+    project = Denoiser(0.09, basis=landmarks.Centroids(100), method="project", n_components=20)
     assert project.partial_fit(noisy).transform(noisy).shape == noisy.shape
 
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_sample_image
 from sklearn.decomposition import PCA
 
-from kernelstream import StreamingKernelPCA, bases, images, load
+from kernelstream import StreamingKernelPCA, images, landmarks, load
 from kernelstream.estimators.base import set_stream
 from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver, files, noise, patches
 from kernelstream.images.features import PatchFeatures
@@ -143,7 +143,7 @@ def test_the_classical_way_is_projection_and_preimage():
     model = Denoiser(
         0.09, basis=100, method="project", width=2.0, n_components=20, random_state=0
     ).fit(rows)
-    means = bases.Centroids(100, refinements=5)  # of noisy images have less noise
+    means = landmarks.Centroids(100, refinements=5)  # of noisy images have less noise
     pca = StreamingKernelPCA(20, gamma=0.125, basis=means, certify=False, random_state=0).fit(rows)
     np.testing.assert_allclose(
         model.transform(rows), pca.inverse_transform(pca.transform(rows)), atol=1e-8
@@ -195,7 +195,7 @@ def test_shapes_and_types_of_denoised_images():
         ({"width": "wide"}, "width must be a number above 0"),
         ({"n_directions": 0}, "n_directions must be an integer"),
         ({"n_components": 0}, "n_components must be an integer"),
-        ({"basis": bases.Fourier(20)}, "needs a basis of points"),
+        ({"basis": landmarks.Fourier(20)}, "needs a basis of points"),
         ({"method": "project", "preimage": "linear"}, "linear kernel only"),
     ],
 )

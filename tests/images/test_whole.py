@@ -9,7 +9,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 import kernelstream
-from kernelstream import KernelHebbianPCA, images
+from kernelstream import images
+from kernelstream.papers import KernelHebbianPCA
 
 
 def digits(n: int) -> np.ndarray:

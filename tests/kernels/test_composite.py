@@ -10,15 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernelstream.kernels import (
-    RBF,
-    Constant,
-    FromCallable,
-    Linear,
-    Polynomial,
-    Product,
-    Sum,
-)
+from kernelstream.kernels import RBF, Constant, FromCallable, Linear, Polynomial, Product, Sum
 from tests.kernels.test_kernels import rows
 
 # --- composition -----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelstream.schedules import Schedule
+from kernelstream.papers.schedules import Schedule
 
 
 class Steps:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernelstream.schedules import Schedule
+from kernelstream.papers.schedules import Schedule
 
 
 @dataclass

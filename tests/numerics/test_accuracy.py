@@ -7,7 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import KernelPCA
 
-from kernelstream import StreamingKernelPCA, bases, metrics, schedules, trackers
+from kernelstream import StreamingKernelPCA, landmarks, metrics, papers
+from kernelstream.papers import schedules
 
 R = 20
 
@@ -44,14 +45,14 @@ def test_sorted_rows_are_not_much_worse(digits):
     ordered = X[np.argsort(y, kind="stable")]
     shuffled = np.mean([captured(X, seed, X) for seed in range(3)])
     by_class = np.mean([captured(ordered, seed, X) for seed in range(3)])
-    first_rows = captured(ordered, 0, X, basis=bases.Landmarks(ordered[:100]))
+    first_rows = captured(ordered, 0, X, basis=landmarks.Landmarks(ordered[:100]))
     assert by_class > shuffled - 0.015
     assert by_class > first_rows + 0.2  # what a basis frozen at the start would give
 
 
 def test_centroids_beat_sampled_points_of_the_same_number(digits):
     X, _ = digits
-    sampled = np.mean([captured(X, seed, X, basis=bases.Landmarks(100)) for seed in range(3)])
+    sampled = np.mean([captured(X, seed, X, basis=landmarks.Landmarks(100)) for seed in range(3)])
     assert np.mean([captured(X, seed, X) for seed in range(3)]) > sampled + 0.02
 
 
@@ -76,7 +77,7 @@ def test_float32_rows_capture_as_much(digits):
 
 def test_hebbian_captures_most_of_what_the_covariance_does(digits):
     X, _ = digits
-    rule = trackers.Hebbian(schedules.SearchThenConverge(1.0, 2000))
+    rule = papers.Hebbian(schedules.SearchThenConverge(1.0, 2000))
     streams = np.concatenate([X] * 5)
     exact = StreamingKernelPCA(5, basis=100, random_state=0).partial_fit(streams)
     learned = StreamingKernelPCA(5, basis=100, tracker=rule, random_state=0).partial_fit(streams)
@@ -123,7 +124,7 @@ def test_everything_is_as_exact_as_the_readme_says(verb: str, most: float):
         near = X[rng.integers(0, n // 6, size=n)] + 10.0 ** rng.uniform(-8, -3) * X
         for rows in (X[np.argsort(X[:, 0])], near):
             exact = KernelPCA(3, kernel="rbf", gamma=gamma, eigen_solver="dense").fit(rows)
-            model = StreamingKernelPCA(3, gamma=gamma, basis=bases.Everything())
+            model = StreamingKernelPCA(3, gamma=gamma, basis=landmarks.Everything())
             try:
                 found = getattr(model, verb)(rows).eigenvalues_
             except ValueError as refused:

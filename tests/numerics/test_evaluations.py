@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import KernelHebbianPCA, StreamingKernelPCA, bases, kernels, schedules
-from kernelstream.bases.centroids import kmeans as lloyd
-from kernelstream.kernel_hebbian import epochs
-from kernelstream.kernel_hebbian.gram import KernelMatrix
+from kernelstream import StreamingKernelPCA, kernels, landmarks, papers
+from kernelstream.landmarks.optimized import kmeans as lloyd
+from kernelstream.papers import KernelHebbianPCA, schedules
+from kernelstream.papers.kim_2003 import epochs
+from kernelstream.papers.kim_2003.gram import KernelMatrix
 
 
 class Counting(kernels.RBF):
@@ -78,7 +79,7 @@ def doublings(n: int) -> int:
 
 def test_a_stream_over_given_points_evaluates_every_row_once():
     X = rows(20 * 1024)  # whole blocks: no row waits
-    spent = evaluations(lambda: model(bases.Landmarks(X[:M])).partial_fit(X))
+    spent = evaluations(lambda: model(landmarks.Landmarks(X[:M])).partial_fit(X))
     assert M * len(X) <= spent <= M * len(X) + START + doublings(len(X)) * M * M
     assert spent < 1.15 * M * len(X)
 
@@ -134,7 +135,7 @@ def test_k_means_costs_four_rounds_of_the_start_and_little_later(monkeypatch):
 @pytest.mark.parametrize("basis", [M, "landmarks"])
 def test_a_query_evaluates_its_rows_once_and_the_view_is_built_once(basis):
     X = rows(20_000)
-    learned = model(bases.Landmarks(X[:M]) if basis == "landmarks" else basis).partial_fit(X)
+    learned = model(landmarks.Landmarks(X[:M]) if basis == "landmarks" else basis).partial_fit(X)
     first = evaluations(lambda: learned.transform(X[:5000]))
     # The view: waiting rows (fewer than a block of 1,024) are folded on a copy; for the copy points
     # may be looked for, in four evaluations, and the sample corrects the moments.
@@ -143,11 +144,11 @@ def test_a_query_evaluates_its_rows_once_and_the_view_is_built_once(basis):
     assert evaluations(lambda: learned.reconstruction_error(X[:50])) == 50 * M
 
 
-@pytest.mark.parametrize("tracker", ["covariance", "hebbian", "rls"])
+@pytest.mark.parametrize("tracker", ["covariance", papers.Hebbian(), papers.RLS()])
 def test_single_rows_evaluate_each_point_once(tracker):
     """Rows wait for their block: a row costs m in the end, however it was handed over."""
     X = rows(6_000)
-    learned = model(bases.Landmarks(X[:M]), tracker=tracker).partial_fit(X[:1024])
+    learned = model(landmarks.Landmarks(X[:M]), tracker=tracker).partial_fit(X[:1024])
 
     def one_by_one() -> None:
         for x in X[1024 : 1024 + 2048]:
@@ -161,7 +162,7 @@ def test_single_rows_evaluate_each_point_once(tracker):
 
 def test_a_repeated_single_query_evaluates_its_row_only():
     X = rows(3_000)
-    learned = model(bases.Landmarks(X[:M])).partial_fit(X)
+    learned = model(landmarks.Landmarks(X[:M])).partial_fit(X)
     learned.transform_one(X[0])
     assert evaluations(lambda: [learned.transform_one(x) for x in X[:20]]) == 20 * M
 

@@ -11,9 +11,10 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import kernlab
-from kernelstream import KernelHebbianPCA, kernels, schedules
-from kernelstream.kernel_hebbian import epochs
-from kernelstream.kernel_hebbian.gram import KernelMatrix
+from kernelstream import kernels
+from kernelstream.papers import KernelHebbianPCA, schedules
+from kernelstream.papers.kim_2003 import epochs
+from kernelstream.papers.kim_2003.gram import KernelMatrix
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,8 +9,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.certificate import audit
+from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
+from kernelstream.certificates import audit
 from tests.conftest import state_of
 
 
@@ -36,15 +36,15 @@ def blocks(n_blocks, rows, d, seed=0):
 
 
 CHAINS = {
-    "centroids": lambda m: dict(basis=bases.Centroids(m)),
+    "centroids": lambda m: dict(basis=landmarks.Centroids(m)),
     "centroids-forgetting": lambda m: dict(
-        basis=bases.Centroids(m), tracker=trackers.Covariance(forgetting=0.999)
+        basis=landmarks.Centroids(m), tracker=trackers.Covariance(forgetting=0.999)
     ),
-    "centroids-hebbian": lambda m: dict(basis=bases.Centroids(m), tracker=trackers.Hebbian(0.01)),
-    "landmarks": lambda m: dict(basis=bases.Landmarks(m)),
-    "distance": lambda m: dict(basis=bases.Distance(nu=0.01, max_points=m)),
-    "coherence": lambda m: dict(basis=bases.Coherence(delta=0.9, max_points=m)),
-    "fourier": lambda m: dict(basis=bases.Fourier(m)),
+    "centroids-hebbian": lambda m: dict(basis=landmarks.Centroids(m), tracker=papers.Hebbian(0.01)),
+    "landmarks": lambda m: dict(basis=landmarks.Landmarks(m)),
+    "distance": lambda m: dict(basis=landmarks.Distance(nu=0.01, max_points=m)),
+    "coherence": lambda m: dict(basis=landmarks.Coherence(delta=0.9, max_points=m)),
+    "fourier": lambda m: dict(basis=landmarks.Fourier(m)),
 }
 
 
@@ -141,7 +141,7 @@ def test_the_default_fold_evaluates_each_row_against_each_point_once(counted, fo
 def test_fixed_and_full_bases_evaluate_each_row_against_each_point_once(counted):
     m, B = 15, 256
     X = np.random.default_rng(0).normal(size=(10 * B, 3))
-    for basis in (bases.Landmarks(X[:m]), bases.Distance(nu=1e-3, max_points=m)):
+    for basis in (landmarks.Landmarks(X[:m]), landmarks.Distance(nu=1e-3, max_points=m)):
         model = StreamingKernelPCA(3, kernel=counted, basis=basis, batch_size=B)
         assert len(model.partial_fit(X[: 2 * B]).basis_points_) == m
         Counted.pairs.clear()

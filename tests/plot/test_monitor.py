@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from kernelstream import KernelMonitor, plot
-from kernelstream.monitor import Contributions, Records
+from kernelstream.anomaly import Contributions, Records
 from kernelstream.plot import monitor as charts
 from tests.plot.conftest import drawn
 
@@ -174,12 +174,12 @@ def test_the_charts_of_a_monitor_are_here_too() -> None:
 
 
 def test_the_old_name_warns() -> None:
-    from kernelstream.monitor import charts as old
+    from kernelstream.anomaly.monitor import charts as old
 
     with pytest.warns(FutureWarning, match="use kernelstream.plot.control_charts"):
         assert old.control_charts is plot.control_charts
     with pytest.warns(FutureWarning, match="use kernelstream.plot.score_plot"):
-        from kernelstream.monitor.charts import score_plot
+        from kernelstream.anomaly.monitor.charts import score_plot
     assert score_plot is plot.score_plot
     with pytest.raises(AttributeError, match="no attribute 'pie'"):
         old.pie  # noqa: B018

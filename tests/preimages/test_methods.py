@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from kernelstream import StreamingKernelPCA, bases, kernels, load, preimages, trackers
-from kernelstream.backends.arrays import to_host
+from kernelstream import StreamingKernelPCA, kernels, landmarks, load, papers, preimages
+from kernelstream.arrays.namespaces import to_host
 from kernelstream.kernels.derivatives import gradient_of_diagonal, gradient_of_sum
 from tests.naive import preimages as naive_preimages
 from tests.preimages.test_preimages import distances, example, name, pointwise
@@ -324,7 +324,7 @@ def digits(n=1200):
 def test_ridge_from_rows_is_the_regression_of_the_rows_on_the_scores():
     X = digits()
     model = StreamingKernelPCA(
-        12, gamma=0.05, basis=bases.Landmarks(X[:150]), preimage=preimages.Ridge(alpha=0.0)
+        12, gamma=0.05, basis=landmarks.Landmarks(X[:150]), preimage=preimages.Ridge(alpha=0.0)
     ).partial_fit(X)
     scores = model.transform(X)
     design = np.column_stack([np.ones(len(X)), scores])
@@ -358,7 +358,7 @@ def test_ridge_from_rows_beats_ridge_from_points(scale):
     assert errors["rows, one pass"] < 1.1 * errors["rows"]
 
 
-@pytest.mark.parametrize("basis", [bases.Centroids(8), bases.Distance(nu=0.2)], ids=repr)
+@pytest.mark.parametrize("basis", [landmarks.Centroids(8), landmarks.Distance(nu=0.2)], ids=repr)
 def test_moments_of_inputs_obey_the_laws(basis, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 2))
@@ -384,13 +384,15 @@ def test_merged_moments_of_inputs():
     X = digits()
 
     def make():
-        return StreamingKernelPCA(5, gamma=0.05, basis=bases.Landmarks(X[:60]), preimage="ridge")
+        return StreamingKernelPCA(
+            5, gamma=0.05, basis=landmarks.Landmarks(X[:60]), preimage="ridge"
+        )
 
     both = make().partial_fit(X[:500]).merge(make().partial_fit(X[500:]))
     whole = make().partial_fit(X)
     found, expected = (each.inverse_transform(each.transform(X)) for each in (both, whole))
     np.testing.assert_allclose(found, expected, atol=1e-8)
-    plain = StreamingKernelPCA(5, gamma=0.05, basis=bases.Landmarks(X[:60])).partial_fit(X)
+    plain = StreamingKernelPCA(5, gamma=0.05, basis=landmarks.Landmarks(X[:60])).partial_fit(X)
     with pytest.raises(ValueError, match="different regress_inputs"):
         whole.merge(plain)
 
@@ -398,7 +400,7 @@ def test_merged_moments_of_inputs():
 def test_trackers_without_a_scatter_use_the_points():
     X = digits(400)
     model = StreamingKernelPCA(
-        3, gamma=0.05, basis=40, tracker=trackers.Hebbian(), preimage="ridge", random_state=0
+        3, gamma=0.05, basis=40, tracker=papers.Hebbian(), preimage="ridge", random_state=0
     ).partial_fit(X)
     found = model.inverse_transform(model.transform(X))
     points = model.set_params(preimage=preimages.Ridge(source="points"))

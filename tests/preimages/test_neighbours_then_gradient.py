@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelstream import KernelHebbianPCA, OnlineKernelPCA, kernels, preimages
+from kernelstream import kernels, preimages
+from kernelstream.papers import KernelHebbianPCA, OnlineKernelPCA
 
 
 @pytest.mark.parametrize(

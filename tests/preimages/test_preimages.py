@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 
 from kernelstream import kernels, preimages
-from kernelstream.part import Part
+from kernelstream.serialization.part import Part
 from tests.naive import preimages as naive_preimages
 
 # What FixedPoint works with: the kernel, and its slope −κ' at a distance r up to a constant.

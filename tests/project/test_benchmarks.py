@@ -33,10 +33,11 @@ from benchmarks.measuring import Judge, Outcome, Side, exponent, faster, interle
 from benchmarks.parts import TABLES, markdown, put, tables
 from benchmarks.search import Search
 from benchmarks.systems import NYSTROEM_IN_MEMORY, NYSTROEM_INCREMENTAL, Problem, System
-from kernelstream import StreamingKernelPCA, bases, kernels, schedules
+from kernelstream import StreamingKernelPCA, kernels, landmarks
 from kernelstream.images.files import resized
-from kernelstream.kernel_hebbian import epochs
-from kernelstream.kernel_hebbian.gram import KernelMatrix
+from kernelstream.papers import schedules
+from kernelstream.papers.kim_2003 import epochs
+from kernelstream.papers.kim_2003.gram import KernelMatrix
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = {
@@ -334,7 +335,7 @@ def test_a_script_has_the_components_of_given_points(gamma):
     rng = np.random.default_rng(0)
     X, D = (rng.normal(size=(n, 6)).astype(np.float32) for n in (5000, 40))
     theirs = scripts.covariance(X, D, Problem(gamma, 3))(X[:200])
-    model = StreamingKernelPCA(3, gamma=gamma, basis=bases.Landmarks(D)).fit(X)
+    model = StreamingKernelPCA(3, gamma=gamma, basis=landmarks.Landmarks(D)).fit(X)
     ours = model.transform(X[:200])
     signs = np.sign(np.sum(theirs * ours, axis=0))
     np.testing.assert_allclose(signs * theirs, ours, atol=2e-3 * np.abs(ours).max())
@@ -367,7 +368,7 @@ def test_the_naive_moments_are_those_of_the_tracker():
         twin.learn(x)
     mean = twin.total / twin.n
     slow = np.linalg.eigvalsh(twin.S / twin.n - np.outer(mean, mean))[::-1][:3]
-    model = StreamingKernelPCA(3, gamma=0.1, basis=bases.Landmarks(points)).partial_fit(X)
+    model = StreamingKernelPCA(3, gamma=0.1, basis=landmarks.Landmarks(points)).partial_fit(X)
     np.testing.assert_allclose(model.explained_variance_, slow, rtol=1e-6)
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import pytest
 
 import kernelstream
-from kernelstream import files
+from kernelstream import serialization
 
 
 def in_a_new_process(code: str) -> str:
@@ -26,7 +26,7 @@ def test_the_import_waits_for_the_first_use() -> None:
     code = (
         "import sys; from kernelstream import StreamingKernelPCA; StreamingKernelPCA();"
         "print([m for m in ('numba', 'sklearn.decomposition', 'kernelstream.images',"
-        "'kernelstream.regression', 'kernelstream.kernel_hebbian') if m in sys.modules])"
+        "'kernelstream.regression', 'kernelstream.papers.kim_2003') if m in sys.modules])"
     )
     assert in_a_new_process(code) == "[]"
 
@@ -65,4 +65,4 @@ def test_a_file_brings_the_estimator_it_names(estimator: str, tmp_path: object) 
     )
     loaded = in_a_new_process(f"import kernelstream; print(type(kernelstream.load({path!r})))")
     assert loaded.endswith(f".{estimator}'>")
-    assert files.read(path).tree["estimator"] == estimator
+    assert serialization.read(path).tree["estimator"] == estimator

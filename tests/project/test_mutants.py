@@ -79,8 +79,8 @@ def test_the_nearest_tests_come_first():
     own, room, users, others = nearest("trackers/incremental_svd.py")
     examples = "src/kernelstream/trackers/incremental_svd.py"
     assert own == ["tests/trackers/test_incremental_svd.py", examples]
-    assert "tests/trackers/test_hebbian.py" in room and "tests/golden/test_golden.py" in others
-    assert "tests/estimators/test_incremental.py" in users  # it names the class
+    assert "tests/papers/test_hebbian.py" in room and "tests/golden/test_golden.py" in others
+    assert "tests/papers/test_chin_suter_2006.py" in users  # it names the class
     tests = [*own, *room, *users, *others]
     assert all((ROOT / test).exists() for test in tests) and len(tests) == len(set(tests))
 
@@ -101,7 +101,7 @@ def test_test_files_are_taken_while_they_fit():
 @pytest.mark.slow
 def test_a_change_is_noticed_by_a_test_that_fails_and_by_no_other(tmp_path: Path):
     """In a copy: the package itself is never touched."""
-    path = "schedules.py"
+    path = "papers/schedules.py"
     source = (PACKAGE / path).read_text(encoding="utf-8")
     at = len(source)
     changed = Mutant("literal", path, at, at, "\nCHANGED = 1\n")
@@ -120,5 +120,5 @@ def test_a_change_is_noticed_by_a_test_that_fails_and_by_no_other(tmp_path: Path
     nothing = Mutant("literal", path, at, at, "\n")
     assert worker.tried(1, nothing, [str(test)], outcome["failed"], 60.0, 1e9) is None
     assert (PACKAGE / path).read_text(encoding="utf-8") == source
-    examples = worker.unchanged("src/kernelstream/trackers/hebbian.py", 60.0)
+    examples = worker.unchanged("src/kernelstream/papers/hebbian.py", 60.0)
     assert examples is not None and not examples["failed"] + examples["broken"]

@@ -20,14 +20,8 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelstream import (
-    StreamingKernelClassifier,
-    StreamingKernelRidge,
-    bases,
-    kernels,
-    load,
-)
-from kernelstream.backends.arrays import to_host
+from kernelstream import StreamingKernelClassifier, StreamingKernelRidge, kernels, landmarks, load
+from kernelstream.arrays.namespaces import to_host
 from kernelstream.regression.normal_equations import (
     STEPS_LEFT_OUT,
     NormalEquations,
@@ -93,7 +87,7 @@ def test_moments_are_the_regression_on_kept_rows(intercept, weighted):
     Y = Y + np.array([100.0, 0.0])  # far from zero: the origin has to come out again
     w = np.random.default_rng(1).uniform(0.2, 3.0, size=400) if weighted else None
     model = StreamingKernelRidge(
-        0.05, gamma=0.5, basis=bases.Landmarks(X[:12]), fit_intercept=intercept
+        0.05, gamma=0.5, basis=landmarks.Landmarks(X[:12]), fit_intercept=intercept
     )
     found = model.partial_fit(X, Y, w).predict(X[:7])
     Z = coordinates(model, X)
@@ -107,7 +101,7 @@ def test_moments_are_the_regression_on_kept_rows(intercept, weighted):
 def test_generalised_cross_validation_is_that_of_the_hat_matrix(intercept):
     X, Y = data(80)
     model = StreamingKernelRidge(
-        gamma=0.5, basis=bases.Landmarks(X[:20]), fit_intercept=intercept
+        gamma=0.5, basis=landmarks.Landmarks(X[:20]), fit_intercept=intercept
     ).fit(X, Y)
     state = learned(model)
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, intercept)
@@ -125,7 +119,7 @@ def test_generalised_cross_validation_is_that_of_the_hat_matrix(intercept):
     assert best <= others.min() * (1 + 2e-3)
 
 
-@pytest.mark.parametrize("basis", ["centroids", "everything", bases.Fourier(512)])
+@pytest.mark.parametrize("basis", ["centroids", "everything", landmarks.Fourier(512)])
 def test_gcv_does_not_fall_for_interpolation(basis):
     # 150 rows, some of them twice: the criterion has a second, lower minimum where as many degrees
     # of freedom as rows are in use, and what it chooses there predicts worse than a constant.
@@ -225,9 +219,9 @@ def test_constant_and_rescaled_targets():
 
 def test_explicit_features_sparse_rows_and_other_namespaces():
     X, Y = data(200)
-    model = StreamingKernelRidge(0.1, gamma=0.5, basis=bases.Fourier(200), random_state=0)
+    model = StreamingKernelRidge(0.1, gamma=0.5, basis=landmarks.Fourier(200), random_state=0)
     assert clone(model).fit(X, Y).score(X, Y) > 0.8
-    model = StreamingKernelRidge(0.1, gamma=0.5, basis=bases.Landmarks(X[:20]))
+    model = StreamingKernelRidge(0.1, gamma=0.5, basis=landmarks.Landmarks(X[:20]))
     dense = clone(model).fit(X, Y).predict(X)
     sparse = clone(model).fit(scipy.sparse.csr_matrix(X), Y).predict(scipy.sparse.csr_matrix(X))
     np.testing.assert_allclose(sparse, dense, rtol=1e-8, atol=1e-10)
@@ -268,7 +262,7 @@ def test_scores_of_rows_on_a_device(monkeypatch):
             assert found.score(there(X), y, sample_weight=weights) == pytest.approx(score, rel=1e-9)
 
 
-@pytest.mark.parametrize("basis", [60, "everything", bases.Fourier(200)])
+@pytest.mark.parametrize("basis", [60, "everything", landmarks.Fourier(200)])
 @pytest.mark.parametrize("learned_in", [np.float32, np.float64])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("alpha", ["gcv", 1e-9])
@@ -305,7 +299,7 @@ def test_small_coefficients_need_no_double_precision(monkeypatch):
 
 def test_single_precision_in_single_precision_out():
     X, Y = data(500)
-    model = StreamingKernelRidge(gamma=2.0, basis=bases.Landmarks(X[:12]), random_state=0)
+    model = StreamingKernelRidge(gamma=2.0, basis=landmarks.Landmarks(X[:12]), random_state=0)
     double = clone(model).fit(X, Y).predict(X)
     single = clone(model).fit(X.astype(np.float32), Y).predict(X.astype(np.float32))
     assert single.dtype == np.float32
@@ -322,7 +316,7 @@ def test_leave_one_out_is_that_of_learning_anew(intercept, weighted):
     Y = Y + np.array([100.0, 0.0])
     w = np.random.default_rng(1).uniform(0.2, 3.0, size=60) if weighted else None
     model = StreamingKernelRidge(
-        "loo", gamma=0.5, basis=bases.Landmarks(X[:15]), fit_intercept=intercept, batch_size=7
+        "loo", gamma=0.5, basis=landmarks.Landmarks(X[:15]), fit_intercept=intercept, batch_size=7
     ).fit(X, Y, w)
     state, Z = learned(model), coordinates(model, X)
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, intercept)
@@ -366,14 +360,19 @@ def test_leave_one_out_knows_the_rows_with_large_leverage():
     X[0] = 40.0
     y = X[:, 0] + rng.normal(size=80)
     y[0] = -40.0
-    model = StreamingKernelRidge(kernel="linear", basis=bases.Everything())
+    model = StreamingKernelRidge(kernel="linear", basis=landmarks.Everything())
     loo = clone(model).set_params(alpha="loo").fit(X, y).alpha_
     assert loo > 10 * clone(model).fit(X, y).alpha_
 
 
 def test_leave_one_out_in_other_types_and_bases():
     X, Y = data(300)
-    for basis in (bases.Distance(nu=0.3), bases.Fourier(60), bases.Centroids(20), "everything"):
+    for basis in (
+        landmarks.Distance(nu=0.3),
+        landmarks.Fourier(60),
+        landmarks.Centroids(20),
+        "everything",
+    ):
         model = StreamingKernelRidge("loo", gamma=0.5, basis=basis, random_state=0).fit(X, Y)
         Z = coordinates(model, X)
         best, *others = (
@@ -381,7 +380,7 @@ def test_leave_one_out_in_other_types_and_bases():
             for a in model.alpha_ * np.array([1.0, 0.01, 100.0])
         )
         assert best < max(others)  # on a sixth of the rows, roughly the same problem
-    model = StreamingKernelRidge("loo", gamma=0.5, basis=bases.Landmarks(X[:20]))
+    model = StreamingKernelRidge("loo", gamma=0.5, basis=landmarks.Landmarks(X[:20]))
     dense = clone(model).fit(X, Y)
     sparse = clone(model).fit(scipy.sparse.csr_matrix(X), Y)
     foreign = clone(model).fit(array_api_strict.asarray(X), array_api_strict.asarray(Y))
@@ -431,11 +430,11 @@ def test_leave_one_out_needs_the_rows(tmp_path):
 # --- the laws of the stream
 
 BASES: dict[str, Any] = {
-    "centroids": bases.Centroids(6),
-    "kept": bases.Centroids(6, follows=False),
-    "distance": bases.Distance(nu=0.2),
-    "landmarks": bases.Landmarks(8),
-    "fourier": bases.Fourier(12),
+    "centroids": landmarks.Centroids(6),
+    "kept": landmarks.Centroids(6, follows=False),
+    "distance": landmarks.Distance(nu=0.2),
+    "landmarks": landmarks.Landmarks(8),
+    "fourier": landmarks.Fourier(12),
 }
 
 
@@ -470,7 +469,7 @@ def test_moments_follow_every_change_of_basis():
     # Σ w z yᵀ that was carried through the moves is, in the span, that of the rows: with a basis
     # that grows, rows before an admission have no part in the new coordinate.
     X, Y = data(300)
-    model = StreamingKernelRidge(0.1, gamma=0.4, basis=bases.Distance(nu=0.1), batch_size=32)
+    model = StreamingKernelRidge(0.1, gamma=0.4, basis=landmarks.Distance(nu=0.1), batch_size=32)
     model.partial_fit(X, Y)
     state = learned(model)
     assert state.targets.cross.shape == (state.tracker.scatter.shape[0], 2)
@@ -501,7 +500,7 @@ def test_centroids_stay_unless_rows_are_forgotten():
         model = StreamingKernelRidge(basis=8, forgetting=forgetting, random_state=0)
         assert clone(model).partial_fit(X, Y).stream_.chain.basis.follows is follows
         assert clone(model).fit(X, Y).stream_.chain.basis.follows is follows
-    given = StreamingKernelRidge(basis=bases.Centroids(8), random_state=0).partial_fit(X, Y)
+    given = StreamingKernelRidge(basis=landmarks.Centroids(8), random_state=0).partial_fit(X, Y)
     assert given.stream_.chain.basis.follows is True
 
 
@@ -510,8 +509,8 @@ def test_merged_models_are_the_model_of_all_rows(basis):
     X, Y = data(1200)
     Y = Y + np.array([50.0, 0.0])
     parts: dict[str, Any] = {
-        "landmarks": bases.Landmarks(X[5:40]),
-        "centroids": bases.Centroids(30),
+        "landmarks": landmarks.Landmarks(X[5:40]),
+        "centroids": landmarks.Centroids(30),
     }
     model = StreamingKernelRidge(0.1, gamma=0.4, basis=parts[basis], random_state=0)
     both = (
@@ -635,7 +634,7 @@ def test_two_classes():
 
 def test_classifier_files_and_merge(tmp_path):
     X, y = blobs()
-    model = StreamingKernelClassifier(0.1, gamma=0.5, basis=bases.Landmarks(X[:20]))
+    model = StreamingKernelClassifier(0.1, gamma=0.5, basis=landmarks.Landmarks(X[:20]))
     classes = ["cedar", "ash", "birch", "yew"]  # one that never comes
     first = clone(model).partial_fit(X[:100], y[:100], classes=classes)
     second = clone(model).partial_fit(X[100:], y[100:], classes=classes)
@@ -698,7 +697,7 @@ def test_targets_stay_with_their_rows_when_the_points_take_a_better_order(batch_
     t = np.linspace(0.0, 6.0, 200)
     X, y = np.column_stack([np.sin(t), np.cos(1.5 * t)]), np.sin(3 * t)
     model = StreamingKernelRidge(
-        gamma=1.0, basis=bases.Everything(), alpha=1e-8, batch_size=batch_size
+        gamma=1.0, basis=landmarks.Everything(), alpha=1e-8, batch_size=batch_size
     )
     assert model.partial_fit(X, y).score(X, y) > 0.9999
 
@@ -706,7 +705,9 @@ def test_targets_stay_with_their_rows_when_the_points_take_a_better_order(batch_
 def test_targets_whose_sums_would_overflow_later_are_refused_now():
     """Each call by itself was finite, the sum over several was not, and predictions were gone."""
     X = np.random.default_rng(0).normal(size=(40, 2))
-    model = StreamingKernelRidge(gamma=0.5, basis=bases.Landmarks(X[:5])).partial_fit(X, X[:, 0])
+    model = StreamingKernelRidge(gamma=0.5, basis=landmarks.Landmarks(X[:5])).partial_fit(
+        X, X[:, 0]
+    )
     before = model.predict(X)
     for target, weight in ((1e150, 1.0), (1e100, 1e100)):
         with pytest.raises(ValueError, match="squares overflows"):

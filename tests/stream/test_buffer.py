@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, bases, files, kernels
+from kernelstream import StreamingKernelPCA, kernels, landmarks, serialization
 from kernelstream.stream.buffer import (
     MOST_OF_A_ROW,
     MOST_SINGLE_ROWS,
@@ -29,13 +29,13 @@ def rows(n: int, seed: int = 0) -> np.ndarray:
 
 def model(batch_size: int = 50, kernel: Any = None, **options: Any) -> StreamingKernelPCA:
     chain: dict[str, Any] = dict(
-        kernel=kernel or kernels.RBF(0.1), basis=bases.Landmarks(rows(9, seed=1))
+        kernel=kernel or kernels.RBF(0.1), basis=landmarks.Landmarks(rows(9, seed=1))
     )
     return StreamingKernelPCA(2, batch_size=batch_size, random_state=0, **{**chain, **options})
 
 
 def to_bytes(estimator: StreamingKernelPCA) -> bytes:
-    return files.to_bytes({"model": estimator.stream_.for_file()})
+    return serialization.to_bytes({"model": estimator.stream_.for_file()})
 
 
 def one_by_one(estimator: StreamingKernelPCA, X: np.ndarray) -> StreamingKernelPCA:
@@ -85,7 +85,7 @@ def test_a_model_that_was_handed_out_stays_as_it_is() -> None:
     assert stream.stream_ is value
     scores = stream.transform(X)
     one_by_one(stream, X[75:110])  # beyond the end of the block
-    assert files.to_bytes({"model": value.for_file()}) == content
+    assert serialization.to_bytes({"model": value.for_file()}) == content
     assert value.n_rows == 75 and stream.n_samples_seen_ == 110
     assert np.abs(stream.transform(X) - scores).max() > 0
 

@@ -10,14 +10,15 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 
 from kernelstream import (
-    OnlineKernelPCA,
     StreamingKernelPCA,
     StreamingKernelRidge,
-    bases,
-    files,
     kernels,
+    landmarks,
     load,
+    papers,
+    serialization,
 )
+from kernelstream.papers import OnlineKernelPCA
 from kernelstream.stream import choosing
 
 RNG = np.random.default_rng(0)
@@ -215,7 +216,7 @@ def test_a_stream_chooses_at_its_start_however_it_is_cut(tmp_path: Path) -> None
         for piece in np.split(X, cuts):
             model.partial_fit(piece).save(tmp_path / "model")
             model = load(tmp_path / "model")  # what is to be chosen is in the file
-        contents.append(files.to_bytes({"model": model.stream_.for_file()}))
+        contents.append(serialization.to_bytes({"model": model.stream_.for_file()}))
     assert contents[0] == contents[1] and model.stream_.chain.auto == ()
 
 
@@ -238,10 +239,10 @@ def test_what_cannot_be_chosen_is_said() -> None:
     with pytest.raises(ValueError, match="given by its name"):
         StreamingKernelPCA(2, kernel="poly", gamma="auto").fit(X)
     with pytest.raises(ValueError, match="as an integer, got 'auto'"):
-        StreamingKernelPCA("auto", tracker="hebbian").fit(X)
+        StreamingKernelPCA("auto", tracker=papers.Hebbian()).fit(X)
     with pytest.raises(ValueError, match="give n_components as an integer"):
         StreamingKernelPCA("auto", robust=True).fit(X)
     with pytest.raises(ValueError, match="knows no targets"):
         StreamingKernelRidge(gamma="auto").fit(X, X[:, 0])
     with pytest.raises(ValueError, match="n_components must be"):
-        StreamingKernelPCA(2, basis=bases.Landmarks(10)).fit(X).set_params(n_components="auto")
+        StreamingKernelPCA(2, basis=landmarks.Landmarks(10)).fit(X).set_params(n_components="auto")

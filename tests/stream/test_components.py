@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, bases, kernels, trackers
-from kernelstream.bases.base import Correction, factorise
-from kernelstream.certificate.rounding import moved_in_float32
-from kernelstream.stream.components import (
-    Components,
-    agreement,
-    chosen,
-    lift,
-    n_followed,
-    n_shown,
-)
+from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
+from kernelstream.certificates.rounding import moved_in_float32
+from kernelstream.landmarks.base import Correction, factorise
+from kernelstream.landmarks.fixed import FixedState
+from kernelstream.stream.components import Components, agreement, chosen, lift, n_followed, n_shown
 from tests.conftest import settled_state
 
 RNG = np.random.default_rng(0)
@@ -127,8 +121,8 @@ def shown_components(orthonormal: bool = True) -> Components:
     V = np.linalg.qr(rng.normal(size=(5, 2)))[0]
     if not orthonormal:
         V = V @ np.array([[1.0, 0.6], [0.0, 0.8]])
-    basis = bases.Landmarks(5)
-    state = bases.landmarks.FixedState(span)
+    basis = landmarks.Landmarks(5)
+    state = FixedState(span)
     mean = rng.normal(size=5)
     return Components(KERNEL, basis, state, span, V, np.ones(2), mean, 3.0, 1.0, orthonormal)
 
@@ -173,7 +167,7 @@ def test_variances_and_the_way_back_are_those_of_the_rows(center: bool, weighted
     X, w = rng.normal(size=(80, 3)) + 2.0, rng.uniform(0.5, 2.0, size=80)
     w = w if weighted else np.ones(80)
     model = StreamingKernelPCA(
-        2, kernel=KERNEL, basis=bases.Landmarks(X[:6]), center=center, preimage="ridge"
+        2, kernel=KERNEL, basis=landmarks.Landmarks(X[:6]), center=center, preimage="ridge"
     ).partial_fit(X, sample_weight=w if weighted else None)
     shown = model.stream_.components
     W = w.sum()
@@ -189,7 +183,7 @@ def test_variances_and_the_way_back_are_those_of_the_rows(center: bool, weighted
     np.testing.assert_allclose(shown.inputs.mean, origin, atol=1e-10)
     expected = (scores * w[:, None]).T @ (X - origin) / W
     np.testing.assert_allclose(shown.inputs.covariance, expected, atol=1e-8)
-    without = StreamingKernelPCA(2, kernel=KERNEL, basis=bases.Landmarks(X[:6])).partial_fit(X)
+    without = StreamingKernelPCA(2, kernel=KERNEL, basis=landmarks.Landmarks(X[:6])).partial_fit(X)
     assert without.stream_.components.inputs is None
 
 
@@ -197,11 +191,13 @@ def test_a_reference_for_signs_has_a_few_more_columns_than_are_shown() -> None:
     rng = np.random.default_rng(5)
     X = rng.normal(size=(300, 4))
     for r, columns in ((2, 10), (None, 40)):
-        model = StreamingKernelPCA(r, gamma=0.3, basis=bases.Landmarks(X[:40]), batch_size=100)
+        model = StreamingKernelPCA(r, gamma=0.3, basis=landmarks.Landmarks(X[:40]), batch_size=100)
         signs = settled_state(model.partial_fit(X)).signs
         assert signs is not None and signs.shape == (40, columns)
     for rank, columns in ((7, 7), (15, 10)):  # solved anew, for the basis is not much larger
-        small = StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:rank]), batch_size=100)
+        small = StreamingKernelPCA(
+            2, gamma=0.3, basis=landmarks.Landmarks(X[:rank]), batch_size=100
+        )
         assert settled_state(small.partial_fit(X)).signs.shape == (rank, columns)
 
 
@@ -219,7 +215,7 @@ def test_a_reference_is_turned_along_in_a_basis_twice_as_large(
 
     monkeypatch.setattr(trackers.Covariance, "follow", noted)
     X = np.random.default_rng(6).normal(size=(400, 4))
-    model = StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:rank]), batch_size=100)
+    model = StreamingKernelPCA(2, gamma=0.3, basis=landmarks.Landmarks(X[:rank]), batch_size=100)
     model.partial_fit(X)
     assert bool(asked) == followed and set(asked) <= {10}
 
@@ -263,7 +259,7 @@ def test_components_are_corrected_by_a_sample_where_the_basis_moved() -> None:
 def test_a_state_is_one_of_its_chain() -> None:
     X = np.random.default_rng(9).normal(size=(60, 2))
     learned = (
-        StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:5]), batch_size=20)
+        StreamingKernelPCA(2, gamma=0.3, basis=landmarks.Landmarks(X[:5]), batch_size=20)
         .partial_fit(X)
         .stream_.learned
     )
@@ -286,8 +282,8 @@ def test_a_state_is_one_of_its_chain() -> None:
     averaged = StreamingKernelPCA(
         2,
         gamma=0.3,
-        basis=bases.Landmarks(X[:5]),
-        tracker=trackers.Averaged(trackers.RLS()),
+        basis=landmarks.Landmarks(X[:5]),
+        tracker=papers.Averaged(papers.RLS()),
         batch_size=20,
     ).partial_fit(X)
     of_average = averaged.stream_.learned
@@ -315,7 +311,7 @@ def test_float32_scores_of_a_rough_model_are_computed_in_float64() -> None:
 def test_signs_of_columns_that_no_reference_knows() -> None:
     """The largest score of a point is positive; columns that are not shown stay as they are."""
     X = np.random.default_rng(10).normal(size=(60, 2))
-    model = StreamingKernelPCA(2, gamma=0.3, basis=bases.Landmarks(X[:5]), batch_size=60)
+    model = StreamingKernelPCA(2, gamma=0.3, basis=landmarks.Landmarks(X[:5]), batch_size=60)
     learned = model.partial_fit(X).stream_.learned
     state = learned.state
     assert state is not None
@@ -337,7 +333,7 @@ def test_signs_of_columns_that_no_reference_knows() -> None:
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-10), ("float32", 2e-5)])
-@pytest.mark.parametrize("basis", [20, bases.Fourier(40)], ids=["points", "features"])
+@pytest.mark.parametrize("basis", [20, landmarks.Fourier(40)], ids=["points", "features"])
 def test_what_is_not_explained_is_its_definition(basis: Any, dtype: str, tolerance: float):
     X = np.random.default_rng(1).normal(size=(400, 3)).astype(dtype)
     model = StreamingKernelPCA(None, gamma=0.3, basis=basis, random_state=0).fit(X)
@@ -354,7 +350,7 @@ def test_what_is_not_explained_is_its_definition(basis: Any, dtype: str, toleran
 def test_components_are_followed_from_a_start_that_has_as_many(columns: int | None) -> None:
     """From fewer, or from none, all of them are computed: 2 + 8 of 40 directions."""
     X = np.random.default_rng(0).normal(size=(2000, 4))
-    points = bases.Landmarks(X[:40])
+    points = landmarks.Landmarks(X[:40])
     model = StreamingKernelPCA(2, gamma=0.3, basis=points, random_state=0).partial_fit(X)
     learned = model.stream_.caught_up.learned
     state = settled_state(model)

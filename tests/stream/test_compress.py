@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 
 from kernelstream import (
-    IncrementalKernelPCA,
-    OnlineKernelPCA,
     StreamingKernelPCA,
     StreamingKernelRidge,
-    bases,
     kernels,
+    landmarks,
     load,
     metrics,
     trackers,
 )
-from kernelstream.bases.base import factorise, transition
+from kernelstream.landmarks.base import factorise, transition
+from kernelstream.papers import IncrementalKernelPCA, OnlineKernelPCA
 
 RNG = np.random.default_rng(3)
 MIXED = RNG.normal(size=(4, 8)) * np.linspace(2.0, 0.3, 4)[:, None]
@@ -49,7 +48,7 @@ def test_half_of_the_points_keep_the_variance_of_rows_not_seen() -> None:
 def test_points_that_are_merely_chosen_lose_more() -> None:
     """The polish is at work: as many rows, drawn, lose several times as much."""
     model = StreamingKernelPCA(4, gamma=0.1, basis=60, random_state=0).fit(ROWS)
-    drawn = bases.Landmarks(ROWS[:12])
+    drawn = landmarks.Landmarks(ROWS[:12])
     plain = StreamingKernelPCA(4, gamma=0.1, basis=drawn, random_state=0).fit(ROWS)
     whole = np.sum(metrics.captured_variance(model, UNSEEN))
     small, naive = (
@@ -72,7 +71,7 @@ def test_any_kernel(kernel: object) -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        StreamingKernelPCA(3, gamma=0.1, basis=bases.Everything(), random_state=0),
+        StreamingKernelPCA(3, gamma=0.1, basis=landmarks.Everything(), random_state=0),
         StreamingKernelPCA(3, gamma=0.1, basis="distance", tracker="incremental_svd"),
         OnlineKernelPCA(3, gamma=0.1, nu=0.05, random_state=0),
         IncrementalKernelPCA(3, gamma=0.1, random_state=0),
@@ -161,7 +160,9 @@ def test_what_cannot_be_compressed_is_said() -> None:
     for wrong in (40, 3, 0, 2.5):
         with pytest.raises(ValueError, match=r"from 4 .* to 39|integer of at least 1"):
             model.compress(wrong)  # type: ignore[arg-type]
-    features = StreamingKernelPCA(4, gamma=0.1, basis=bases.Fourier(60), random_state=0).fit(ROWS)
+    features = StreamingKernelPCA(4, gamma=0.1, basis=landmarks.Fourier(60), random_state=0).fit(
+        ROWS
+    )
     with pytest.raises(ValueError, match="explicit features"):
         features.compress(30)
     ridge = StreamingKernelRidge(gamma=0.1, basis=40, random_state=0).fit(ROWS, ROWS[:, 0])

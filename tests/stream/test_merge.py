@@ -10,12 +10,20 @@ import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
 
-from kernelstream import StreamingKernelPCA, bases, files, kernels, load, trackers
-from kernelstream.bases.base import Span, from_eigenvectors
+from kernelstream import (
+    StreamingKernelPCA,
+    kernels,
+    landmarks,
+    load,
+    papers,
+    serialization,
+    trackers,
+)
+from kernelstream.landmarks.base import Span, from_eigenvectors
 from kernelstream.stream.merge import merge, of_both, same, same_numbers
 from kernelstream.stream.scaling import Standardisation
 from kernelstream.trackers.moments import CrossMoments
-from tests.certificate.reference import Batch, Case, kernel_object, wrong
+from tests.certificates.reference import Batch, Case, kernel_object, wrong
 
 POINTS = np.random.default_rng(5).normal(size=(12, 3))
 
@@ -28,7 +36,7 @@ def stream(seed: int, n: int = 90) -> np.ndarray:
 def fitted(X: np.ndarray, weights: np.ndarray | None = None, **options: Any) -> StreamingKernelPCA:
     chosen: dict[str, Any] = dict(
         kernel=kernels.RBF(gamma=0.2),
-        basis=bases.Landmarks(POINTS),
+        basis=landmarks.Landmarks(POINTS),
         batch_size=32,
         random_state=0,
         certify="tight",
@@ -38,7 +46,7 @@ def fitted(X: np.ndarray, weights: np.ndarray | None = None, **options: Any) -> 
 
 
 def to_bytes(model: StreamingKernelPCA) -> bytes:
-    return files.to_bytes({"model": model.stream_.for_file()})
+    return serialization.to_bytes({"model": model.stream_.for_file()})
 
 
 def assert_same(a: StreamingKernelPCA, b: StreamingKernelPCA) -> None:
@@ -73,14 +81,14 @@ def test_a_shared_basis_is_as_one_stream():
 @pytest.mark.parametrize(
     "basis",
     [
-        bases.Centroids(8),
-        bases.Distance(nu=0.1),
-        bases.Coherence(delta=0.6),
-        bases.Everything(),
+        landmarks.Centroids(8),
+        landmarks.Distance(nu=0.1),
+        landmarks.Coherence(delta=0.6),
+        landmarks.Everything(),
     ],
     ids=lambda basis: type(basis).__name__,
 )
-def test_different_bases_agree_within_the_certificate(basis: bases.Basis):
+def test_different_bases_agree_within_the_certificate(basis: landmarks.Basis):
     X = [stream(seed, 40) for seed in range(3)]
     case = Case(0, d=3, kernel="wide", r=3)
     kernel = kernel_object(case)
@@ -111,8 +119,8 @@ def test_counts_weights_means_and_energies_add_up():
     )
 
 
-@pytest.mark.parametrize("basis", [bases.Centroids(8), bases.Distance(nu=0.2)], ids=str)
-def test_neither_model_is_changed(basis: bases.Basis):
+@pytest.mark.parametrize("basis", [landmarks.Centroids(8), landmarks.Distance(nu=0.2)], ids=str)
+def test_neither_model_is_changed(basis: landmarks.Basis):
     a, b = (fitted(stream(seed, 77), basis=basis) for seed in range(2))
     before = to_bytes(a), to_bytes(b)
     merged = a.merge(b)
@@ -121,8 +129,8 @@ def test_neither_model_is_changed(basis: bases.Basis):
     assert (to_bytes(a), to_bytes(b)) == before
 
 
-@pytest.mark.parametrize("basis", [bases.Centroids(8), bases.Landmarks(POINTS)], ids=type)
-def test_models_from_files(tmp_path, basis: bases.Basis):
+@pytest.mark.parametrize("basis", [landmarks.Centroids(8), landmarks.Landmarks(POINTS)], ids=type)
+def test_models_from_files(tmp_path, basis: landmarks.Basis):
     models = [fitted(stream(seed), basis=basis, random_state=seed) for seed in range(4)]
     for i, model in enumerate(models):
         model.save(tmp_path / f"{i}.safetensors")
@@ -147,7 +155,7 @@ def test_a_merged_model_goes_on():
 def test_a_basis_that_gains_nothing_makes_nothing_stale():
     """The points of the other model lie in the span of ours: no row is expressed anew."""
     X = stream(0)
-    basis = bases.Distance(nu=0.05, max_points=30)
+    basis = landmarks.Distance(nu=0.05, max_points=30)
     fixed = fitted(X, basis=basis).fit(X)  # second pass: nothing stale
     b = fitted(np.asarray(fixed.basis_points_)[:5], basis=basis)
     before = fixed.stream_.caught_up.state
@@ -168,13 +176,17 @@ def test_a_basis_that_gains_nothing_makes_nothing_stale():
         ({}, dict(center=False), "different center"),
         ({}, dict(certify="auto"), "different certify"),
         ({}, dict(preimage="ridge"), "different regress_inputs"),
-        ({}, dict(basis=bases.Centroids(12)), "different bases"),
-        ({}, dict(basis=bases.Landmarks(POINTS + 1.0)), "different landmarks"),
-        (dict(basis=bases.Fourier(8)), dict(basis=bases.Fourier(10)), "different random features"),
+        ({}, dict(basis=landmarks.Centroids(12)), "different bases"),
+        ({}, dict(basis=landmarks.Landmarks(POINTS + 1.0)), "different landmarks"),
+        (
+            dict(basis=landmarks.Fourier(8)),
+            dict(basis=landmarks.Fourier(10)),
+            "different random features",
+        ),
         (dict(scale="standard"), {}, "prepare rows with different numbers"),
         (dict(scale="standard"), dict(scale="standard"), "prepare rows with different numbers"),
-        (dict(tracker="hebbian"), dict(tracker="hebbian"), "keeps no moments"),
-        (dict(tracker="hebbian"), {}, "keeps no moments"),
+        (dict(tracker=papers.Hebbian()), dict(tracker=papers.Hebbian()), "keeps no moments"),
+        (dict(tracker=papers.Hebbian()), {}, "keeps no moments"),
     ],
 )
 def test_models_that_do_not_fit_together(ours: Any, theirs: Any, message: str):
@@ -191,7 +203,7 @@ def test_what_is_no_model_of_ours():
 
 def test_other_features():
     with pytest.raises(ValueError, match="3 and 2 features"):
-        fitted(stream(0)).merge(fitted(stream(1)[:, :2], basis=bases.Landmarks(POINTS[:, :2])))
+        fitted(stream(0)).merge(fitted(stream(1)[:, :2], basis=landmarks.Landmarks(POINTS[:, :2])))
 
 
 def by_eigenvectors(kernel: kernels.Kernel, points: Any) -> Span:
@@ -203,11 +215,14 @@ def by_eigenvectors(kernel: kernels.Kernel, points: Any) -> Span:
 def test_the_same_points_with_another_factor(basis: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model learned elsewhere may have another factor of the same K(D,D)."""
     X = np.random.default_rng(0).normal(size=(600, 3))
-    chosen = {"landmarks": bases.Landmarks(X[:12]), "centroids": bases.Centroids(12, follows=False)}
+    chosen = {
+        "landmarks": landmarks.Landmarks(X[:12]),
+        "centroids": landmarks.Centroids(12, follows=False),
+    }
     settings: dict[str, Any] = dict(gamma=0.3, basis=chosen[basis], random_state=0)
     ours = StreamingKernelPCA(4, **settings).partial_fit(X)
     module = {"landmarks": "landmarks", "centroids": "centroids.basis"}[basis]
-    monkeypatch.setattr(f"kernelstream.bases.{module}.factorise", by_eigenvectors)
+    monkeypatch.setattr(f"kernelstream.landmarks.{module}.factorise", by_eigenvectors)
     theirs = StreamingKernelPCA(4, **settings).partial_fit(X)
     states = [model.stream_.caught_up.state for model in (ours, theirs)]
     factors = [state.basis.span.factor for state in states if state is not None]
@@ -220,8 +235,8 @@ def test_the_same_points_with_another_factor(basis: str, monkeypatch: pytest.Mon
 
 def test_what_is_the_same() -> None:
     points = np.ones((2, 2))
-    assert same(bases.Landmarks(points), bases.Landmarks(points.copy()))
-    assert not same(bases.Landmarks(points), bases.Landmarks(2 * points))
+    assert same(landmarks.Landmarks(points), landmarks.Landmarks(points.copy()))
+    assert not same(landmarks.Landmarks(points), landmarks.Landmarks(2 * points))
     assert same(kernels.RBF(1.0), kernels.RBF(1.0)) and not same(kernels.RBF(1.0), kernels.RBF(2.0))
     assert not same(kernels.RBF(1.0), kernels.Exponential(1.0))
     assert same(kernels.RBF(1.0) + 2.0, kernels.RBF(1.0) + 2.0)
@@ -238,7 +253,7 @@ def test_every_number_of_two_streams_adds() -> None:
     X, w = rng.normal(size=(90, 2)), rng.uniform(0.5, 2.0, size=90)
     parts = [
         StreamingKernelPCA(
-            2, gamma=0.4, basis=bases.Landmarks(X[:5]), preimage="ridge", batch_size=10
+            2, gamma=0.4, basis=landmarks.Landmarks(X[:5]), preimage="ridge", batch_size=10
         )
         .partial_fit(X[rows], sample_weight=w[rows])
         .stream_

@@ -9,14 +9,14 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, bases, preimages
+from kernelstream import StreamingKernelPCA, landmarks, preimages
 from kernelstream.stream import queries
 
 X = np.random.default_rng(0).normal(size=(50, 3)) + 1.0
 
 
 def stream_of(**parameters: Any) -> Any:
-    given: dict[str, Any] = dict(gamma=0.3, basis=bases.Landmarks(X[:10]))
+    given: dict[str, Any] = dict(gamma=0.3, basis=landmarks.Landmarks(X[:10]))
     return StreamingKernelPCA(2, **(given | parameters)).partial_fit(X).stream_
 
 
@@ -90,5 +90,7 @@ def test_a_scaled_model_gives_inputs_in_the_units_of_the_data() -> None:
     back = model.inverse_transform(model.transform(far))
     assert np.abs(back - far).mean() < 10.0
     with pytest.raises(ValueError, match="has explicit features instead of points, and inverse"):
-        fourier = StreamingKernelPCA(2, gamma=0.3, basis=bases.Fourier(8)).partial_fit(X).stream_
+        fourier = (
+            StreamingKernelPCA(2, gamma=0.3, basis=landmarks.Fourier(8)).partial_fit(X).stream_
+        )
         queries.inputs_of(fourier, np.zeros((1, 2)), preimages.Ridge())

@@ -7,11 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, StreamingKernelRidge, bases, metrics, trackers
+from kernelstream import (
+    StreamingKernelPCA,
+    StreamingKernelRidge,
+    landmarks,
+    metrics,
+    papers,
+    trackers,
+)
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(1500, 3)) * [1.0, 2.0, 0.5]
-POINTS = bases.Landmarks(X[::60])
+POINTS = landmarks.Landmarks(X[::60])
 
 
 def learned(rows: np.ndarray, weights: Any = None, **options: Any) -> StreamingKernelPCA:
@@ -25,7 +32,7 @@ def learned(rows: np.ndarray, weights: Any = None, **options: Any) -> StreamingK
         {},
         dict(center=False),
         dict(kernel="linear", gamma=None),
-        dict(basis=bases.Fourier(40)),
+        dict(basis=landmarks.Fourier(40)),
         dict(preimage="ridge"),
         dict(certify="tight"),
     ],
@@ -96,7 +103,7 @@ def test_more_than_was_learned_is_refused_and_changes_nothing() -> None:
         dict(basis=30),
         dict(basis="everything"),
         dict(tracker=trackers.Covariance(0.99)),
-        dict(tracker="hebbian"),
+        dict(tracker=papers.Hebbian()),
         dict(tracker="incremental_svd"),
         dict(robust=True),
         dict(tracker=trackers.Window(50)),
@@ -104,7 +111,7 @@ def test_more_than_was_learned_is_refused_and_changes_nothing() -> None:
     ids=str,
 )
 def test_where_rows_cannot_be_taken_back_it_is_said(options: dict[str, Any]) -> None:
-    model = learned(X[:200] if options.get("tracker") == "hebbian" else X, **options)
+    model = learned(X[:200] if isinstance(options.get("tracker"), papers.Hebbian) else X, **options)
     with pytest.raises(ValueError, match="Rows can be removed from"):
         model.remove(X[:10])
 

@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, bases, files, kernels, load, metrics, trackers
-from kernelstream.bases import Projection
-from kernelstream.stream.passes import begin_second_pass
+from kernelstream import (
+    StreamingKernelPCA,
+    kernels,
+    landmarks,
+    load,
+    metrics,
+    papers,
+    serialization,
+    trackers,
+)
+from kernelstream.landmarks import Projection
+from kernelstream.stream.fit import begin_second_pass
 from kernelstream.stream.robust import Judge, first_weights, quartiles
 
 SCALES = np.array([5.0, 4.0, 3.0, 1.0, 0.9, 0.8, 0.7, 0.6])
@@ -76,8 +85,10 @@ def test_units_and_width_are_not_those_of_bad_rows() -> None:
     assert robust.kernel_.gamma == pytest.approx(good.kernel_.gamma, rel=0.2)
 
 
-@pytest.mark.parametrize("basis", [bases.Centroids(20), bases.Landmarks(20), bases.Fourier(40)])
-@pytest.mark.parametrize("tracker", ["covariance", "incremental_svd", "hebbian"])
+@pytest.mark.parametrize(
+    "basis", [landmarks.Centroids(20), landmarks.Landmarks(20), landmarks.Fourier(40)]
+)
+@pytest.mark.parametrize("tracker", ["covariance", "incremental_svd", papers.Hebbian()])
 def test_the_model_does_not_hang_on_the_cuts(basis: object, tracker: str) -> None:
     X, _ = spoiled(rows(1300), "scattered")
     X = X[:, :3] / 10.0
@@ -96,7 +107,7 @@ def test_the_model_does_not_hang_on_the_cuts(basis: object, tracker: str) -> Non
             model.partial_fit(piece)
             if model.n_samples_seen_ > 1000:
                 assert np.all(np.isfinite(model.transform(piece)))
-        files_of.append(files.to_bytes({"model": model.stream_.for_file()}))
+        files_of.append(serialization.to_bytes({"model": model.stream_.for_file()}))
     assert files_of[0] == files_of[1]
 
 
@@ -127,7 +138,7 @@ def test_a_file_goes_on_as_the_model_would(tmp_path: Path) -> None:
 def test_sums_are_those_of_the_weighted_rows() -> None:
     """In fixed points, against the moments of all rows with the weights that they were given."""
     X, bad = spoiled(rows(1600), "clustered")
-    points = bases.Landmarks(X[~bad][:12])
+    points = landmarks.Landmarks(X[~bad][:12])
     model = StreamingKernelPCA(
         2, kernel="linear", basis=points, robust=True, batch_size=100, random_state=0
     ).partial_fit(X[:1000])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, bases, trackers
+from kernelstream import StreamingKernelPCA, landmarks, trackers
 from kernelstream.stream.signs import components_of, first_components
 
 
@@ -30,7 +30,7 @@ def flips(X: np.ndarray, every: int = 20, **options: Any) -> list[tuple[int, int
     [
         {"gamma": 0.05, "basis": 30},
         {"kernel": "linear", "basis": 30},
-        {"gamma": 0.05, "basis": bases.Distance(0.1)},
+        {"gamma": 0.05, "basis": landmarks.Distance(0.1)},
     ],
     ids=["rbf", "linear", "a basis that grows"],
 )
@@ -44,7 +44,7 @@ def test_signs_stay_where_the_memory_is_shorter_than_a_block() -> None:
     angle, u = np.linspace(0, np.pi, 3000), rng.normal(size=(3000, 2)) * [3, 1]
     cos, sin = np.cos(angle), np.sin(angle)
     X = np.stack([cos * u[:, 0] - sin * u[:, 1], sin * u[:, 0] + cos * u[:, 1]], axis=1)
-    options: dict[str, Any] = {"kernel": "linear", "basis": bases.Landmarks(np.eye(2))}
+    options: dict[str, Any] = {"kernel": "linear", "basis": landmarks.Landmarks(np.eye(2))}
     assert flips(X, tracker=trackers.Covariance(0.99), **options) == []
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernelstream import StreamingKernelPCA, StreamingKernelRidge, bases, kernels
+from kernelstream import StreamingKernelPCA, StreamingKernelRidge, kernels, landmarks
 from kernelstream.estimators.base import set_stream
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.scaling import Standardisation
@@ -120,7 +120,7 @@ def function_that_fails(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 REFUSED: dict[str, tuple[dict[str, Any], np.ndarray, Any, type[Exception], str]] = {
     # parts, rows, their weights, and what is said
     "not semidefinite": (
-        dict(kernel=kernels.Sigmoid(gamma=0.01, coef0=0.5), basis=bases.Distance(nu=1e-3)),
+        dict(kernel=kernels.Sigmoid(gamma=0.01, coef0=0.5), basis=landmarks.Distance(nu=1e-3)),
         FAR,
         None,
         ValueError,
@@ -135,21 +135,21 @@ REFUSED: dict[str, tuple[dict[str, Any], np.ndarray, Any, type[Exception], str]]
         "overflows.*weights",
     ),
     "energies": (
-        dict(kernel="linear", basis=bases.Landmarks(GOOD[:9])),
+        dict(kernel="linear", basis=landmarks.Landmarks(GOOD[:9])),
         np.full((5, 3), 1e153),
         None,
         ValueError,
         "overflows.*scale",
     ),
     "a function that fails": (
-        dict(kernel=function_that_fails, basis=bases.Landmarks(GOOD[:9])),
+        dict(kernel=function_that_fails, basis=landmarks.Landmarks(GOOD[:9])),
         GOOD[:5] + 10.0,
         None,
         RuntimeError,
         "cannot take",
     ),
     "distances that are rounding": (
-        dict(gamma=0.3, basis=bases.ReducedSet(6)),
+        dict(gamma=0.3, basis=landmarks.ReducedSet(6)),
         GOOD[:5] * 1e9,
         None,
         ValueError,
@@ -189,7 +189,7 @@ def test_sparse_rows_that_cannot_be_scaled_do_not_wait() -> None:
 
 def test_a_stream_may_begin_with_rows_whose_squares_are_zero() -> None:
     """What the start would refuse could not be taken out again; ``fit`` refuses it."""
-    model = StreamingKernelPCA(2, kernel="linear", basis=bases.Landmarks(4), random_state=0)
+    model = StreamingKernelPCA(2, kernel="linear", basis=landmarks.Landmarks(4), random_state=0)
     model.partial_fit(GOOD[:300] * 1e-200)
     with pytest.warns(UserWarning, match="underflows"):
         model.partial_fit(GOOD[:300] * 1e-200)
@@ -235,9 +235,11 @@ def test_a_file_with_rows_that_cannot_be_folded_says_how_to_go_on(
 
 
 @pytest.mark.parametrize(
-    "basis", [bases.Everything(), bases.Distance(1e-3, 100), bases.Coherence(0.9, 100)], ids=str
+    "basis",
+    [landmarks.Everything(), landmarks.Distance(1e-3, 100), landmarks.Coherence(0.9, 100)],
+    ids=str,
 )
-def test_rows_that_spoil_the_next_ones_are_named(basis: bases.Basis) -> None:
+def test_rows_that_spoil_the_next_ones_are_named(basis: landmarks.Basis) -> None:
     """Far rows may wait: they fold by themselves, and a block of them and of near ones does not."""
     rng = np.random.default_rng(0)
     far, near = 1e8 * rng.normal(size=(40, 3)), rng.normal(size=(300, 3))
@@ -254,7 +256,7 @@ def test_rows_learned_before_that_spoil_the_next_ones_are_named() -> None:
     rng = np.random.default_rng(0)
     first, near = rng.normal(size=(64, 3)), rng.normal(size=(300, 3))
     first[0] *= 1e8
-    basis = bases.Distance(1e-3, 100)
+    basis = landmarks.Distance(1e-3, 100)
     parts: dict[str, Any] = dict(gamma=0.5, basis=basis, batch_size=64, random_state=0)
     model = StreamingKernelPCA(2, **parts).partial_fit(first)
     with pytest.raises(ValueError, match=r"rounding spoiled .* learned before.* a new model"):
@@ -304,13 +306,13 @@ def test_the_very_first_rows_are_looked_at_too(basis: str, far: slice) -> None:
 
 def stream_of(n: int = 130, **options: Any) -> Any:
     X = np.random.default_rng(0).normal(size=(n, 3))
-    given: dict[str, Any] = dict(gamma=0.3, basis=bases.Landmarks(X[:9]), batch_size=50)
+    given: dict[str, Any] = dict(gamma=0.3, basis=landmarks.Landmarks(X[:9]), batch_size=50)
     return StreamingKernelPCA(2, **{**given, **options}).partial_fit(X).stream_
 
 
 def test_how_many_rows_are_awaited() -> None:
     assert stream_of().start_rows == 1
-    assert stream_of(basis=bases.Landmarks(60)).start_rows == 600
+    assert stream_of(basis=landmarks.Landmarks(60)).start_rows == 600
     assert stream_of(gamma=None).start_rows == 500
     assert stream_of(scale="standard").start_rows == 500
     assert stream_of().rows_to_decision == 20 and stream_of(100).rows_to_decision == 50
@@ -322,7 +324,9 @@ def test_how_far_out_rows_are_usual() -> None:
     """Twice as far as the points, or the rows that wait; or where rounding hardly matters."""
     far = np.array([[3.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     stream = (
-        StreamingKernelPCA(2, kernel=kernels.RBF(1e12), basis=bases.Landmarks(far), batch_size=50)
+        StreamingKernelPCA(
+            2, kernel=kernels.RBF(1e12), basis=landmarks.Landmarks(far), batch_size=50
+        )
         .partial_fit(np.eye(3)[:2])
         .stream_
     )
@@ -383,7 +387,7 @@ def test_a_scaling_that_changes_nothing_is_none() -> None:
     even = stream_of(600, scale="auto")
     assert even.scaling is None and even.scaler is None and even.knows_units
     X = np.random.default_rng(0).normal(size=(600, 3)) * [1.0, 100.0, 1.0]
-    model = StreamingKernelPCA(2, gamma=0.3, scale="auto", basis=bases.Landmarks(X[:9]))
+    model = StreamingKernelPCA(2, gamma=0.3, scale="auto", basis=landmarks.Landmarks(X[:9]))
     mixed = model.partial_fit(X).stream_
     assert mixed.scaling is not None and mixed.scaler is not None
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import trackers
-from kernelstream.backends.arrays import orthonormal, symmetric_eigen
+from kernelstream.arrays.namespaces import orthonormal, symmetric_eigen
 from kernelstream.trackers import Moments
 from kernelstream.trackers.covariance import CovarianceState
 

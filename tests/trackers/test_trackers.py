@@ -7,7 +7,7 @@ import inspect
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, bases, trackers
+from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
 from kernelstream.trackers.base import column_norms, unit_columns
 
 # -- signs
@@ -22,7 +22,7 @@ def test_components_keep_their_signs_along_a_stream(forgetting):
     model = StreamingKernelPCA(
         3,
         kernel="linear",
-        basis=bases.Everything(),
+        basis=landmarks.Everything(),
         tracker=trackers.Covariance(forgetting=forgetting),
         batch_size=32,
     )
@@ -50,7 +50,7 @@ def test_the_reference_for_signs_follows_the_components():
     """In a basis much larger than the number of components it is turned along, not solved anew."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 5)) * [2.0, 1.5, 1.0, 0.7, 0.5]
-    model = StreamingKernelPCA(3, gamma=0.1, basis=bases.Landmarks(X[:80]), batch_size=256)
+    model = StreamingKernelPCA(3, gamma=0.1, basis=landmarks.Landmarks(X[:80]), batch_size=256)
     probe, last = X[:20], None
     for start in range(0, len(X), 500):
         model.partial_fit(X[start : start + 500])
@@ -77,14 +77,14 @@ def test_signs_are_the_same_for_every_run():
 
 
 def test_the_old_name_of_a_tracker_warns():
-    assert isinstance(trackers.resolve("subset_hebbian"), trackers.SubsetHebbian)
+    assert isinstance(trackers.resolve("subset_hebbian"), papers.SubsetHebbian)
     with pytest.warns(FutureWarning, match="'subkha' is called 'subset_hebbian' now"):
-        assert isinstance(trackers.resolve("subkha"), trackers.SubsetHebbian)
+        assert isinstance(trackers.resolve("subkha"), papers.SubsetHebbian)
 
 
 def test_rls_that_hears_nothing_keeps_its_head():
     """Where outputs vanish, Q would grow like β^−t: it stops at 1e8 times its start."""
-    tracker = trackers.RLS(forgetting=0.5)
+    tracker = papers.RLS(forgetting=0.5)
     state = tracker.begin(2, 1, np.zeros(0))
     state = tracker.update(state, np.array([[2.0, 0.0]]), None, ())
     state = tracker.update(state, np.zeros((200, 2)), None, ())  # 2^200 = 1e60
@@ -103,10 +103,10 @@ def test_rls_that_hears_nothing_keeps_its_head():
     [
         trackers.Covariance,
         trackers.IncrementalSVD,
-        trackers.Hebbian,
-        trackers.SubsetHebbian,
-        trackers.LMS,
-        trackers.RLS,
+        papers.Hebbian,
+        papers.SubsetHebbian,
+        papers.LMS,
+        papers.RLS,
     ],
 )
 def test_forgetting_is_above_zero_and_at_most_one(tracker):
@@ -127,10 +127,10 @@ def test_columns_at_unit_length():
 
 
 def test_a_rule_that_needs_points_wants_a_basis_of_points():
-    trackers.LMS().suits(bases.Coherence(), 2)
-    trackers.Hebbian().suits(bases.Fourier(8), 2)
+    papers.LMS().suits(landmarks.Coherence(), 2)
+    papers.Hebbian().suits(landmarks.Fourier(8), 2)
     with pytest.raises(ValueError, match="needs the coordinates of the basis points, and Fourier"):
-        trackers.LMS().suits(bases.Fourier(8), 2)
+        papers.LMS().suits(landmarks.Fourier(8), 2)
 
 
 def test_what_a_rule_of_ones_own_has_unless_it_says_otherwise():

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, bases, load, trackers
+from kernelstream import StreamingKernelPCA, landmarks, load, trackers
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(2000, 3)) * [1.0, 2.0, 0.5] + np.linspace(0.0, 3.0, 2000)[:, None]
-POINTS = bases.Landmarks(X[::80])
+POINTS = landmarks.Landmarks(X[::80])
 
 
 def model(n: int, **options: Any) -> StreamingKernelPCA:
@@ -51,16 +51,18 @@ def test_weights_kernels_and_features() -> None:
     assert_same(learned, fresh(X[-300:], w[-300:]))
     for options in (
         dict(kernel="linear", gamma=None),
-        dict(basis=bases.Fourier(40)),
+        dict(basis=landmarks.Fourier(40)),
         dict(center=False),
     ):
         assert_same(model(300, **options).partial_fit(X), fresh(X[-300:], **options), atol=1e-8)
 
 
 def test_points_that_the_first_rows_give() -> None:
-    stays = bases.Centroids(20, follows=False)
+    stays = landmarks.Centroids(20, follows=False)
     learned = model(300, basis=stays).partial_fit(X)
-    assert_same(learned, fresh(X[-300:], basis=bases.Landmarks(learned.basis_points_)), atol=1e-8)
+    assert_same(
+        learned, fresh(X[-300:], basis=landmarks.Landmarks(learned.basis_points_)), atol=1e-8
+    )
 
 
 def test_the_certificate_is_that_of_the_window() -> None:
@@ -87,9 +89,9 @@ def test_files_and_cuts(tmp_path: Path) -> None:
 def test_no_rounding_gathers() -> None:
     """Rows of another magnitude that have left leave nothing behind."""
     huge = X * 1e6
-    learned = model(300, kernel="linear", gamma=None, basis=bases.Landmarks(np.eye(3)))
+    learned = model(300, kernel="linear", gamma=None, basis=landmarks.Landmarks(np.eye(3)))
     learned.partial_fit(np.vstack([huge, X]))
-    plain = fresh(X[-300:], kernel="linear", gamma=None, basis=bases.Landmarks(np.eye(3)))
+    plain = fresh(X[-300:], kernel="linear", gamma=None, basis=landmarks.Landmarks(np.eye(3)))
     np.testing.assert_allclose(learned.explained_variance_, plain.explained_variance_, rtol=1e-10)
 
 

@@ -27,7 +27,7 @@ COMMANDS = {
     "info": "info",
     "merge": "merge",
     "compress": "compress",
-    "report": "report",
+    "report": "report.command",
     "upgrade": "upgrade",
     "demo": "demo",
     "monitor": "monitor",

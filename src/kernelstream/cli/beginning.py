@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelstream import bases
+from kernelstream import landmarks
 from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, read
 from kernelstream.cli.terminal import Screen
 from kernelstream.estimators.base import new_stream, set_stream
 from kernelstream.estimators.beginning import set_beginning
-from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.sources import Source
-from kernelstream.sources.treatment import few
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.stream.queries import scaler_of
 from kernelstream.stream.scaling import Filling, Standardisation, dominating
+from kernelstream.tables import Source
+from kernelstream.tables.treatment import few
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Like:
         if self.same_points:
             points = self.stored.estimator.basis_points_
             scaler = scaler_of(stream)
-            estimator.basis = bases.Landmarks(points if scaler is None else scaler.undo(points))
+            estimator.basis = landmarks.Landmarks(points if scaler is None else scaler.undo(points))
         rows = np.empty((1, stream.n_features), source.dtype)
         set_beginning(estimator, source, new_stream(estimator, rows), stream.chain.kernel)
         begun = replace(estimator.stream_, scaling=stream.scaling, scaler=stream.scaler)

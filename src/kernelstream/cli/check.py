@@ -15,10 +15,10 @@ from kernelstream.cli.modelfile import Stored, history, lock, require_apart, req
 from kernelstream.cli.parts import USUAL, Parts
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.estimators.beginning import begin
-from kernelstream.sources import Column, Source, Treatment
-from kernelstream.sources.columns import Bad
-from kernelstream.stream.passes import learn_all
+from kernelstream.stream.fit import learn_all
 from kernelstream.stream.state import Rows
+from kernelstream.tables import Column, Source, Treatment
+from kernelstream.tables.columns import Bad
 
 ALIKE = 12  # columns in a row that are treated alike are shown as one line
 

@@ -13,24 +13,24 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from kernelstream.backends.memory import give_back
+from kernelstream.arrays.memory import give_back
 from kernelstream.cli.failures import CHANGED, DATA, MODEL, USAGE, CommandError, terminable
 from kernelstream.cli.modelfile import Stored, history, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch, facts_table
 from kernelstream.cli.wording import in_shell, option_of
-from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.files.writing import is_replaceable, with_ending
-from kernelstream.sources import Block, Position, Source, fingerprint
-from kernelstream.sources.addresses import same_source
-from kernelstream.sources.files import is_address
-from kernelstream.stream.passes import (
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.serialization.writing import is_replaceable, with_ending
+from kernelstream.stream.fit import (
     begin_first_pass,
     begin_second_pass,
     end_second_pass,
     share_of_first_pass,
     wants_second_pass,
 )
+from kernelstream.tables import Block, Position, Source, fingerprint
+from kernelstream.tables.addresses import same_source
+from kernelstream.tables.files import is_address
 
 
 @dataclass(frozen=True)

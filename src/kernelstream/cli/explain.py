@@ -9,6 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from kernelstream.anomaly import KernelNovelty
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, CommandError, report_failures
 from kernelstream.cli.modelfile import Stored, read
@@ -22,9 +23,8 @@ from kernelstream.estimators.explain import (
     p_values,
     usual_errors,
 )
-from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.novelty import KernelNovelty
-from kernelstream.sources import Source
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.tables import Source
 
 SPARKS = "▁▂▃▄▅▆▇█"
 OWN = ("rank", "file", "row", "error", "p_value", "causes")  # a kept column of that name is marked

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from kernelstream.cli.wording import of_shell, of_source
-from kernelstream.sources import SourceError
+from kernelstream.tables import SourceError
 
 UNFORESEEN = 1
 USAGE = 2  # options that do not fit, or make no sense

@@ -27,7 +27,7 @@ from kernelstream.cli.supervised import NO_AIM, Aim, SupervisedRun, aim_at, say_
 from kernelstream.cli.terminal import Screen
 from kernelstream.cli.until import DrawnRun, require_draws
 from kernelstream.estimators.beginning import begin, tell_columns
-from kernelstream.sources import Source
+from kernelstream.tables import Source
 
 MONITOR = "Monitor"
 NOVELTY = "Novelty"

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.anomaly import KernelMonitor, MonitorFleet
 from kernelstream.cli.failures import MODEL, USAGE, CommandError
 from kernelstream.cli.judges import Quiet
 from kernelstream.cli.modelfile import holds_monitor, monitor_in, open_file
-from kernelstream.monitor import KernelMonitor, MonitorFleet
-from kernelstream.sources.feeds import Position
-from kernelstream.sources.live import LiveRow
-from kernelstream.sources.source import Block
+from kernelstream.tables.feeds import Position
+from kernelstream.tables.live import LiveRow
+from kernelstream.tables.source import Block
 
 Verdict = dict[str, Any]
 

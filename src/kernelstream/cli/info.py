@@ -9,8 +9,8 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from kernelstream import files, kernels, trackers
-from kernelstream.certificate import Statement
+from kernelstream import kernels, papers, serialization
+from kernelstream.certificates import Statement
 from kernelstream.cli import options as opt
 from kernelstream.cli.check import column_facts, column_table
 from kernelstream.cli.failures import report_failures
@@ -82,7 +82,11 @@ def file_facts(path: Path, kind: str, version: int, release: str) -> dict[str, A
 def file_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """The same for people."""
     version = facts["format_version"]
-    old = f"; kernelstream upgrade brings it to {files.VERSION}" if version < files.VERSION else ""
+    old = (
+        f"; kernelstream upgrade brings it to {serialization.VERSION}"
+        if version < serialization.VERSION
+        else ""
+    )
     return [
         ("model", f"{facts['kind']}, {facts['bytes'] / 1e6:.1f} MB"),
         ("file", f"format version {version}, written by kernelstream {facts['release']}{old}"),
@@ -104,7 +108,7 @@ def show_other(stored: Stored, path: Path, screen: Screen) -> None:
     screen.result(facts, facts_table(shown, title=str(path)))
 
 
-def show_monitor(file: files.ModelFile, path: Path, screen: Screen) -> None:
+def show_monitor(file: serialization.ModelFile, path: Path, screen: Screen) -> None:
     """What a monitor watches, and its limits."""
     monitor = monitor_in(file, path)
     names = getattr(monitor, "feature_names_in_", None)
@@ -130,7 +134,7 @@ def show_monitor(file: files.ModelFile, path: Path, screen: Screen) -> None:
 def source_of(estimator: Any, tracker: Any) -> dict[str, str | None]:
     """The text that a method is from, and its equations."""
     linear = isinstance(estimator.kernel_, kernels.Linear)
-    if hasattr(estimator, "paper") or not (linear and isinstance(tracker, trackers.Hebbian)):
+    if hasattr(estimator, "paper") or not (linear and isinstance(tracker, papers.Hebbian)):
         return {name: getattr(estimator, name, None) for name in ("paper", "equations")}
     return {
         "paper": "Oja 1982, A simplified neuron model as a principal component analyzer",

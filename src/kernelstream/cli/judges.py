@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kernelstream.sources.feeds import Feed, PipeFeed
+from kernelstream.tables.feeds import Feed, PipeFeed
 
 
 class Quiet:

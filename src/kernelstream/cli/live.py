@@ -19,13 +19,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kernelstream.anomaly import KernelMonitor
+from kernelstream.anomaly.monitor.operation import LiveMonitor, Notice, words
+from kernelstream.anomaly.monitor.operation.hooks import Hook
 from kernelstream.cli.failures import USAGE, WRITE, CommandError
 from kernelstream.cli.terminal import facts_table
-from kernelstream.files.writing import with_ending
-from kernelstream.monitor import KernelMonitor
-from kernelstream.monitor.operation import LiveMonitor, Notice, words
-from kernelstream.monitor.operation.hooks import Hook
-from kernelstream.sources.live import LiveRow
+from kernelstream.serialization.writing import with_ending
+from kernelstream.tables.live import LiveRow
 
 PAGE, METRICS = "127.0.0.1:8765", "127.0.0.1:9109"
 OPERATION = "In operation"
@@ -201,7 +201,7 @@ class Deck:
 
     def _open_metrics(self, text: str, stack: contextlib.ExitStack) -> None:
         try:
-            from kernelstream.monitor.operation.metrics import Metrics
+            from kernelstream.anomaly.monitor.operation.metrics import Metrics
         except ModuleNotFoundError as problem:
             raise CommandError(
                 1, f"--metrics needs {problem.name}: pip install 'kernelstream[metrics]'"
@@ -217,7 +217,7 @@ class Deck:
 
     def _open_page(self, chosen: Operation, stack: contextlib.ExitStack) -> None:
         try:
-            from kernelstream.report import serve
+            from kernelstream.cli.report import serve
         except ModuleNotFoundError as problem:
             raise CommandError(
                 1, f"The live page needs {problem.name}: pip install 'kernelstream[report]'"

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 import kernelstream
-from kernelstream import StreamingKernelPCA, schedules, trackers
+from kernelstream import StreamingKernelPCA, papers
 from kernelstream.cli import completion
 from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, history, require_apart
@@ -20,8 +20,9 @@ from kernelstream.cli.parsing import parse_part
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.estimators.beginning import tell_columns
-from kernelstream.part import as_number
-from kernelstream.sources import Source
+from kernelstream.papers import schedules
+from kernelstream.serialization.part import as_number
+from kernelstream.tables import Source
 
 PAPERS = "Methods of papers"
 MOST_BYTES = 2 << 30  # of rows that a method with epochs takes into memory
@@ -199,27 +200,27 @@ class Rule:
         shared = {"kernel": kernel, "preimage": preimage, "random_state": seed}
         literal = self.literal
         if self.method is Method.oja:
-            rule = trackers.Hebbian(values.get("schedule", "auto"), guard=not literal)
+            rule = papers.Hebbian(values.get("schedule", "auto"), guard=not literal)
             return StreamingKernelPCA(
                 n_components, basis="everything", tracker=rule, center=center, **shared
             )
         own_centre = "paper" if center and literal else center
         if self.method is Method.kha:
             bare: dict[str, Any] = {"guard": False, "ritz": False} if literal else {}
-            return kernelstream.KernelHebbianPCA(
+            return kernelstream.papers.KernelHebbianPCA(
                 n_components, center=own_centre, **bare, **values, **shared
             )
         if self.method is Method.online:
-            return kernelstream.OnlineKernelPCA(
+            return kernelstream.papers.OnlineKernelPCA(
                 n_components, center=own_centre, guard=not literal, **values, **shared
             )
         if self.method is Method.incremental:
             if literal and not {"n_points", "n_preimages"} & set(values):
                 values["n_preimages"] = 3
-            return kernelstream.IncrementalKernelPCA(
+            return kernelstream.papers.IncrementalKernelPCA(
                 n_components, center=center, **values, **shared
             )
-        return kernelstream.AdaptiveKernelPCA(
+        return kernelstream.papers.AdaptiveKernelPCA(
             n_components,
             method=str(self.method),
             center=center,

@@ -14,23 +14,23 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 import kernelstream
-from kernelstream import files
+from kernelstream import serialization
+from kernelstream.anomaly import KernelMonitor
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.cli.wording import of_shell
 from kernelstream.estimators.base import build, content_of, is_half_done, new_stream, set_stream
 from kernelstream.estimators.inputs import next_rows
-from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.files.writing import (
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.serialization.writing import (
     Replacement,
     beside,
     clear_leftovers,
     is_replaceable,
     target_of,
 )
-from kernelstream.monitor import KernelMonitor
-from kernelstream.sources import Source, Target
 from kernelstream.stream.components import Components
 from kernelstream.stream.stream import Stream
+from kernelstream.tables import Source, Target
 
 try:
     import fcntl
@@ -50,7 +50,7 @@ class Stored:
     names: tuple[str, ...] | None = None
     origin: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
-    version: int = files.VERSION  # of the file that it was read from
+    version: int = serialization.VERSION  # of the file that it was read from
     release: str = field(default_factory=lambda: kernelstream.__version__)  # that wrote it
 
     @property
@@ -116,7 +116,7 @@ class Stored:
         if self.progress is not None:
             content["progress"] = json.dumps(self.progress, sort_keys=True)
         try:
-            files.save(path, content)
+            serialization.save(path, content)
         except OSError as problem:
             problem.filename = problem.filename or str(path)  # a full disk does not say where
             raise
@@ -140,14 +140,14 @@ def read(path: Path, any_kind: bool = False, half_done: bool = False) -> Stored:
     return stored_in(open_file(path), path, any_kind, half_done)
 
 
-def open_file(path: Path) -> files.ModelFile:
+def open_file(path: Path) -> serialization.ModelFile:
     """A model file, whatever it holds; a file that is none fails with the reason."""
     with report_unreadable(path):
-        return files.read(path)
+        return serialization.read(path)
 
 
 def stored_in(
-    file: files.ModelFile, path: Path, any_kind: bool = False, half_done: bool = False
+    file: serialization.ModelFile, path: Path, any_kind: bool = False, half_done: bool = False
 ) -> Stored:
     """The model in a file; one that is no kernel PCA, or half of one, fails with the reason."""
     if holds_monitor(file):
@@ -252,12 +252,12 @@ def object_in(text: Any) -> dict[str, Any]:
     return value
 
 
-def holds_monitor(file: files.ModelFile) -> bool:
+def holds_monitor(file: serialization.ModelFile) -> bool:
     """Whether a model file holds a KernelMonitor."""
     return bool(file.tree.get("estimator") == "KernelMonitor")
 
 
-def monitor_in(file: files.ModelFile, path: Path) -> KernelMonitor:
+def monitor_in(file: serialization.ModelFile, path: Path) -> KernelMonitor:
     """The monitor in a file that holds one; a damaged one fails with the reason."""
     with report_unreadable(path):
         return build(file, path)[0]
@@ -269,13 +269,13 @@ def save_monitor(monitor: KernelMonitor, path: Path, position: dict[str, Any] | 
     if position is not None:
         content["position"] = json.dumps(position, sort_keys=True)
     try:
-        files.save(path, content)
+        serialization.save(path, content)
     except OSError as problem:
         problem.filename = problem.filename or str(path)
         raise
 
 
-def position_in(file: files.ModelFile, path: Path) -> dict[str, Any] | None:
+def position_in(file: serialization.ModelFile, path: Path) -> dict[str, Any] | None:
     """The place in its source that the monitor in a file has come to."""
     with report_unreadable(path):
         text = build(file, path)[1].get("position")

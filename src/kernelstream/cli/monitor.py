@@ -18,7 +18,10 @@ import numpy as np
 import typer
 
 from kernelstream import KernelMonitor
-from kernelstream.backends.arrays import to_host
+from kernelstream.anomaly import Record
+from kernelstream.anomaly.monitor.limits import conformal_p_value
+from kernelstream.anomaly.monitor.operation.live import fingerprint
+from kernelstream.arrays.namespaces import to_host
 from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import (
@@ -45,10 +48,7 @@ from kernelstream.cli.modelfile import (
 )
 from kernelstream.cli.terminal import plain
 from kernelstream.cli.transform import t_squared
-from kernelstream.monitor import Record
-from kernelstream.monitor.limits import conformal_p_value
-from kernelstream.monitor.operation.live import fingerprint
-from kernelstream.sources.feeds import (
+from kernelstream.tables.feeds import (
     Feed,
     FileFeed,
     PipeFeed,
@@ -56,10 +56,10 @@ from kernelstream.sources.feeds import (
     open_address,
     read_settings,
 )
-from kernelstream.sources.files import is_address
-from kernelstream.sources.live import LiveRow, LiveRows
-from kernelstream.sources.source import standard_input
-from kernelstream.sources.treatment import few
+from kernelstream.tables.files import is_address
+from kernelstream.tables.live import LiveRow, LiveRows
+from kernelstream.tables.source import standard_input
+from kernelstream.tables.treatment import few
 
 LEAST_REFERENCE = 100  # rows without which a limit would be a guess
 Verdict = dict[str, Any]
@@ -230,7 +230,7 @@ def open_alarms(address: str | None, settings: dict[str, str], judge: Judge) -> 
     if not address.startswith("kafka://"):
         raise CommandError(USAGE, f"--alarms-to wants kafka://broker/topic; got {address!r}.")
     try:
-        from kernelstream.sources.kafka import KafkaAlarms
+        from kernelstream.tables.kafka import KafkaAlarms
     except ModuleNotFoundError as problem:
         raise CommandError(
             1, f"--alarms-to needs {problem.name}: pip install 'kernelstream[kafka]'"

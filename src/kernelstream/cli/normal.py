@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import kernelstream
+from kernelstream.anomaly.monitor.parameters import settings_of
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.fleet import fit_fleet, machines_of
@@ -18,9 +19,8 @@ from kernelstream.cli.parts import Parts
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.cli.wording import of_shell
-from kernelstream.monitor.parameters import settings_of
-from kernelstream.sources import Block, Source, Wishes
-from kernelstream.sources.treatment import Column, few
+from kernelstream.tables import Block, Source, Wishes
+from kernelstream.tables.treatment import Column, few
 
 LAGS = "auto"
 MOST_BYTES = 2 << 30  # of rows that --monitor takes into memory

@@ -12,12 +12,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from kernelstream.anomaly.monitor.operation import ask
+from kernelstream.anomaly.monitor.operation.history import existing
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import BUSY, DATA, CommandError, report_failures
 from kernelstream.cli.live import history_folder
 from kernelstream.cli.terminal import Screen
-from kernelstream.monitor.operation import ask
-from kernelstream.monitor.operation.history import existing
 
 if TYPE_CHECKING:
     import sqlite3

@@ -22,7 +22,7 @@ from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.wording import of_shell
 
 if TYPE_CHECKING:
-    from kernelstream.sources import Wishes
+    from kernelstream.tables import Wishes
 
 
 class OnBadRows(StrEnum):
@@ -175,8 +175,8 @@ class Reading:
         keep: str | None = None,
     ) -> dict[str, Any]:
         """These options, and those about columns, as those of a Source."""
-        from kernelstream.sources import Connection
-        from kernelstream.sources.feeds import read_settings
+        from kernelstream.tables import Connection
+        from kernelstream.tables.feeds import read_settings
 
         return dict(
             connection=Connection(read_settings(self.settings), self.db, tell=remark),
@@ -245,7 +245,7 @@ class Understanding:
 
     def wishes(self) -> Wishes:
         """The same for a Source."""
-        from kernelstream.sources import Wishes
+        from kernelstream.tables import Wishes
 
         treat = {}
         for item in column_list(self.treat) or []:

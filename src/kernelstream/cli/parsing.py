@@ -15,10 +15,10 @@ def parse_part(text: str, names: dict[str, type], what: str) -> Any:
 
     Examples
     --------
-    >>> from kernelstream import bases
-    >>> parse_part("distance(nu=0.3)", bases.NAMES, "basis")
+    >>> from kernelstream import landmarks
+    >>> parse_part("distance(nu=0.3)", landmarks.NAMES, "basis")
     Distance(nu=0.3)
-    >>> parse_part("300", bases.NAMES, "basis")
+    >>> parse_part("300", landmarks.NAMES, "basis")
     300
     """
     if text.strip().isdecimal():

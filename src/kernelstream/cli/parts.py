@@ -13,8 +13,9 @@ from kernelstream import (
     StreamingKernelClassifier,
     StreamingKernelPCA,
     StreamingKernelRidge,
-    bases,
     kernels,
+    landmarks,
+    papers,
     trackers,
 )
 from kernelstream.cli import completion
@@ -24,7 +25,7 @@ from kernelstream.cli.methods import Method, Rule
 from kernelstream.cli.modelfile import require_sense
 from kernelstream.cli.parsing import parse_gamma, parse_kernel, parse_part
 from kernelstream.regression.base import OnePassRidge
-from kernelstream.sources import Target
+from kernelstream.tables import Target
 
 MODEL = "Model"
 COMPONENTS = "0.95"  # of the variance: ten were 4 and 24 points short of it in docs/tables.md
@@ -129,7 +130,7 @@ class Parts:
 
     def estimator(self) -> StreamingKernelPCA:
         """A fresh estimator; a parameter that makes no sense fails before any row is read."""
-        tracker = parse_part(self.tracker, trackers.NAMES, "tracker")
+        tracker = parse_part(self.tracker, trackers.NAMES | papers.TRACKERS, "tracker")
         if self.forgetting is not None:
             if "forgetting" not in tracker.get_params(deep=False):
                 raise CommandError(USAGE, f"The tracker {self.tracker} has no forgetting.")
@@ -153,7 +154,9 @@ class Parts:
             opt.components(self.components or usual),
             kernel=kernel,
             gamma=gamma,
-            basis="auto" if plain else parse_part(self.basis, bases.NAMES, "basis"),
+            basis="auto"
+            if plain
+            else parse_part(self.basis, landmarks.NAMES | papers.LANDMARKS, "basis"),
             tracker=tracker,
             center=self.center,
             scale={None: "auto", True: "standard", False: None}[self.standardize],

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kernelstream.cli.failures import CHANGED, CommandError
-from kernelstream.files.writing import Replacement, is_replaceable
-from kernelstream.sources import BadRow
+from kernelstream.serialization.writing import Replacement, is_replaceable
+from kernelstream.tables import BadRow
 
 
 class Rejects:

@@ -25,9 +25,9 @@ from kernelstream.regression.base import (
 )
 from kernelstream.regression.classifier import set_classes
 from kernelstream.regression.ridge import note_shape
-from kernelstream.sources import Block, Target
-from kernelstream.sources.target import INTEGER
-from kernelstream.stream.held_back import draws
+from kernelstream.stream.holdout import draws
+from kernelstream.tables import Block, Target
+from kernelstream.tables.target import INTEGER
 
 TARGET = "Prediction"
 HELD_BACK = 0.2

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import require_writable
 from kernelstream.cli.terminal import plain
-from kernelstream.files.writing import Replacement, is_replaceable
-from kernelstream.sources.files import FORMATS
+from kernelstream.serialization.writing import Replacement, is_replaceable
+from kernelstream.tables.files import FORMATS
 
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from kernelstream.backends.progress import duration
+from kernelstream.arrays.progress import duration
 from kernelstream.cli.failures import leave_closed_pipe
-from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.files.writing import open_descriptor
-from kernelstream.sources import Source
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.serialization.writing import open_descriptor
+from kernelstream.tables import Source
 
 LOOK_EVERY = 2.0  # seconds between two looks at the explained variance, which cost a little
 REFRESH = 0.2

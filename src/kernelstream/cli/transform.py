@@ -12,28 +12,14 @@ import numpy as np
 import pyarrow as pa
 import typer
 
+from kernelstream.anomaly import KernelNovelty
 from kernelstream.cli import options as opt
-from kernelstream.cli.explain import (
-    cause_words,
-    explained,
-    ranked,
-    row_facts,
-    row_table,
-    strangest,
-)
-from kernelstream.cli.failures import (
-    DATA,
-    MODEL,
-    USAGE,
-    CommandError,
-    report_failures,
-    terminable,
-)
+from kernelstream.cli.explain import cause_words, explained, ranked, row_facts, row_table, strangest
+from kernelstream.cli.failures import DATA, MODEL, USAGE, CommandError, report_failures, terminable
 from kernelstream.cli.modelfile import Stored, predicts, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.tables import Writer, format_of
 from kernelstream.cli.terminal import Screen, Watch
-from kernelstream.novelty import KernelNovelty
 
 MOST_CAUSES = 3  # columns that are named behind a row
 TOP = 20  # rows that are explained

@@ -14,7 +14,7 @@ from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, USAGE, CommandError, report_failures
 from kernelstream.cli.terminal import Screen, facts_table
-from kernelstream.sources import Source
+from kernelstream.tables import Source
 
 ROWS = 20_000
 

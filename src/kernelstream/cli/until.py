@@ -10,7 +10,7 @@ from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Watch
 from kernelstream.cli.wording import of_shell
 from kernelstream.estimators.until import FileRows, checked_until, learn_until
-from kernelstream.sources import Block
+from kernelstream.tables import Block
 
 CONFIDENCE = 0.99
 

@@ -11,13 +11,7 @@ import typer
 from kernelstream.cli import options as opt
 from kernelstream.cli.checkpoints import Run, going_on, left_by, place_in
 from kernelstream.cli.failures import report_failures
-from kernelstream.cli.modelfile import (
-    lock,
-    read,
-    require_apart,
-    require_kernel_pca,
-    require_new,
-)
+from kernelstream.cli.modelfile import lock, read, require_apart, require_kernel_pca, require_new
 from kernelstream.cli.supervised import SupervisedRun
 from kernelstream.cli.terminal import Screen
 

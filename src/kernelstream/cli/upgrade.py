@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelstream import files
+from kernelstream import serialization
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import report_failures
 from kernelstream.cli.modelfile import lock, report_unreadable
@@ -47,13 +47,13 @@ def upgrade(
 def upgraded(path: Path) -> dict[str, Any]:
     """Write one file anew where it is of an earlier version."""
     with report_unreadable(path), lock(path):
-        file = files.read(path)
-        if file.version != files.VERSION:
+        file = serialization.read(path)
+        if file.version != serialization.VERSION:
             estimator, content = build(file, path)
-            files.save(path, {**content, **content_of(estimator)})
+            serialization.save(path, {**content, **content_of(estimator)})
     return {
         "model": str(path),
         "before": file.version,
-        "after": files.VERSION,
+        "after": serialization.VERSION,
         "release": file.release,
     }

@@ -42,12 +42,12 @@ VALUE = r"(?:=(['\"]?)([^\s'\",;]+)\1)?"
 @cache
 def parts() -> dict[str, str]:
     """What classes of parts are called on the command line."""
-    from kernelstream import bases, kernels, preimages, trackers
+    from kernelstream import kernels, landmarks, papers, preimages, trackers
     from kernelstream.cli.completion import PREIMAGES
     from kernelstream.cli.methods import STEPS
 
     called = {kind.__name__: name for name, kind in kernels.NAMES.items()}
-    for registry in (bases.NAMES, trackers.NAMES, STEPS):
+    for registry in (landmarks.NAMES, papers.LANDMARKS, trackers.NAMES, papers.TRACKERS, STEPS):
         called |= {kind.__name__: name for name, kind in registry.items()}
     methods = {name.replace("_", "").lower(): name for name in PREIMAGES}
     for kind in preimages.__all__:

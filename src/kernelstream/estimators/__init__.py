@@ -1,19 +1,12 @@
-"""Estimators with scikit-learn's manners: the general one, and the papers' by name."""
+"""Estimators with scikit-learn's conventions."""
 
-from kernelstream.estimators.adaptive import AdaptiveKernelPCA
 from kernelstream.estimators.base import load
-from kernelstream.estimators.incremental import IncrementalKernelPCA
 from kernelstream.estimators.kernel_pca import KernelPCA
-from kernelstream.estimators.online import OnlineKernelPCA, ReducedOrderBounds
-from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.estimators.suggestion import Suggestion, suggest
+from kernelstream.estimators.selection import Suggestion, suggest
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 
 __all__ = [
-    "AdaptiveKernelPCA",
-    "IncrementalKernelPCA",
     "KernelPCA",
-    "OnlineKernelPCA",
-    "ReducedOrderBounds",
     "StreamingKernelPCA",
     "Suggestion",
     "load",

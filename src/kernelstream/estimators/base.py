@@ -24,10 +24,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import kernelstream
-from kernelstream import files
-from kernelstream.backends import progress
-from kernelstream.backends.arrays import Array
-from kernelstream.backends.devices import checked_device
+from kernelstream import serialization
+from kernelstream.arrays import progress
+from kernelstream.arrays.devices import checked_device
+from kernelstream.arrays.namespaces import Array
 from kernelstream.stream.buffer import Buffer, SingleRows
 from kernelstream.stream.stream import Stream
 
@@ -111,7 +111,7 @@ class StoredEstimator(BaseEstimator):
         path : path-like
             The file; one that is there stays until the new one is whole.
         """
-        files.save(path, content_of(self))
+        serialization.save(path, content_of(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
@@ -302,7 +302,7 @@ def load(path: str | os.PathLike[str], device: Any = None) -> Any:
     >>> load(path).transform(X).shape
     (100, 2)
     """
-    model = build(files.read(path), path, device)[0]
+    model = build(serialization.read(path), path, device)[0]
     if is_half_done(model):
         raise ValueError(
             f"{path} is a checkpoint of the first of two passes, which looks for points: it has no "
@@ -318,13 +318,13 @@ def is_half_done(estimator: Any) -> bool:
 
 
 def build(
-    file: files.ModelFile, path: str | os.PathLike[str], device: Any = None
+    file: serialization.ModelFile, path: str | os.PathLike[str], device: Any = None
 ) -> tuple[Any, dict[str, Any]]:
     """The estimator in a model file, and all that the file holds."""
     checked_device(device)
     with holding_an_estimator(path):
         kind = class_named(file.tree["estimator"])
-    with files.naming(path):
+    with serialization.naming(path):
         content = file.values()
     with holding_an_estimator(path):
         estimator = kind(**dict(content["parameters"]))
@@ -340,7 +340,7 @@ def build(
 
 def treatment_in(text: Any, n_features: int) -> Any:
     """What is done with columns, as a file says; it has to make as many features as there are."""
-    from kernelstream.sources import Treatment  # Arrow is not there for those who need no tables
+    from kernelstream.tables import Treatment  # Arrow is not there for those who need no tables
 
     if not isinstance(text, str):
         raise ValueError("a treatment of columns that is no text")
@@ -370,8 +370,8 @@ def holding_an_estimator(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def class_named(name: str) -> type[StoredEstimator]:
     """The estimator of that name among the public ones, which are imported as they are used."""
-    home = kernelstream if name in kernelstream.__all__ else kernelstream.images
-    kind = getattr(home, name)
+    homes = (kernelstream, kernelstream.papers, kernelstream.images)
+    kind = next((getattr(home, name) for home in homes if name in home.__all__), None)
     if not (isinstance(kind, type) and issubclass(kind, StoredEstimator)):
         raise KeyError(name)
     return kind

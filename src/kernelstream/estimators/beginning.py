@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream.backends.draws import generator
+from kernelstream.arrays.draws import generator
 from kernelstream.estimators.base import new_stream, set_stream
 from kernelstream.kernels import Kernel
 from kernelstream.stream.scaling import Filling, Standardisation
@@ -15,7 +15,7 @@ from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
 if TYPE_CHECKING:  # it needs Arrow, which is not there for those who have no files
-    from kernelstream.sources import Source
+    from kernelstream.tables import Source
 
 DIGITS = 3  # of numbers that the data decide: the same rows in another format give the same ones
 

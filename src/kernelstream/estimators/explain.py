@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from kernelstream.backends.arrays import as_dense, to_host
-from kernelstream.backends.draws import generator
-from kernelstream.backends.printing import prints_short
+from kernelstream.arrays.draws import generator
+from kernelstream.arrays.namespaces import as_dense, to_host
+from kernelstream.arrays.printing import prints_short
 from kernelstream.stream.queries import scaler_of
 from kernelstream.stream.stream import Stream
 

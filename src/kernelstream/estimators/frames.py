@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream.backends import progress
+from kernelstream.arrays import progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kernelstream.sources import Treatment
+    from kernelstream.tables import Treatment
 
 SURVEYED = 10_000  # rows by which columns are understood
 
@@ -58,7 +58,7 @@ class Frame:
 
     def rows(self, on_bad_rows: str) -> tuple[Treatment, np.ndarray, np.ndarray | None]:
         """What is done with its columns, its rows, and which of them are good; None: all are."""
-        from kernelstream.sources.readers import Batch
+        from kernelstream.tables.readers import Batch
 
         treatment, table = self.treatment, self.table.select(list(self.treatment.inputs))
         kept = None
@@ -79,8 +79,8 @@ def understand(estimator: Any, X: Any, whole: bool) -> Frame | None:
     None as well without Arrow: then scikit-learn takes the frame as it can.
     """
     try:
-        from kernelstream.sources import Wishes, treatment_of
-        from kernelstream.sources.treatment import few
+        from kernelstream.tables import Wishes, treatment_of
+        from kernelstream.tables.treatment import few
     except ModuleNotFoundError:
         return None
     n = len(X)

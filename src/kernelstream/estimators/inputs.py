@@ -12,7 +12,7 @@ from array_api_compat import is_torch_array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import assert_all_finite, check_array, validate_data
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     all_finite,
     as_csr,
@@ -27,10 +27,10 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.backends.threads import cores, in_threads, tiles
+from kernelstream.arrays.threads import cores, in_threads, tiles
 from kernelstream.estimators import frames
 from kernelstream.estimators.frames import is_frame
-from kernelstream.part import check_choice
+from kernelstream.serialization.part import check_choice
 from kernelstream.stream.scaling import column_ranges, dominating, spread
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from kernelstream import kernels
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
     cast,
@@ -20,9 +20,9 @@ from kernelstream.backends.arrays import (
 )
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import set_stream
-from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.kernels import Kernel
-from kernelstream.part import check_choice
+from kernelstream.serialization.part import check_choice
 
 NO_MATRIX = (
     "kernel='precomputed' needs the n × n matrix that this class is there to avoid, and says "

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import files
-from kernelstream.backends import progress
+from kernelstream import serialization
+from kernelstream.arrays import progress
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import build, content_of, set_stream
 from kernelstream.estimators.beginning import begin
-from kernelstream.stream.passes import (
+from kernelstream.stream.fit import (
     begin_first_pass,
     begin_second_pass,
     end_second_pass,
@@ -63,7 +63,7 @@ class Supply:
     @property
     def fingerprint(self) -> list[list[Any]]:
         """What shows that files are still the same."""
-        from kernelstream.sources import fingerprint
+        from kernelstream.tables import fingerprint
 
         return [list(entry) for entry in fingerprint(self.source.files)]
 
@@ -91,13 +91,13 @@ def is_file(X: Any) -> bool:
 
 def source_of(X: Any, columns: Any) -> Any:
     """The Source of paths, its columns understood; one that is given stays as it is."""
-    from kernelstream.sources import Source, Wishes
+    from kernelstream.tables import Source, Wishes
 
     return X if hasattr(X, "from_pipe") else Source(X, treat=Wishes(treat=columns or {}))
 
 
 def _of_files(X: Any, columns: Any) -> Supply:
-    from kernelstream.sources import Position
+    from kernelstream.tables import Position
 
     source = source_of(X, columns)
 
@@ -228,14 +228,14 @@ class LongRun:
         content["feature_names"] = None if names is None else tuple(map(str, names))
         place = {"turn": self.turn, "file": self.place[0], "row": self.place[1], "rows": self.rows}
         content["progress"] = json.dumps({"identity": self._identity(), "place": place})
-        files.save(self.path, content)
+        serialization.save(self.path, content)
         self.saved = time.monotonic()
 
     def _resumed(self) -> bool:
         """Go on from the checkpoint, if there is one; one of another run is refused."""
         if self.path is None or not self.path.exists():
             return False
-        stored, content = build(files.read(self.path), self.path)
+        stored, content = build(serialization.read(self.path), self.path)
         found = json.loads(content.get("progress") or "{}")
         if json.loads(json.dumps(self._identity())) != found.get("identity"):
             raise ValueError(

@@ -9,7 +9,7 @@ from sklearn.decomposition import KernelPCA
 from sklearn.preprocessing import KernelCenterer
 
 from kernelstream import kernels
-from kernelstream.backends.arrays import to_host
+from kernelstream.arrays.namespaces import to_host
 from kernelstream.kernels import Kernel
 from kernelstream.stream.components import Components
 

@@ -1,6 +1,6 @@
 """``fit(X, until=…)``: rows are drawn at random until enough is known, however many there are.
 
-Some draws are learned, others judge what was learned (``certificate/drawn.py``): these never touch
+Some draws are learned, others judge what was learned (``certificates/drawn.py``): these never touch
 the model, so the statement is about all rows, drawn or not. If it does not say enough, twice as
 many are drawn of both; and when that would be as many as there are, all rows are learned.
 
@@ -20,21 +20,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from kernelstream.backends.arrays import is_foreign, is_sparse, take_rows
-from kernelstream.backends.draws import uniforms
-from kernelstream.backends.threads import cores
-from kernelstream.certificate import Statement
-from kernelstream.certificate.drawn import Told, Wider, statement_of_draws
+from kernelstream.arrays.draws import uniforms
+from kernelstream.arrays.namespaces import is_foreign, is_sparse, take_rows
+from kernelstream.arrays.threads import cores
+from kernelstream.certificates import Statement
+from kernelstream.certificates.drawn import Told, Wider, statement_of_draws
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import new_stream, set_stream
 from kernelstream.estimators.frames import is_frame
 from kernelstream.estimators.long_runs import begin_with
-from kernelstream.part import checked_seed
-from kernelstream.stream.passes import learn_all
+from kernelstream.serialization.part import checked_seed
+from kernelstream.stream.fit import learn_all
 from kernelstream.stream.stream import Stream
 
 if TYPE_CHECKING:  # it needs Arrow, which is not there for those who have no files
-    from kernelstream.sources import Block, Source
+    from kernelstream.tables import Block, Source
 
 FIRST = 16_384  # draws that judge at the first look; half as many are learned
 MOST_LEARNED = 2**17  # draws: more of them make a model of a few hundred points no better

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelstream.bases import Basis
 from kernelstream.estimators.base import (
     StreamEstimator,
     all_or_nothing,
@@ -19,11 +18,12 @@ from kernelstream.estimators.base import (
 from kernelstream.estimators.inputs import real_numbers
 from kernelstream.images.pixels import as_floats, require_pixels
 from kernelstream.kernels import Kernel
-from kernelstream.part import checked_seed
-from kernelstream.stream.chain import Chain
+from kernelstream.landmarks import Basis
+from kernelstream.serialization.part import checked_seed
 from kernelstream.stream.components import Learned
 from kernelstream.stream.merge import merge
 from kernelstream.stream.scaling import Scaling
+from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 from kernelstream.trackers import Covariance
 

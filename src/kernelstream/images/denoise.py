@@ -10,20 +10,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import TransformerMixin, clone
 
-from kernelstream import bases, kernels, preimages
-from kernelstream.backends.threads import cores, in_threads
+from kernelstream import kernels, landmarks, preimages
+from kernelstream.arrays.threads import cores, in_threads
 from kernelstream.estimators.base import all_or_nothing, at_one_moment, set_stream
 from kernelstream.estimators.inputs import require_summable
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
 from kernelstream.images.wiener import LinearMap, Wiener
-from kernelstream.part import check_choice, check_count, check_number
 from kernelstream.preimages.repair import repair
 from kernelstream.regression.base import Regression, is_rough
 from kernelstream.regression.normal_equations import NOTHING, NormalEquations, Prediction
+from kernelstream.serialization.part import check_choice, check_count, check_number
 from kernelstream.stream import queries
-from kernelstream.stream.held_back import IMAGES, HeldBack, split
-from kernelstream.stream.passes import learn_all
+from kernelstream.stream.fit import learn_all
+from kernelstream.stream.holdout import IMAGES, HeldBack, split
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -226,24 +226,24 @@ class Denoiser(TransformerMixin, ImageModel):
         scaling.check()
         return self._blank_stream(kernel, basis, size, dtype, scaling=scaling, regress_inputs=True)
 
-    def _points(self) -> bases.Basis:
+    def _points(self) -> landmarks.Basis:
         """The basis; by number or name, centroids as the method needs them (see Centroids).
 
         They stay where a weak ridge learns, and are means of the noisy images for pre-images.
         """
-        basis = bases.resolve(self.basis)
-        if isinstance(self.basis, bases.Basis) or not isinstance(basis, bases.Centroids):
+        basis = landmarks.resolve(self.basis)
+        if isinstance(self.basis, landmarks.Basis) or not isinstance(basis, landmarks.Centroids):
             return basis
         chosen = {"follows": False} if self.method == "stein" else {"refinements": REFINEMENTS}
-        return bases.resolve(clone(basis).set_params(**chosen))
+        return landmarks.resolve(clone(basis).set_params(**chosen))
 
-    def _require_points_that_stay(self, basis: bases.Basis) -> None:
+    def _require_points_that_stay(self, basis: landmarks.Basis) -> None:
         """Raise in words where a stream would carry Stein's moments into another basis."""
-        if self.method == "stein" and isinstance(basis, bases.Centroids) and basis.follows:
+        if self.method == "stein" and isinstance(basis, landmarks.Centroids) and basis.follows:
             raise ValueError(
                 f"Denoiser(method='stein') cannot learn a stream with points that move, {basis}: "
                 "what was learned before a move would be lost. Give the number of points, or "
-                "bases.Centroids(m, follows=False), or use fit."
+                "landmarks.Centroids(m, follows=False), or use fit."
             )
 
     # -- queries

@@ -7,13 +7,13 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array
-from kernelstream.backends.draws import generator
-from kernelstream.bases.base import Basis, Projection, finite
-from kernelstream.bases.centroids.kmeans import lloyd, seed_points
-from kernelstream.files import stored
+from kernelstream.arrays.draws import generator
+from kernelstream.arrays.namespaces import Array
 from kernelstream.kernels import Kernel
-from kernelstream.part import check_count, check_number
+from kernelstream.landmarks.base import Basis, Projection, finite
+from kernelstream.landmarks.optimized.kmeans import lloyd, seed_points
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import check_count, check_number
 
 LLOYD_STEPS = 8
 FLAT_SHARE = 0.3  # of the first patches, those of least contrast: they show no direction

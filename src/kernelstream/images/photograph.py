@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import convolve, gaussian_filter
 
-from kernelstream.backends.draws import generator
-from kernelstream.bases.centroids.kmeans import lloyd, nearest, seed_points
+from kernelstream.arrays.draws import generator
 from kernelstream.estimators.inputs import real_numbers
 from kernelstream.images.patches import Canvas, windows
 from kernelstream.images.pixels import WHITE, as_floats, as_integers, require_pixels
-from kernelstream.part import check_count, check_number, checked_seed
+from kernelstream.landmarks.optimized.kmeans import lloyd, nearest, seed_points
+from kernelstream.serialization.part import check_count, check_number, checked_seed
 
 SIDE = 8  # pixels of a patch
 FIRST, MOST = 20_000, 120_000  # patches that place the cells, and that give them their components

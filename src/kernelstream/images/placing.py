@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelstream.backends.threads import cores, in_threads
-from kernelstream.bases.centroids.lbfgs import minimise
+from kernelstream.arrays.threads import cores, in_threads
 from kernelstream.images.features import PatchFeatures, PatchFeaturesState
+from kernelstream.landmarks.optimized.lbfgs import minimise
 
 PATCHES = 120  # a direction that are wanted, of which …
 STEEP = 0.4  # … this share is looked at: those of most contrast have most of the error

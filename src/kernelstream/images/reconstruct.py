@@ -7,15 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelstream import bases, kernels, preimages
-from kernelstream.backends.draws import generator
+from kernelstream import kernels, landmarks, preimages
+from kernelstream.arrays.draws import generator
 from kernelstream.estimators.base import all_or_nothing, at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.images.pixels import as_floats
-from kernelstream.part import check_count
+from kernelstream.serialization.part import check_count
 from kernelstream.stream import queries
-from kernelstream.stream.passes import learn_all
+from kernelstream.stream.fit import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -170,7 +170,7 @@ class PatchReconstructor(PatchModel):
         method = preimages.resolve(self.preimage, kernel)
         return self._blank_stream(
             kernel,
-            bases.resolve(self.basis),
+            landmarks.resolve(self.basis),
             int(self.side) ** 2,
             "float64",
             n_components=int(self.n_components),

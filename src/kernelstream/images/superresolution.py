@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream import kernels
-from kernelstream.backends.draws import generator
+from kernelstream.arrays.draws import generator
 from kernelstream.estimators.base import all_or_nothing, at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
@@ -19,10 +19,10 @@ from kernelstream.images.files import resized
 from kernelstream.images.patches import Position, overlapped, turned, windows
 from kernelstream.images.pixels import WHITE, as_floats, as_integers
 from kernelstream.images.placing import PATCHES, placed
-from kernelstream.part import check_count, check_number
 from kernelstream.regression.base import Regression
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
-from kernelstream.stream.passes import defer_signs
+from kernelstream.serialization.part import check_count, check_number
+from kernelstream.stream.fit import defer_signs
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 

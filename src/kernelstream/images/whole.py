@@ -9,7 +9,7 @@ import numpy as np
 from kernelstream import preimages
 from kernelstream.estimators.base import all_or_nothing, at_one_moment, set_stream
 from kernelstream.images.base import ImageModel, as_rows
-from kernelstream.kernel_hebbian import KernelHebbianPCA
+from kernelstream.papers import KernelHebbianPCA
 from kernelstream.stream import queries
 
 
@@ -30,7 +30,7 @@ class ImageReconstructor(ImageModel):
     gamma : float, str or None
         Width of a kernel given by name, for pixels in [0, 1].
     schedule, n_epochs, tol : object
-        Of :class:`~kernelstream.KernelHebbianPCA`.
+        Of :class:`~kernelstream.papers.KernelHebbianPCA`.
     preimage : str or Preimage
         The pre-image method. The paper's is ``"neighbours_then_gradient"``.
     random_state : int, RandomState or None
@@ -41,7 +41,7 @@ class ImageReconstructor(ImageModel):
     n_epochs_ : int
         Passes that ``fit`` made.
     converged_ : bool
-        Whether the components were found (:class:`~kernelstream.KernelHebbianPCA`).
+        Whether the components were found (:class:`~kernelstream.papers.KernelHebbianPCA`).
 
     References
     ----------

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, like, to_host
-from kernelstream.files import stored
-from kernelstream.part import check_count, check_number
+from kernelstream.arrays.namespaces import Array, like, to_host
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import check_count, check_number
 from kernelstream.stream.scaling import Scaling
 from kernelstream.stream.state import Rows
 

@@ -22,7 +22,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     all_finite,
     as_csr,
@@ -34,7 +34,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.part import Part, as_number
+from kernelstream.serialization.part import Part, as_number
 
 U32 = float(np.finfo(np.float32).eps) / 2  # unit roundoff of single precision
 

@@ -8,10 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, as_dense, like, namespace_of, take_columns, to_host
-from kernelstream.files import stored
+from kernelstream.arrays.namespaces import (
+    Array,
+    as_dense,
+    like,
+    namespace_of,
+    take_columns,
+    to_host,
+)
 from kernelstream.kernels.base import Kernel, is_positive, is_rule, require
 from kernelstream.kernels.stationary import Stationary
+from kernelstream.serialization import stored
 
 MEDIAN_ROWS = 500  # rows between which mismatches are counted
 

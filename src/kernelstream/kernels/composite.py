@@ -10,7 +10,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     all_finite,
     as_dense,
@@ -21,8 +21,8 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.files import stored
 from kernelstream.kernels.base import Kernel, is_positive, mirrored, require
+from kernelstream.serialization import stored
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream import kernels
-from kernelstream.backends.arrays import Array, like, namespace_of, product, row_norms_squared
+from kernelstream.arrays.namespaces import Array, like, namespace_of, product, row_norms_squared
 from kernelstream.kernels.composite import Constant, Pair
 
 # At most this many numbers are held at once by the one kernel whose gradient is no product.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     cast,
     dtype_name,
@@ -18,7 +18,7 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_host,
 )
-from kernelstream.backends.threads import cores
+from kernelstream.arrays.threads import cores
 from kernelstream.kernels.base import representable
 
 # Squared norms of points, in units of the squared distance of interest, up to which rounding moves

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     cast,
     is_sparse,
@@ -21,15 +21,8 @@ from kernelstream.backends.arrays import (
     product,
     row_norms_squared,
 )
-from kernelstream.files import stored
-from kernelstream.kernels.base import (
-    Kernel,
-    is_number,
-    is_positive,
-    is_rule,
-    require,
-    scale_gamma,
-)
+from kernelstream.kernels.base import Kernel, is_number, is_positive, is_rule, require, scale_gamma
+from kernelstream.serialization import stored
 
 
 class DotProduct(Kernel):

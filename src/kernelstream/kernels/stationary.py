@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     cast,
     namespace_of,
@@ -29,8 +29,7 @@ from kernelstream.backends.arrays import (
     row_norms_squared,
     to_float64,
 )
-from kernelstream.backends.threads import by_rows
-from kernelstream.files import stored
+from kernelstream.arrays.threads import by_rows
 from kernelstream.kernels.base import (
     U32,
     Kernel,
@@ -47,6 +46,7 @@ from kernelstream.kernels.distances import (
     scaled_distances,
     shift,
 )
+from kernelstream.serialization import stored
 
 GRAM_ROWS = 64  # of a Gram matrix, at least, that a thread computes
 

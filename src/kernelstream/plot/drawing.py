@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.stream.queries import scaler_of
 
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"

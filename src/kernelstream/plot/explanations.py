@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import as_dense, to_host
+from kernelstream.arrays.namespaces import as_dense, to_host
 from kernelstream.estimators.explain import RowExplanation, known_rows
 from kernelstream.estimators.inputs import query_rows
-from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, pyplot, set_labels
 
 USUAL = (5.0, 95.0)  # percentiles between which a value is usual

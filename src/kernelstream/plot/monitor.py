@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.monitor import Contributions, KernelMonitor, Records
+from kernelstream.anomaly import Contributions, KernelMonitor, Records
 from kernelstream.plot import drawing
 
 # Okabe and Ito's colours: told apart by everyone, and on grey paper by their lightness.

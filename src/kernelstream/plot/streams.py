@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import to_host
-from kernelstream.backends.printing import prints_short
-from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.arrays.namespaces import to_host
+from kernelstream.arrays.printing import prints_short
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.plot.drawing import axes, set_labels
 
 

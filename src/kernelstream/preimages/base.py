@@ -9,9 +9,9 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from kernelstream.backends.arrays import Array, cast, namespace_of, take_rows, to_float64, to_host
-from kernelstream.backends.printing import prints_short
-from kernelstream.part import Part, as_number, check_count
+from kernelstream.arrays.namespaces import Array, cast, namespace_of, take_rows, to_float64, to_host
+from kernelstream.arrays.printing import prints_short
+from kernelstream.serialization.part import Part, as_number, check_count
 
 
 @prints_short

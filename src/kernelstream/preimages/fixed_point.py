@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream import kernels
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     concatenate_rows,
     namespace_of,
@@ -16,10 +16,10 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_host,
 )
-from kernelstream.files import stored
 from kernelstream.kernels.derivatives import slope
 from kernelstream.preimages.base import Preimage, Report, check_search
 from kernelstream.preimages.gradient import Gradient
+from kernelstream.serialization import stored
 
 
 @stored

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     like,
     namespace_of,
@@ -15,14 +15,14 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_host,
 )
-from kernelstream.files import stored
 from kernelstream.kernels.derivatives import (
     gradient_of_diagonal,
     gradient_of_sum,
     require_differentiable,
 )
-from kernelstream.part import as_number
 from kernelstream.preimages.base import Preimage, Report, check_search, remaining
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import as_number
 
 
 @stored

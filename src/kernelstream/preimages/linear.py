@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kernelstream import kernels
-from kernelstream.backends.arrays import Array, namespace_of
-from kernelstream.files import stored
+from kernelstream.arrays.namespaces import Array, namespace_of
 from kernelstream.preimages.base import Preimage, Report
+from kernelstream.serialization import stored
 
 
 @stored

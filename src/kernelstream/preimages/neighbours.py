@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream import kernels
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     concatenate_rows,
     like,
@@ -16,10 +16,10 @@ from kernelstream.backends.arrays import (
     take_rows,
     to_host,
 )
-from kernelstream.files import stored
 from kernelstream.kernels.stationary import Euclidean
-from kernelstream.part import check_count
 from kernelstream.preimages.base import Preimage, Report, remaining
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import check_count
 
 LARGEST_BLOCK = 4_000_000  # numbers of gathered neighbours that are held at once
 RANK_FLOOR = 1e-3  # of the largest variance: directions below say more about noise than about place

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, take_rows, to_host
-from kernelstream.files import stored
+from kernelstream.arrays.namespaces import Array, take_rows, to_host
 from kernelstream.preimages.base import Preimage, Report
 from kernelstream.preimages.gradient import Gradient, objective
 from kernelstream.preimages.neighbours import Neighbours
+from kernelstream.serialization import stored
 
 
 @stored

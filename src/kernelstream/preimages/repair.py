@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from kernelstream.part import check_choice
+from kernelstream.serialization.part import check_choice
 
 # A residual of this many deviations has a quarter of the trust of a small one, and counts for less
 # and less beyond: of 3, 4, 6 and 10 the one that did best on faces and digits with a tenth to a

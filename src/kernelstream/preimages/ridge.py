@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream.backends.arrays import Array, namespace_of, symmetric_eigen
-from kernelstream.files import stored
-from kernelstream.part import as_number
+from kernelstream.arrays.namespaces import Array, namespace_of, symmetric_eigen
 from kernelstream.preimages.base import Preimage, Report, remaining
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import as_number
 
 
 @stored

@@ -14,13 +14,12 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
-from kernelstream import bases, trackers
-from kernelstream.backends.arrays import Array, is_foreign, like, to_float64, to_host
-from kernelstream.certificate.rounding import moved_in_float32
+from kernelstream import landmarks, trackers
+from kernelstream.arrays.namespaces import Array, is_foreign, like, to_float64, to_host
+from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.estimators import inputs
 from kernelstream.estimators.base import at_one_moment, set_stream
-from kernelstream.estimators.pca import StreamingKernelPCA
-from kernelstream.part import as_number
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.regression.normal_equations import (
     STEPS_LEFT_OUT,
     UNEXPLAINED,
@@ -28,8 +27,9 @@ from kernelstream.regression.normal_equations import (
     Prediction,
     strongest_of_the_best,
 )
+from kernelstream.serialization.part import as_number
 from kernelstream.stream.buffer import MOST_OF_A_ROW
-from kernelstream.stream.passes import learn_all
+from kernelstream.stream.fit import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -114,17 +114,17 @@ class OnePassRidge(StreamingKernelPCA):
         """The feature-space mean is taken out where there is an intercept."""
         return self.fit_intercept
 
-    def _basis_and_tracker(self) -> tuple[bases.Basis, trackers.Tracker]:
+    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
         tracker = trackers.resolve(trackers.Covariance(forgetting=self.forgetting))
-        basis = bases.resolve(self.basis)
+        basis = landmarks.resolve(self.basis)
         if self._stays(basis):
-            basis = bases.resolve(clone(basis).set_params(follows=False))
+            basis = landmarks.resolve(clone(basis).set_params(follows=False))
         return basis, tracker
 
-    def _stays(self, basis: bases.Basis) -> bool:
+    def _stays(self, basis: landmarks.Basis) -> bool:
         """Whether the library chooses how centroids behave, and keeps them where they are."""
-        chosen_here = not isinstance(self.basis, bases.Basis)
-        return chosen_here and isinstance(basis, bases.Centroids) and self.forgetting == 1.0
+        chosen_here = not isinstance(self.basis, landmarks.Basis)
+        return chosen_here and isinstance(basis, landmarks.Centroids) and self.forgetting == 1.0
 
     def _new_stream(self, X: Array) -> Stream:
         if isinstance(self.gamma, str) and self.gamma == "auto":
@@ -276,7 +276,7 @@ class Regression:
     """Predictions as functions on input space: ``k(X, D) F B + b``, or through the features."""
 
     kernel: Any
-    basis: bases.Basis
+    basis: landmarks.Basis
     basis_state: Any
     prediction: Prediction
     double: bool  # whether kernel values of single precision are too rough for the coefficients
@@ -288,7 +288,7 @@ class Regression:
         if span is None:
             raise AttributeError(
                 f"{self.basis} has explicit features instead of points; use a basis of points, "
-                "for example bases.Centroids."
+                "for example landmarks.Centroids."
             )
         return span.factor @ self.prediction.coefficients
 

@@ -9,9 +9,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from kernelstream.backends.arrays import Array, namespace_of, to_host
+from kernelstream.arrays.namespaces import Array, namespace_of, to_host
 from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress
-from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.regression.base import OnePassRidge, on_host, with_targets
 
 
@@ -34,7 +34,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         The points that span the regression; an integer is a number of centroids. Centroids given
         by number stay where the first rows (in ``fit``: all rows) put them, because a weak ridge
         is spoiled by moments that were carried through a move; with ``forgetting`` below 1 they
-        follow the rows. ``bases.Centroids(m)`` as an object does what it says.
+        follow the rows. ``landmarks.Centroids(m)`` as an object does what it says.
     fit_intercept : bool
         Whether each column has a constant of its own that is not shrunk.
     forgetting : float

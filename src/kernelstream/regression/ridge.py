@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from kernelstream.backends.arrays import Array
+from kernelstream.arrays.namespaces import Array
 from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress
-from kernelstream.estimators.pca import StreamingKernelPCA
+from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.regression.base import OnePassRidge, on_host, with_targets
 
 
@@ -40,7 +40,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         The points that span the regression; an integer is a number of centroids. Centroids given
         by number stay where the first rows (in ``fit``: all rows) put them, because a weak ridge
         is spoiled by moments that were carried through a move; with ``forgetting`` below 1 they
-        follow the rows. ``bases.Centroids(m)`` as an object does what it says.
+        follow the rows. ``landmarks.Centroids(m)`` as an object does what it says.
     fit_intercept : bool
         Whether the prediction has a constant of its own that is not shrunk.
     forgetting : float

@@ -17,15 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.linalg
 
-from kernelstream.backends.arrays import (
-    Array,
-    concatenate_rows,
-    is_foreign,
-    is_sparse,
-    like,
-)
-from kernelstream.files import stored
-from kernelstream.part import Value
+from kernelstream.arrays.namespaces import Array, concatenate_rows, is_foreign, is_sparse, like
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import Value
 from kernelstream.stream.state import Rows
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, as_dense, take_rows, to_float64, to_host
-from kernelstream.bases.base import Span, factorise
-from kernelstream.bases.centroids.kmeans import lloyd, seed_points
-from kernelstream.bases.centroids.polish import Sampled, polish
-from kernelstream.bases.centroids.state import FEWEST, STEPS
+from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.kernels import Kernel
+from kernelstream.landmarks.base import Span, factorise
+from kernelstream.landmarks.optimized.kmeans import lloyd, seed_points
+from kernelstream.landmarks.optimized.polish import Sampled, polish
+from kernelstream.landmarks.optimized.state import FEWEST, STEPS
 from kernelstream.stream.components import NO_VARIANCE
 
 START_ROWS = 1000  # of a stream before anything is chosen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     canonical_signs,
     cast,
@@ -19,18 +19,17 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.backends.threads import cores
-from kernelstream.bases import Basis, Span
-from kernelstream.bases.base import Correction, KeptCorrection
-from kernelstream.certificate.rounding import moved_in_float32
-from kernelstream.files import stored
+from kernelstream.arrays.threads import cores
+from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Kernel
-from kernelstream.part import Value, state_class
+from kernelstream.landmarks import Basis, Span
+from kernelstream.landmarks.base import Correction, KeptCorrection
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import Value
 from kernelstream.stream.state import State
-from kernelstream.trackers.averaged import Averaged, AveragedState
 
 if TYPE_CHECKING:
-    from kernelstream.stream.chain import Chain
+    from kernelstream.stream.step import Chain
 
 KEEPS_SIGN = 0.7  # a component keeps its sign while its cosine to the reference is above this
 VISIBLE = 1e-3  # share of its deviation by which rounding may move a score
@@ -86,7 +85,7 @@ class Components:
         if self.span is None:
             raise AttributeError(
                 f"{self.basis} has explicit features instead of points; use a basis of points, "
-                "for example bases.Centroids."
+                "for example landmarks.Centroids."
             )
         return self.span
 
@@ -182,12 +181,8 @@ class Learned(Value):
             return
         if not chain.kernel.fixed:
             raise ValueError(f"a stream that has begun with the kernel {chain.kernel}")
-        pairs = [(chain.basis, state.basis), (chain.tracker, state.tracker)]
-        if isinstance(chain.tracker, Averaged) and isinstance(state.tracker, AveragedState):
-            pairs.append((chain.tracker.rule, state.tracker.rule))
-        for part, learned in pairs:
-            if type(learned) is not state_class(type(part)):
-                raise ValueError(f"a {type(learned).__name__} for {part}")
+        chain.basis.check_state(state.basis)
+        chain.tracker.check_state(state.tracker)
         rank = chain.basis.rank(state.basis)
         if rank != sizes["rank"]:
             raise ValueError(f"{sizes['rank']} coordinates in a basis of {rank}")

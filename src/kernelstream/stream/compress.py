@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelstream.backends.draws import generator
-from kernelstream.backends.threads import cores
-from kernelstream.bases.base import KeptCorrection, factorise, transition
-from kernelstream.bases.centroids.fewer import fewer_points
-from kernelstream.bases.landmarks import FixedState, Landmarks
+from kernelstream.arrays.draws import generator
+from kernelstream.arrays.threads import cores
+from kernelstream.landmarks.base import KeptCorrection, factorise, transition
+from kernelstream.landmarks.fixed import FixedState, Landmarks
+from kernelstream.landmarks.optimized.fewer import fewer_points
 from kernelstream.stream.components import Learned
 from kernelstream.stream.stream import Stream
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelstream.part import Part
-from kernelstream.stream.chain import Chain
+from kernelstream.serialization.part import Part
 from kernelstream.stream.state import State
+from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 from kernelstream.trackers import Moments
 from kernelstream.trackers.moments import CrossMoments

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.devices import move_to_device, place, preferred_rows
+from kernelstream.arrays.namespaces import (
     Array,
     all_finite,
     cast,
@@ -21,8 +22,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.backends.devices import move_to_device, place, preferred_rows
-from kernelstream.backends.threads import cores, in_threads
+from kernelstream.arrays.threads import cores, in_threads
 from kernelstream.kernels import Kernel
 from kernelstream.preimages.base import Preimage, Report, remaining
 from kernelstream.preimages.repair import Repaired, repair
@@ -100,7 +100,7 @@ def inputs_of(stream: Stream, scores: Array, method: Preimage) -> Report:
     if shown.span is None:
         raise ValueError(
             f"{shown.basis} has explicit features instead of points, and inverse_transform "
-            "needs points; use a basis of points, for example bases.Centroids."
+            "needs points; use a basis of points, for example landmarks.Centroids."
         )
     back = WayBack(shown, method, scaler_of(stream))
     if stream.device is None and not is_foreign(scores):

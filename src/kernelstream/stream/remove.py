@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, all_finite, like, to_host
-from kernelstream.bases import Clock
-from kernelstream.bases.base import Measured
-from kernelstream.certificate import rounding
-from kernelstream.certificate.ledger import Ledger
-from kernelstream.stream.chain import Chain
+from kernelstream.arrays.namespaces import Array, all_finite, like, to_host
+from kernelstream.certificates import rounding
+from kernelstream.certificates.ledger import Ledger
+from kernelstream.landmarks import Clock
+from kernelstream.landmarks.base import Measured
 from kernelstream.stream.state import Rows, State
+from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 from kernelstream.trackers import Moments
 
@@ -57,7 +57,7 @@ def require_removable(chain: Chain, state: State) -> None:
     if not chain.basis.stays or state.ledger.stale_weight > 0.0:
         raise ValueError(
             "Rows can be removed from a model whose points stay where they are from the first row "
-            f"on, such as bases.Landmarks; those of {chain.basis} have moved, or may."
+            f"on, such as landmarks.Landmarks; those of {chain.basis} have moved, or may."
         )
     if not chain.tracker.adds_up or chain.tracker.forgetting != 1.0 or chain.robust:
         raise ValueError(

@@ -25,7 +25,7 @@ from typing import Annotated
 
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
     like,
@@ -39,10 +39,10 @@ from kernelstream.backends.arrays import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.bases import Projection
-from kernelstream.bases.base import factorise
-from kernelstream.files import stored
 from kernelstream.kernels import Kernel
+from kernelstream.landmarks import Projection
+from kernelstream.landmarks.base import factorise
+from kernelstream.serialization import stored
 
 START_ROWS = 1000  # of a stream before the first is judged
 COMPARED = 500  # of them that are compared with each other

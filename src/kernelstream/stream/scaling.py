@@ -9,11 +9,11 @@ from typing import Annotated, Generic, TypeVar
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, is_foreign, is_sparse, like, to_host
-from kernelstream.backends.draws import generator
-from kernelstream.files import stored
-from kernelstream.part import Part
-from kernelstream.stream.gaps import MaskedPreimage
+from kernelstream.arrays.draws import generator
+from kernelstream.arrays.namespaces import Array, is_foreign, is_sparse, like, to_host
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import Part
+from kernelstream.stream.imputation import MaskedPreimage
 from kernelstream.stream.state import Rows
 
 S = TypeVar("S")  # the numbers that a scaling measures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelstream.backends.arrays import canonical_signs, symmetric_eigen
+from kernelstream.arrays.namespaces import canonical_signs, symmetric_eigen
 
 FEWEST_ROWS = 8  # the components of fewer are not yet those of any stream
 MOST_ROWS = 128  # from here on components hardly turn while rows are added to a block

@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, take_rows
-from kernelstream.certificate.audit import AuditSample
-from kernelstream.certificate.drawn import Told
-from kernelstream.certificate.ledger import Ledger
-from kernelstream.files import stored
+from kernelstream.arrays.namespaces import Array, take_rows
+from kernelstream.certificates.audit import AuditSample
+from kernelstream.certificates.drawn import Told
+from kernelstream.certificates.ledger import Ledger
+from kernelstream.serialization import stored
 from kernelstream.stream.robust import Judge
 from kernelstream.trackers import Moments
 from kernelstream.trackers.moments import CrossMoments

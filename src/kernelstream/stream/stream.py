@@ -16,8 +16,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from kernelstream.backends import progress
-from kernelstream.backends.arrays import (
+from kernelstream.arrays import progress
+from kernelstream.arrays.devices import ahead, explain_memory, move_to_device, place, preferred_rows
+from kernelstream.arrays.draws import generator
+from kernelstream.arrays.namespaces import (
     Array,
     all_finite,
     as_dense,
@@ -31,32 +33,24 @@ from kernelstream.backends.arrays import (
     to_float64,
     to_host,
 )
-from kernelstream.backends.devices import (
-    ahead,
-    explain_memory,
-    move_to_device,
-    place,
-    preferred_rows,
-)
-from kernelstream.backends.draws import generator
-from kernelstream.backends.printing import prints_short
-from kernelstream.backends.threads import cores, cut
-from kernelstream.bases import Clock
-from kernelstream.bases.base import finite
-from kernelstream.certificate.certificate import Certificate, certify
-from kernelstream.certificate.statement import Judged
-from kernelstream.files import stored
+from kernelstream.arrays.printing import prints_short
+from kernelstream.arrays.threads import cores, cut
+from kernelstream.certificates.certificate import Certificate, certify
+from kernelstream.certificates.statement import Judged
 from kernelstream.kernels import Euclidean, Linear
-from kernelstream.part import Value, state_class
+from kernelstream.landmarks import Clock
+from kernelstream.landmarks.base import finite
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import Value
 from kernelstream.stream import choosing
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
-from kernelstream.stream.chain import Chain, overflowing
 from kernelstream.stream.components import Components, Learned
-from kernelstream.stream.gaps import MaskedPreimage
+from kernelstream.stream.imputation import MaskedPreimage
 from kernelstream.stream.robust import START_ROWS, first_weights
 from kernelstream.stream.scaling import START_ROWS as SCALING_ROWS
 from kernelstream.stream.scaling import Automatic, Filled, Scaling, require_dense
 from kernelstream.stream.state import Rows, State
+from kernelstream.stream.step import Chain, overflowing
 
 # Variance below this share of the energy is lost in the factor of the basis, whose rank ends at
 # 1e-10 of its largest eigenvalue (1e-8 for float32 rows: there the answer is rough before).
@@ -116,8 +110,8 @@ class Stream(Value):
         if self.scaling is None or self.scaler is None:
             if self.scaler is not None or (self.scaling is not None and self.state is not None):
                 raise ValueError("a scaling without its numbers, or numbers without a scaling")
-        elif type(self.scaler) is not state_class(type(self.scaling)):
-            raise ValueError(f"a {type(self.scaler).__name__} for {self.scaling}")
+        else:
+            self.scaling.check_state(self.scaler)
         self.chain.basis.suits(self.chain.kernel, self.n_features)
         keeps_columns = self.scaling is None or self.scaling.keeps_columns
         if keeps_columns and sizes.get("features", self.n_features) != self.n_features:

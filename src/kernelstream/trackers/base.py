@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from kernelstream.backends.arrays import Array, like, namespace_of, to_host
-from kernelstream.part import Part, check_number
+from kernelstream.arrays.namespaces import Array, like, namespace_of, to_host
+from kernelstream.serialization.part import Part, check_number
 from kernelstream.trackers.moments import Moments
 
 S = TypeVar("S")  # the state of a tracker
@@ -53,14 +53,14 @@ class Tracker(Part, Generic[S]):
         if self.needs_points and not basis.has_points:
             raise ValueError(
                 f"The tracker {self} needs the coordinates of the basis points, and {basis} has no "
-                "points; use a basis of points such as bases.Centroids, or another tracker."
+                "points; use a basis of points such as landmarks.Centroids, or another tracker."
             )
         held = self.holds_vectors and isinstance(n_components, int)
         if basis.compresses_vectors and not held:
             raise ValueError(
                 f"{basis} compresses a fixed number of components and the mean, and the tracker "
                 f"{self} with n_components={n_components!r} holds none such: give n_components as "
-                "an integer with trackers.IncrementalSVD(), or use bases.ReducedSet."
+                "an integer with trackers.IncrementalSVD(), or use landmarks.ReducedSet."
             )
 
     def _check_forgetting(self) -> None:

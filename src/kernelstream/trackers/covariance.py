@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     like,
     namespace_of,
@@ -18,8 +18,8 @@ from kernelstream.backends.arrays import (
     to_host,
     weighted_gram,
 )
-from kernelstream.files import stored
-from kernelstream.part import Value
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import Value
 from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
 

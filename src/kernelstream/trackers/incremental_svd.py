@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     all_finite,
     like,
@@ -18,8 +18,8 @@ from kernelstream.backends.arrays import (
     to_host,
     weighted_sum,
 )
-from kernelstream.files import stored
-from kernelstream.part import check_choice
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import check_choice
 from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.moments import Moments
 

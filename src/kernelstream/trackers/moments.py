@@ -7,7 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
     cast,
@@ -19,7 +19,7 @@ from kernelstream.backends.arrays import (
     to_float64,
     weighted_sum,
 )
-from kernelstream.files import stored
+from kernelstream.serialization import stored
 
 
 @stored

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from kernelstream.backends.arrays import (
+from kernelstream.arrays.namespaces import (
     Array,
     like,
     namespace_of,
@@ -18,8 +18,8 @@ from kernelstream.backends.arrays import (
     weighted_gram,
     weighted_sum,
 )
-from kernelstream.files import stored
-from kernelstream.part import check_count
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import check_count
 from kernelstream.trackers.base import Shift, Tracker
 from kernelstream.trackers.covariance import covariance
 from kernelstream.trackers.moments import Moments
@@ -76,9 +76,9 @@ class Window(Tracker[WindowState]):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA, bases, trackers
+    >>> from kernelstream import StreamingKernelPCA, landmarks, trackers
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
-    >>> options = dict(gamma=0.5, basis=bases.Landmarks(X[:20]))
+    >>> options = dict(gamma=0.5, basis=landmarks.Landmarks(X[:20]))
     >>> window = StreamingKernelPCA(2, tracker=trackers.Window(300), **options).partial_fit(X)
     >>> last = StreamingKernelPCA(2, **options).partial_fit(X[600:])
     >>> bool(np.allclose(window.explained_variance_, last.explained_variance_))
@@ -110,7 +110,7 @@ class Window(Tracker[WindowState]):
         if not basis.stays:
             raise ValueError(
                 f"The tracker {self} holds rows in the coordinates of points that stay, and those "
-                f"of {basis} may change: use bases.Landmarks, or Centroids(…, follows=False)."
+                f"of {basis} may change: use landmarks.Landmarks, or Centroids(…, follows=False)."
             )
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> WindowState:

@@ -1,0 +1,27 @@
+"""Anomaly detection: a detector of novel rows, and a monitor of a process.
+
+>>> from kernelstream.anomaly import KernelMonitor
+>>> KernelMonitor(alpha=0.05).alpha
+0.05
+"""
+
+from kernelstream.anomaly.monitor.contributions import Contributions
+from kernelstream.anomaly.monitor.drift import Drift
+from kernelstream.anomaly.monitor.estimator import KernelMonitor
+from kernelstream.anomaly.monitor.fleet import MonitorFleet, OfMachine
+from kernelstream.anomaly.monitor.records import Event, Record, Records
+from kernelstream.anomaly.monitor.sensors import SensorEvent
+from kernelstream.anomaly.novelty.estimator import KernelNovelty
+
+__all__ = [
+    "Contributions",
+    "Drift",
+    "Event",
+    "KernelMonitor",
+    "KernelNovelty",
+    "MonitorFleet",
+    "OfMachine",
+    "Record",
+    "Records",
+    "SensorEvent",
+]

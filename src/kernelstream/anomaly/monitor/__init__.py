@@ -1,0 +1,1 @@
+"""The monitor of a process: control charts, drift and contributions on a live stream."""

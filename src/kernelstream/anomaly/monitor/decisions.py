@@ -1,0 +1,213 @@
+"""Decisions: which row raises an alarm, where an event begins and ends, how limits move.
+
+An alarm is one score over its limit. An *event* is more: three of the last five rows were alarms,
+or the smoothed index is over the event limit. Learning is gated by events and not by alarms: a
+gate at every alarm lets only small scores in, so limits shrink and alarms breed alarms. And an
+event is a *change*. A model follows drift from behind, so that the index of all rows is higher
+while it does. Were that an event, nothing more would be learned, the drift go on, and the event
+last for ever. So for events the index counts less its *lag*, by which that of the rows before,
+outside events, was above the mean of calibration. ``lasting`` has no such allowance: it is what
+tells a lasting fault, which is small in the index of each row, from a model that lags. Outside
+events each limit moves by adaptive conformal steps, up by 0.05 sd (1 − α) at an alarm and down by
+0.05 sd α else, so that the long-run share of alarms is α whatever the law of the scores
+(Gibbs and Candès 2021). During an event it is held, and no step raises it by more than half a
+deviation above where calibration put it: a fault that raises alarms now and then, for ever, would
+else become what alarms are measured by.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+
+from kernelstream.anomaly.monitor.lasting import advance, no_average, root_size
+from kernelstream.anomaly.monitor.limits import ALARMS, WINDOW, Limits, smooth
+from kernelstream.serialization import stored
+
+STEP = 0.05  # of an adaptive conformal step, in deviations of the score
+USUAL = 5  # quarantines of rows over which the usual index is smoothed: a new fault hardly moves it
+MOST_SHIFT = 0.5  # deviations by which steps may raise a limit: calibration is not wrong by more
+
+
+@stored
+@dataclass(frozen=True)
+class Watch:
+    """What the next decision depends on, besides the model.
+
+    ``owed`` are the conformal steps of the rows of the present event, for the index and for its
+    smoothed version: an event that ends within the quarantine was a false alarm, and its alarms
+    count after all. Else alarms that come in bursts would be counted too rarely, and the false
+    alarm rate settle above α.
+    """
+
+    level: float  # the smoothed log index
+    recent: tuple[bool, ...]  # alarms of the last rows
+    shift: tuple[float, float]  # of the limits of the index and of the smoothed index
+    owed: tuple[float, float]
+    event: int  # id of the present event; 0: none
+    n_events: int
+    event_rows: int  # rows of the present event so far
+    # of the residuals, as a whole and along each sensor, where lasting faults are looked for
+    average: Annotated[np.ndarray | None, "float64 (residuals)"] = None
+    usual: float | None = None  # the log index of rows outside events, smoothed over many of them
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless the present event is one of those that were counted."""
+        if self.event > self.n_events or bool(self.event) != bool(self.event_rows):
+            raise ValueError(f"event {self.event} of {self.n_events}, {self.event_rows} rows long")
+        if len(self.recent) > WINDOW:
+            raise ValueError(f"the alarms of {len(self.recent)} rows")
+
+    @classmethod
+    def begin(cls, limits: Limits, n_features: int) -> Watch:
+        """Before the first row: nothing suspicious."""
+        average = None if limits.lasting is None else no_average(n_features)
+        usual = None if limits.lasting is None else limits.index.mean
+        return cls(limits.index.mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0, average, usual)
+
+    def end_event(self, limits: Limits) -> Watch:
+        """The same limits, with no event and no memory of alarms."""
+        return replace(
+            self,
+            level=limits.index.mean,
+            recent=(),
+            owed=(0.0, 0.0),
+            event=0,
+            event_rows=0,
+            average=None if self.average is None else np.zeros_like(self.average),
+            usual=None if self.usual is None else limits.index.mean,
+        )
+
+    def forget_lag(self, limits: Limits) -> Watch:
+        """The same under another model, which does not lag."""
+        return replace(self, usual=None if self.usual is None else limits.index.mean)
+
+    def lag(self, limits: Limits) -> float:
+        """By how much the log index of rows outside events was above the mean of calibration."""
+        return 0.0 if self.usual is None else max(self.usual - limits.index.mean, 0.0)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Numbers of the decision that do not change along the stream."""
+
+    alpha: float
+    smoothed: bool  # whether the smoothed index raises the alarm
+    adapts: bool
+    patience: int  # rows: a shorter event was a false alarm
+    base: tuple[float, float]  # limits of the index and of the decisive score, before their shift
+    most_shift: tuple[float, float]  # up to which steps may raise them
+    event: float  # the decisive score that makes an event at once
+
+    @classmethod
+    def of(cls, limits: Limits, alpha: float, smoothed: bool, adapts: bool, patience: int) -> Rule:
+        """The rule for given limits."""
+        base = (limits.index.limit(alpha), limits.decisive.limit(alpha))
+        most = math.inf if limits.lasting is None else MOST_SHIFT
+        most_shift = (most * limits.index.deviation, most * limits.decisive.deviation)
+        event = limits.event_limit(alpha)
+        return cls(alpha, smoothed, adapts, patience, base, most_shift, event)
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The limits in force, as logarithms; infinite where a score raises no alarm.
+
+    Those of index, smoothed index and lasting are one limit on three scales where the index is
+    smoothed: any score over its own raises the alarm.
+    """
+
+    index: float
+    smoothed: float
+    lasting: float
+    event: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was decided about one row, with the limits it was decided by (as logarithms)."""
+
+    level: float
+    lasting: float
+    joint: float
+    limits: Thresholds
+    alarm: bool
+    event: int
+
+
+def thresholds(watch: Watch, limits: Limits, rule: Rule) -> Thresholds:
+    """The limits for the next row."""
+    own, decisive = (base + shift for base, shift in zip(rule.base, watch.shift, strict=True))
+    event = rule.event + max(watch.shift[1], 0.0)
+    if limits.joint is None or not rule.smoothed:
+        return Thresholds(own, decisive, math.inf, event)
+    return Thresholds(limits.index_limit(decisive), decisive, limits.lasting_limit(decisive), event)
+
+
+def decide(
+    watch: Watch,
+    log_index: float,
+    residual: np.ndarray | None,
+    limits: Limits,
+    rule: Rule,
+    counts: bool,
+    trusted: bool = False,
+    silent: bool = False,
+) -> tuple[Watch, Verdict]:
+    """Judge one row by limits of before it, then let the limits learn from it.
+
+    A row that does not count (values are missing) moves no limit; a row that the caller trusts is
+    in no event; a silent row, without any value, changes nothing: what was so before goes on.
+    """
+    in_force = thresholds(watch, limits, rule)
+    if silent:
+        lasting = 0.0 if watch.average is None else root_size(watch.average, limits.smoothing)
+        return watch, Verdict(watch.level, lasting, math.nan, in_force, False, watch.event)
+    level = smooth(watch.level, log_index, limits.index, limits.smoothing)
+    average, lasting = watch.average, 0.0
+    if average is not None and residual is not None:
+        average = advance(average, residual, limits.smoothing)
+        lasting = root_size(average, limits.smoothing)
+    joint = float(limits.join(log_index, level, lasting))
+    over = (log_index > rule.base[0] + watch.shift[0], joint > in_force.smoothed)
+    alarm = over[1] if rule.smoothed else over[0]
+    lag = watch.lag(limits)
+    change = float(limits.join(log_index - lag, level - lag, lasting))
+    changed = change > in_force.smoothed if rule.smoothed else log_index - lag > in_force.index
+    recent = (*watch.recent, changed)[-WINDOW:]
+    in_event = not trusted and (sum(recent) >= ALARMS or change > in_force.event)
+
+    n_events, event = watch.n_events, 0
+    if in_event:
+        n_events += watch.event == 0
+        event = watch.event or n_events
+    steps = (0.0, 0.0)
+    if rule.adapts and counts:
+        steps = (
+            STEP * limits.index.deviation * (over[0] - rule.alpha),
+            STEP * limits.decisive.deviation * (over[1] - rule.alpha),
+        )
+    shift, owed, usual = watch.shift, watch.owed, watch.usual
+    if in_event:
+        owed = (owed[0] + steps[0], owed[1] + steps[1])
+    else:
+        if watch.event and watch.event_rows < rule.patience:
+            steps = (steps[0] + owed[0], steps[1] + owed[1])
+        shift = (
+            raised(shift[0], steps[0], rule.most_shift[0]),
+            raised(shift[1], steps[1], rule.most_shift[1]),
+        )
+        owed = (0.0, 0.0)
+        if usual is not None and rule.adapts and counts:
+            usual = smooth(usual, log_index, limits.index, 1.0 / (USUAL * rule.patience))
+    event_rows = watch.event_rows + 1 if in_event else 0
+    after = Watch(level, recent, shift, owed, event, n_events, event_rows, average, usual)
+    return after, Verdict(level, lasting, joint, in_force, bool(alarm), event)
+
+
+def raised(shift: float, step: float, most: float) -> float:
+    """A shift after a step, which does not raise it above ``most``."""
+    return min(shift + step, max(shift, most))

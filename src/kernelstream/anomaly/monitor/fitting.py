@@ -1,0 +1,261 @@
+"""Fitting: from rows of normal operation to the state at the start of a stream.
+
+Whitening, width and ridge are chosen without faults, by how well made-up faults are found.
+Pseudo-faults are made from held-out normal rows: variables exchanged between rows (each normal by
+itself, their agreement broken), rows halfway between two others, and one variable stepped by one
+and by two deviations. The setting that finds most of them at a limit of 5 % wins.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from kernelstream.anomaly.monitor.contributions import mean_curvature
+from kernelstream.anomaly.monitor.limits import THIRDS, Reference, calibrate, folds_of, n_folds
+from kernelstream.anomaly.monitor.normal import (
+    NO_SPREAD,
+    Gathered,
+    Index,
+    Normal,
+    Setting,
+    WhitenedRows,
+    lag_rows,
+    learn_normal,
+    learn_whitened,
+)
+from kernelstream.anomaly.monitor.sensors import Sensors, glitches
+from kernelstream.anomaly.monitor.state import MonitorState
+from kernelstream.arrays.draws import generator
+from kernelstream.estimators.inputs import require_summable
+from kernelstream.landmarks import Landmarks
+from kernelstream.stream.scaling import Standard
+from kernelstream.stream.state import Rows
+
+LEAST_ROWS = 8  # of normal operation
+LEAST_BESIDE = 4  # of them to learn from while a fold is held out
+MOST_LAGS = 9
+ROWS_A_COLUMN = 3  # rows of normal operation for each column of a lagged row, where lags="auto"
+WORTH_A_LAG = 0.01  # of the variance that is unexpected: more lags must lower it by more
+PAST_RIDGE = 0.1  # of the correlations of the past, when lags are chosen
+WIDER = 3.0  # factor by which a width that saturates is widened …
+WIDEST = 1e5  # … up to here
+WIDTHS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # the widest first: of equals it saturates latest
+RIDGES = (0.1, 0.01, 1e-3, 1e-4)  # the smallest sees curvature; below it causes blur
+PSEUDO_ALPHA = 0.05
+STEPS = (1.0, 2.0)  # deviations
+FOLDS = 3
+MOST_ROWS = 3000  # that take part in a choice, the latest
+CLEAR = 5.0  # M far away must be this many times its limit, else the index saturates
+
+
+def fit_state(
+    X: np.ndarray,
+    run: np.ndarray | None,
+    settings: list[Setting],
+    lags: int | None,
+    folds: int | str,
+    smoothing: float,
+    alpha: float,
+) -> MonitorState:
+    """Learn normal operation from X by the best of ``settings``.
+
+    The limits come from ``run``, or from folds of X; a width that saturates is widened, or reported
+    where the user gave it. ``lags`` are as many as the rows allow where they are None.
+    """
+    n, d = X.shape
+    whole = ~np.isnan(X).any(axis=1)
+    if int(whole.sum()) < LEAST_ROWS:
+        raise ValueError(
+            f"Only {int(whole.sum())} rows have no missing values (n_samples = {n}): at least "
+            f"{LEAST_ROWS} are needed to learn normal operation."
+        )
+    standard = Standard().measure(Rows(X[whole]))
+    if lags is None:
+        lags = choose_lags(standard.apply(X), max(0, min(MOST_LAGS, n // (ROWS_A_COLUMN * d) - 1)))
+    if lags >= n:  # before they are laid side by side: a row with its past may fill the memory
+        raise ValueError(
+            f"With lags={lags} no row of {n} has its past: give more rows, fewer lags."
+        )
+    R = require_summable(usable_rows(standard.apply(X), lags))
+    if len(R) < LEAST_ROWS:
+        raise ValueError(
+            f"With lags={lags} only {len(R)} rows are complete: give more rows, fewer lags."
+        )
+    number = n_folds(folds, len(R), R.shape[1])
+    require_rows_beside_folds(len(R), lags, number)
+    setting = choose(R, lags, settings)
+    calibration = None if run is None else calibration_rows(standard.apply(run), lags)
+    while True:
+        normal = learn_normal(R, setting)
+        limits = calibrate(R, lags, normal, calibration, number, smoothing)
+        if setting.width > WIDEST or not saturates(normal, limits.index.limit(alpha)):
+            break
+        if len({s.width for s in settings}) == 1:
+            warnings.warn(
+                f"width={setting.width:g} is so narrow that the index far away, "
+                f"{normal.index.far_away:.3g}, is less than five times its limit: large faults "
+                "look like small ones. Use a larger width or 'auto', or more points in the basis.",
+                stacklevel=3,
+            )
+            break
+        setting = replace(setting, width=WIDER * setting.width)
+    curvature = mean_curvature(normal, R if calibration is None else calibration)
+    sensors = Sensors.of(X, constant=np.ptp(X[whole], axis=0) == 0)
+    return MonitorState.begin(standard, lags, normal, curvature, limits, sensors)
+
+
+def require_rows_beside_folds(n: int, lags: int, folds: int) -> None:
+    """Raise in words where a fold, and the rows that share its past, leave too few to learn."""
+    left = min(len(rows) for k in {FOLDS, THIRDS, folds} for rows, _ in folds_of(n, lags, k))
+    if left < LEAST_BESIDE:
+        raise ValueError(
+            f"With lags={lags} {n} rows are complete, and a fold of them leaves {left} that do not "
+            "share its past: too few to measure limits. Give more rows, or fewer lags."
+        )
+
+
+def warn_of_glitches(X: np.ndarray, names: tuple[str, ...]) -> None:
+    """Say which sensors have a spread that is made by a handful of rows."""
+    whole = X[~np.isnan(X).any(axis=1)]
+    for name, column in zip(names, whole.T, strict=True):
+        few = glitches(column) if len(column) else 0
+        if few:
+            warnings.warn(
+                f"Nine tenths of the deviation of {name} comes from {few} of {len(X)} rows: if "
+                "these are glitches, faults of this sensor will stay unseen. Leave the rows out, "
+                "or set the values to NaN.",
+                stacklevel=3,
+            )
+
+
+def usable_rows(Z: np.ndarray, lags: int, padded: bool = False) -> np.ndarray:
+    """Lagged rows without missing values.
+
+    The first rows of a run have no past of their own. For learning they are left out; where the
+    run is ``padded``, as streams are, the first row stands in.
+    """
+    R = lag_rows(Z[:0], Z, lags)
+    R = R if padded else R[lags:]
+    return R[~np.isnan(R).any(axis=1)]
+
+
+def calibration_rows(Z: np.ndarray, lags: int) -> np.ndarray:
+    """Lagged rows of a calibration run, if there are enough for limits."""
+    R = usable_rows(Z, lags, padded=True)
+    if len(R) < LEAST_ROWS:
+        raise ValueError(
+            f"The calibration run has {len(R)} rows without missing values: at least {LEAST_ROWS} "
+            "are needed for limits, and many more for good ones."
+        )
+    try:
+        return require_summable(R)
+    except ValueError as problem:
+        raise ValueError(f"The calibration run cannot be used: {problem}") from problem
+
+
+# -- the choice of a setting
+
+
+def choose_lags(Z: np.ndarray, most: int) -> int:
+    """The fewest lags that tell as much about the next row as any number up to ``most``.
+
+    What they tell is what a linear prediction from them leaves unexpected in rows that it has not
+    seen. Lags that tell nothing only hide faults among noise: rows that are independent get none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noise = np.random.default_rng(0).normal(size=(400, 2))
+    >>> choose_lags(noise, 9), choose_lags(noise.cumsum(axis=0), 9) > 0
+    (0, True)
+    """
+    R = usable_rows(Z, most)[-MOST_ROWS:]
+    if most == 0 or len(R) < LEAST_ROWS:
+        return 0
+    d = Z.shape[1]
+    left = np.zeros(most + 1)  # mean log of the share of a variable's variance that is unexpected
+    for others, held_out in folds_of(len(R), most, FOLDS):
+        rows = Gathered.of(R[others])
+        C, new = rows.covariance, R[held_out] - rows.mean
+        for lags in range(most + 1):
+            past = slice(d, d * (lags + 1))
+            ridge = np.diag(PAST_RIDGE * np.diag(C)[past] + NO_SPREAD)
+            expected = new[:, past] @ np.linalg.solve(C[past, past] + ridge, C[past, :d])
+            apart = np.mean((new[:, :d] - expected) ** 2, axis=0)
+            left[lags] += np.mean(np.log(apart + NO_SPREAD)) / FOLDS
+    return int(np.argmax(left < left.min() + WORTH_A_LAG))
+
+
+def choose(R: np.ndarray, lags: int, settings: list[Setting]) -> Setting:
+    """The setting that finds most pseudo-faults; the first of those that find as many."""
+    if len(settings) == 1:
+        return settings[0]
+    R = R[-MOST_ROWS:]
+    rates = np.zeros((FOLDS, len(settings)))
+    for fold, (others, held_out) in enumerate(folds_of(len(R), lags, FOLDS)):
+        faults = pseudo_faults(R[held_out], lags, settings[0].seed + fold)
+        for which, normal in enumerate(learn_each(R[others], settings)):
+            rates[fold, which] = detection_rate(normal, R[held_out], faults)
+    # A setting that saturates in one fold is not safe, whatever it finds in the others.
+    rates[:, rates.min(axis=0) == 0.0] = 0.0
+    return settings[int(np.argmax(rates.mean(axis=0)))]
+
+
+def learn_each(R: np.ndarray, settings: list[Setting]) -> list[Normal]:
+    """One model for each setting. Points are learned once for each whitening, then shared."""
+    models: list[Normal] = []
+    whitened: WhitenedRows | None = None
+    for setting in settings:
+        last = models[-1] if models else None
+        if last is None or whitened is None or last.setting.whiten != setting.whiten:
+            whitened = WhitenedRows.of(R, setting.whiten, setting.floor)
+            models.append(learn_whitened(whitened, setting))
+        elif last.setting.width != setting.width:
+            shared = replace(setting, basis=Landmarks(last.index.span.points))
+            models.append(replace(learn_whitened(whitened, shared), setting=setting))
+        else:
+            index = Index.of(last.index.kernel, last.index.span, last.coordinates, setting.ridge)
+            models.append(replace(last, setting=setting, index=index))
+    return models
+
+
+def pseudo_faults(R: np.ndarray, lags: int, seed: int) -> list[np.ndarray]:
+    """Normal rows with their variables exchanged, halfway to another, and with a variable stepped.
+
+    Halfway between two rows is normal where rows fill an ellipsoid, and then no setting finds it;
+    where they are curved, or in several modes, it is a place where no row ever is.
+    """
+    rng = generator(seed, "pseudo-faults")
+    n, width = R.shape
+    d = width // (lags + 1)
+    exchanged = np.empty_like(R)
+    for j in range(d):
+        columns = j + d * np.arange(lags + 1)  # a variable keeps its own past
+        exchanged[:, columns] = R[rng.permutation(n)][:, columns]
+    between = (R + R[rng.permutation(n)]) / 2
+    faults = [exchanged, between]
+    for step in STEPS:
+        stepped = R.copy()
+        variable, signed = rng.integers(d, size=n), rng.choice([-step, step], size=n)
+        for lag in range(lags + 1):
+            stepped[np.arange(n), variable + d * lag] += signed
+        faults.append(stepped)
+    return faults
+
+
+def detection_rate(normal: Normal, held_out: np.ndarray, faults: list[np.ndarray]) -> float:
+    """Mean share of pseudo-faults over the 5 % limit; zero where the index saturates."""
+    limit = Reference.of(normal.score(held_out, np.matmul).log_index).limit(PSEUDO_ALPHA)
+    if saturates(normal, limit):
+        return 0.0
+    return float(
+        np.mean([np.mean(normal.score(rows, np.matmul).log_index > limit) for rows in faults])
+    )
+
+
+def saturates(normal: Normal, log_limit: float) -> bool:
+    """Whether M far away is too near its limit to tell a large fault from a small one."""
+    return bool(np.log(normal.index.far_away) < np.log(CLEAR) + log_limit)

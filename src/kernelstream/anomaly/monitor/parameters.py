@@ -1,0 +1,132 @@
+"""The parameters of a monitor: what makes sense, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from itertools import product
+from typing import Any
+
+from kernelstream.anomaly.monitor.fitting import RIDGES, WIDTHS
+from kernelstream.anomaly.monitor.limits import Limits
+from kernelstream.anomaly.monitor.normal import Setting
+from kernelstream.landmarks import resolve as resolve_basis
+from kernelstream.serialization.part import check_choice, check_count, check_number, checked_seed
+
+LEAST_MEMORY = 10
+LEAST_ALPHA, MOST_ALPHA = 1e-12, 0.5  # below, no score that a fault can reach is so rare
+SECONDS_A_DAY = 86_400.0
+USUAL_ALPHA = 0.01  # a limit of this share is fair by a log-normal law of a few rows too
+
+
+class Parameters:
+    """What ``KernelMonitor`` is made with."""
+
+    alpha: Any
+    false_events_per_day: Any
+    interval: Any
+    lags: Any
+    width: Any
+    basis: Any
+    ridge: Any
+    whiten: Any
+    floor: Any
+    smooth: Any
+    adapt: Any
+    memory: Any
+    folds: Any
+    quarantine: Any
+    random_state: Any
+
+
+def is_auto(value: Any) -> bool:
+    """Whether the choice is left to us."""
+    return isinstance(value, str) and value == "auto"
+
+
+def settings_of(given: Parameters) -> list[Setting]:
+    """The settings that ``fit`` chooses from; parameters that make no sense raise in words."""
+    name = type(given).__name__
+    check_following(given)
+    check_number(name, "floor", given.floor, 0, 1)
+    if given.smooth is not None and given.smooth != 1:
+        check_number(name, "smooth", given.smooth, 0, 1)
+    for parameter in ("width", "ridge"):
+        if not is_auto(getattr(given, parameter)):
+            check_number(name, parameter, getattr(given, parameter))
+    if not is_auto(given.folds):
+        check_count(name, "folds", given.folds, none_allowed=False)
+    if not is_auto(given.lags) and given.lags != 0:
+        check_count(name, "lags", given.lags, none_allowed=False)
+    check_choice("whiten", given.whiten, ("auto", True, False))
+    basis = resolve_basis(given.basis)
+    if not basis.has_points:
+        raise ValueError(
+            f"The monitor needs what the basis misses of a row, and {basis} has no points: "
+            "use a basis of points such as landmarks.Centroids."
+        )
+    seed = checked_seed(given.random_state)
+    whitens = (True, False) if is_auto(given.whiten) else (bool(given.whiten),)
+    widths = WIDTHS if is_auto(given.width) else (float(given.width),)
+    ridges = RIDGES if is_auto(given.ridge) else (float(given.ridge),)
+    return [
+        Setting(whiten, width, ridge, float(given.floor), basis, seed)
+        for whiten, width, ridge in product(whitens, widths, ridges)
+    ]
+
+
+def check_following(given: Parameters) -> None:
+    """Raise in words when a parameter that may change along the stream makes no sense."""
+    name = type(given).__name__
+    check_number(name, "alpha", given.alpha, LEAST_ALPHA, MOST_ALPHA)
+    if (given.false_events_per_day is None) != (given.interval is None):
+        raise ValueError(
+            f"{name}: false_events_per_day and interval, the seconds between rows, belong "
+            f"together, got {given.false_events_per_day!r} and {given.interval!r}."
+        )
+    for parameter in ("false_events_per_day", "interval"):
+        if getattr(given, parameter) is not None:
+            check_number(name, parameter, getattr(given, parameter))
+    check_count(name, "memory", given.memory, none_allowed=False)
+    if given.memory < LEAST_MEMORY:
+        raise ValueError(
+            f"{name}: memory must be at least {LEAST_MEMORY} rows, got {given.memory!r}."
+        )
+    check_count(name, "quarantine", given.quarantine, none_allowed=False)
+    check_choice("adapt", given.adapt, ("event", "off"))
+
+
+def share_of_alarms(given: Parameters, limits: Limits) -> float:
+    """Share of normal rows that may raise an alarm.
+
+    A false event has several alarms, as many as normal rows have shown: one event in so many rows
+    is as many times that share.
+    """
+    check_following(given)  # they may have changed since the last row, or come from a file
+    if given.false_events_per_day is None or given.interval is None:
+        return float(given.alpha)
+    rows_a_day = SECONDS_A_DAY / float(given.interval)
+    share = float(given.false_events_per_day) / rows_a_day * limits.burst
+    if share < LEAST_ALPHA:
+        raise ValueError(
+            f"{type(given).__name__}: false_events_per_day = {given.false_events_per_day!r} and "
+            f"interval = {given.interval!r} leave no share of rows that may raise an alarm: "
+            "allow more false events."
+        )
+    return min(share, MOST_ALPHA)
+
+
+def warn_of_few_rows(given: Parameters, limits: Limits) -> None:
+    """Say when the rows are too few to know a limit that is exceeded so rarely."""
+    n, alpha = len(limits.index.ordered), share_of_alarms(given, limits)
+    if n >= 1.0 / alpha or alpha >= USUAL_ALPHA:
+        return
+    asked = f"alpha = {alpha:.2g}"
+    if given.false_events_per_day is not None:
+        asked = f"{given.false_events_per_day:g} false events a day, {alpha:.2g} of rows,"
+    warnings.warn(
+        f"The limits come from {n} rows, too few for {asked}: a score so rare is guessed from a "
+        f"log-normal law. Give at least {math.ceil(1.0 / alpha)} rows of normal operation, or "
+        "allow a larger share.",
+        stacklevel=4,
+    )

@@ -1,0 +1,267 @@
+"""What a monitor says about each row, and about each event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, SupportsIndex, overload
+
+import numpy as np
+
+from kernelstream.anomaly.monitor.contributions import Contributions
+from kernelstream.anomaly.monitor.drift import Drift
+from kernelstream.arrays.printing import prints_short
+from kernelstream.serialization import stored
+
+
+@prints_short
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One row of a stream, judged before it was learned.
+
+    Attributes
+    ----------
+    row : int
+        Number of the row since ``fit``, from 0.
+    time : object
+        The time stamp that came with the row, as it is; else the row number.
+    index, smoothed : float
+        The index M, and its moving average (of the clipped logarithm, shown as an index).
+    t2, spe : float
+        The two terms, ``index = t2 + spe/ε``; for display.
+    t2_blind : bool
+        The index is over its limit and T² is not: the row is so far out, or so much off the span,
+        that T² does not see it.
+    limit, index_limit : float
+        The limits of the smoothed index and of the index; the same where nothing is smoothed.
+    lasting, lasting_limit : float
+        The squared length of the moving average of what was unexpected in the rows, or one that is
+        as rare as its part along one sensor; it sees small faults that last. And its limit,
+        infinite where it raises no alarm.
+    t2_limit, spe_limit, event_limit : float
+        The other limits; of the smoothed index for an event, which is a change: what rows of
+        before were over the ordinary, while the model lags behind a drift, does not count.
+    p_value : float
+        Share of normal rows that are at least as far out as this one; NaN where all is missing.
+    alarm : bool
+        Whether ``index`` is over ``index_limit``, ``smoothed`` over ``limit`` or ``lasting`` over
+        ``lasting_limit``, which are set together; where nothing is smoothed, whether ``index`` is
+        over ``index_limit``. ``predict`` says the same.
+    event : int or None
+        Number of the event that the row belongs to.
+    acknowledged : bool
+        Whether somebody has acknowledged that event.
+    learned : bool
+        Whether the row was taken for learning. It waits in quarantine first, and an event that
+        begins meanwhile drops it.
+    drift : Drift
+        Where normal operation is, seen from the reference.
+    foreign : bool
+        Whether the stream has differed from what was learned since its first rows: then it is
+        another process, or the same one elsewhere, and no event is counted.
+    missing, dead, silent : tuple of str
+        Variables without a value in this row, those that no longer move, and those that have sent
+        no value for long. Dead and silent ones are out of service: the others are judged and
+        learned without them.
+    contributions : Contributions or None
+        For alarms and events: the variables behind them, averaged over the event so far.
+    """
+
+    row: int
+    time: Any
+    index: float
+    smoothed: float
+    t2: float
+    spe: float
+    t2_blind: bool
+    limit: float
+    index_limit: float
+    t2_limit: float
+    spe_limit: float
+    event_limit: float
+    lasting: float
+    lasting_limit: float
+    p_value: float
+    alarm: bool
+    event: int | None
+    acknowledged: bool
+    learned: bool
+    drift: Drift
+    foreign: bool
+    missing: tuple[str, ...]
+    dead: tuple[str, ...]
+    silent: tuple[str, ...]
+    contributions: Contributions | None
+
+    def same_as(self, other: Record) -> bool:
+        """Whether two records agree in everything, bit for bit.
+
+        Parameters
+        ----------
+        other : Record
+            Another record.
+        """
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, Drift | Contributions) and type(a) is type(b):
+        return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    if isinstance(a, np.ndarray):
+        return bool(np.array_equal(a, b))
+    if isinstance(a, float) and a != a:  # not a number: nothing is known
+        return bool(b != b)
+    return bool(a == b)
+
+
+class Records(list[Record]):
+    """Records in the order of their rows: a list, with columns.
+
+    Parameters
+    ----------
+    iterable : iterable of Record
+        As for a list.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelMonitor
+    >>> X = np.random.default_rng(0).normal(size=(210, 3))
+    >>> records = KernelMonitor(basis=30, random_state=0).fit(X[:200]).update_many(X[200:])
+    >>> records[:4].column("row")
+    array([0, 1, 2, 3])
+    >>> records[0].same_as(records[0])
+    True
+    """
+
+    @overload
+    def __getitem__(self, which: SupportsIndex, /) -> Record: ...
+
+    @overload
+    def __getitem__(self, which: slice, /) -> Records: ...
+
+    def __getitem__(self, which: SupportsIndex | slice, /) -> Record | Records:
+        chosen = super().__getitem__(which)
+        return Records(chosen) if isinstance(chosen, list) else chosen
+
+    def __repr__(self) -> str:
+        alarms = sum(bool(record.alarm) for record in self)
+        rows = f", rows {self[0].row:,} to {self[-1].row:,}" if self else ""
+        return f"<{len(self):,} records{rows}, {alarms:,} alarms>"
+
+    def column(self, name: str) -> np.ndarray:
+        """One field of all records.
+
+        Fields of the drift are reached as ``"drift.overlap"``.
+
+        Parameters
+        ----------
+        name : str
+            The field, for example ``"index"``.
+        """
+        values: list[Any] = list(self)
+        for part in name.split("."):
+            values = [getattr(value, part) for value in values]
+        return np.array(values)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line a record, indexed by time."""
+        import pandas as pd
+
+        plain = [f.name for f in fields(Record) if f.name not in ("time", "drift", "contributions")]
+        table: dict[str, Any] = {name: [getattr(r, name) for r in self] for name in plain}
+        for name in ("largest_shift", "largest_scale", "overlap", "novelty"):
+            table[f"drift_{name}"] = [getattr(r.drift, name) for r in self]
+        table["contributions"] = [
+            "" if r.contributions is None else str(r.contributions) for r in self
+        ]
+        return pd.DataFrame(table, index=pd.Index([r.time for r in self], name="time"))
+
+
+@prints_short
+@stored
+@dataclass(frozen=True, eq=False)
+class Event:
+    """A stretch of rows that is not normal operation.
+
+    Attributes
+    ----------
+    id : int
+        Number of the event, from 1.
+    first_row, last_row : int
+        Where it began, and its last row so far.
+    first_time, last_time : int, float or str
+        The time stamps there (those that are no numbers, as text).
+    peak : float
+        The largest index.
+    slope_sum : array of shape (d,)
+        Slopes of the index, summed over its rows.
+    values, sizes : array of shape (d,) or None
+        The contributions, once the event is over.
+    acknowledged, accepted : bool
+        Whether somebody has seen it; whether it was declared the new normal.
+    foreign : bool
+        Whether it is none, but a stream that was not what was learned from its first rows on.
+    """
+
+    id: int
+    first_row: int
+    last_row: int
+    first_time: Any
+    last_time: Any
+    peak: float
+    slope_sum: Annotated[np.ndarray, "float64 (columns)"]
+    values: Annotated[np.ndarray | None, "float64 (columns)"] = None
+    sizes: Annotated[np.ndarray | None, "float64 (columns)"] = None
+    acknowledged: bool = False
+    accepted: bool = False
+    foreign: bool = False
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise unless the event has rows.
+
+        Parameters
+        ----------
+        sizes : dict
+            The lengths that the file has named so far.
+        """
+        if not self.id or self.last_row < self.first_row:
+            raise ValueError(f"event {self.id} from row {self.first_row} to {self.last_row}")
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the event."""
+        return self.last_row - self.first_row + 1
+
+    @property
+    def mean_slope(self) -> np.ndarray:
+        """The slope of the index, averaged over the event."""
+        return self.slope_sum / self.n_rows
+
+
+def extend_event(
+    event: Event | None,
+    id: int,
+    row: int,
+    time: Any,
+    index: float,
+    slope: np.ndarray,
+    foreign: bool = False,
+) -> Event:
+    """The event with one more row, or a new one."""
+    stamp = storable_time(time)
+    if event is None:
+        return Event(id, row, row, stamp, stamp, index, slope, foreign=foreign)
+    return replace(
+        event,
+        last_row=row,
+        last_time=stamp,
+        peak=max(event.peak, index),
+        slope_sum=event.slope_sum + slope,
+    )
+
+
+def storable_time(time: Any) -> int | float | str:
+    """A time stamp that a file can hold: numbers as they are, the rest as text."""
+    if isinstance(time, np.integer | np.floating):
+        time = time.item()
+    return time if isinstance(time, int | float | str) else str(time)

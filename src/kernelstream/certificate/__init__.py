@@ -1,9 +1,0 @@
-"""What is certain about a model: an account of what its basis missed, and statements drawn from it.
-
-Statements about numbers: nothing here knows a stream.
-"""
-
-from kernelstream.certificate.certificate import Certificate
-from kernelstream.certificate.statement import Statement
-
-__all__ = ["Certificate", "Statement"]

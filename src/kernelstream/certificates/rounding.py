@@ -1,0 +1,259 @@
+"""How far rounding can have led: what the certificate adds to every statement.
+
+With the points D and the factor F as they are stored, a row is held as φ̂ = Φ_D F z: exactly a
+vector of the span, whatever errors F and z have. Two things then differ from the theory, and both
+are weighed by the rows that were seen, since a large error in a direction that no row uses is none:
+
+- the factor is orthonormal up to a *defect* Δ = FᵀKF − I, so the scatter of the φ̂ is not S but
+  S + S^½ΔS^½. With A = F S^½, the coefficients of the rows, Δ S^½ = FᵀKA − S^½ can be computed with
+  an error of |F||A|u only, where FᵀKF itself would have |F|²u;
+- what is missed is orthogonal to the span up to g = Uᵀ(φ − φ̂), U = Φ_D F: the rounding error of
+  z and once more the defect.
+
+Constants are first order and worst case, u is the unit roundoff. All results are relative to the
+energy E = Σ w k(x,x): an error |g| of coordinates moves eigenvalues by 2|g||z|, the defect by
+|Δz||z|, and the missed energy k(x,x) − |z|² by both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelstream.arrays.namespaces import Array, dtype_name, to_float64, to_host
+from kernelstream.certificates.ledger import Ledger
+from kernelstream.kernels import Kernel
+from kernelstream.landmarks import Span
+
+U64 = float(np.finfo(np.float64).eps) / 2
+U32 = float(np.finfo(np.float32).eps) / 2
+MARGIN = 4.0  # errors of float32 coordinates are taken this much larger than the largest measured
+# A bound that is cheap to have is good enough when it is below this share of what is missed anyway.
+NEGLIGIBLE = 2e-3
+
+
+def in_float32(x: Array) -> bool:
+    """Whether numbers are in single precision, in any namespace."""
+    return dtype_name(x) == "float32"
+
+
+def moved_in_float32(kernel: Kernel, points: Array | None, coefficients: Array) -> np.ndarray:
+    """How far the rounding of kernel values in single precision moves combinations of them.
+
+    Each value moves by about ``ε k``, and a combination by ``ε k |c|`` with c its coefficients over
+    the points (or over explicit features, which are at most one).
+    """
+    largest, off = 1.0, 2.0 * U32
+    if points is not None:
+        largest = float(np.max(np.abs(to_host(kernel.diag(points))), initial=0.0))
+        off = kernel.rounding_in_float32(kernel.extent(points))
+    c = to_host(coefficients)
+    # In units of the largest, whose square may be no number.
+    unit = float(np.max(np.abs(c), initial=0.0)) or 1.0
+    return off * (largest * unit) * np.sqrt(np.sum((c / unit) ** 2, axis=0))
+
+
+def slack(
+    kernel: Kernel, ledger: Ledger, span: Span, S: np.ndarray, off: float | None = None
+) -> float:
+    """Allowance for rounding, relative to the energy, in a state with the scatter S.
+
+    ``off`` is the defect of the factor where it is known already. (Statement 13 of docs/proofs.md,
+    which also tells where each constant comes from.)
+
+    Not derived for float32 coordinates: the worst case is a thousand times too large there to be of
+    use, so four times the largest error that was measured along the stream stands in for it, or
+    what is expected of the present points, if that is more: few rows are measured, and none when
+    the points have just changed.
+    """
+    m = int(span.points.shape[0])
+    single = calibrated(ledger, span)
+    u = U32 if single else U64
+    c = value_error(kernel, ledger, span)
+    if single:
+        coordinates, value = MARGIN * (ledger.deviation + u), MARGIN * ledger.deviation
+        if in_float32(span.projector):
+            coordinates = max(coordinates, span.error_in_float32(kernel))
+        off = MARGIN * u
+    else:
+        coordinates, value = coordinate_error(kernel, span, c), c * u
+        if off is None:
+            off = defect(kernel, span, S, c, ledger) if m else 0.0
+    additions = (ledger.longest + m + 8) * u + 2 * (ledger.blocks + 4 * m + 8) * U64
+    return 2 * coordinates + 3 * off + 2 * ledger.rounding + value + additions
+
+
+def calibrated(ledger: Ledger, span: Span) -> bool:
+    """Whether rounding is measured: rows in float32, whose errors exceed all others by far.
+
+    The factor and the changes of basis are in float64 there too, and their errors, some 1e-9, are
+    taken for u32, 6e-8, without being computed: that would double the cost of a change.
+    """
+    return in_float32(span.projector) or ledger.deviation > 0.0
+
+
+def value_error(kernel: Kernel, ledger: Ledger, *spans: Span) -> float:
+    """Error of the kernel's values with the points of these spans and of all before them, in u."""
+    extent = max([ledger.extent, *(span.extent(kernel) for span in spans)])
+    return kernel.rounding(extent, int(spans[0].points.shape[1]))
+
+
+def gram_error(kernel: Kernel, X: Array) -> float:
+    """ε with |ΔK|_F ≤ ε Σ k(x,x) for the computed Gram matrix of the rows X.
+
+    Each value is off by c u √(k(x,x)k(y,y)), where c knows how far the *rows* lie apart. Weights
+    change nothing: √w k √w is a Gram matrix as well. (Statement 13 of docs/proofs.md.)
+    """
+    return kernel.rounding(kernel.extent(X), int(X.shape[1])) * U64
+
+
+def coordinate_error(kernel: Kernel, span: Span, c: float) -> float:
+    """ω with |z_computed − z| ≤ ω √k(x,x): errors of the kernel and of the product with F."""
+    m = int(span.points.shape[0])
+    return (m * largest_energy(kernel, span)) ** 0.5 * factor_norm(span) * (c + m + 2) * U64
+
+
+def defect(kernel: Kernel, span: Span, S: np.ndarray, c: float, ledger: Ledger) -> float:
+    """θ with |Δ S^½| ≤ θ √E: measured, plus the rounding error of the measurement."""
+    m, norm = int(span.points.shape[0]), factor_norm(span)
+    F, K = to_host(span.factor), to_host(span.gram(kernel))
+    root = root_above(S, ledger)
+    A = F @ root
+    KA = K @ A
+    found = float(np.linalg.norm(F.T @ KA - root))
+    energy = largest_energy(kernel, span)
+    lengths = float(np.linalg.norm(A)), float(np.linalg.norm(root)), float(np.linalg.norm(KA))
+    error = norm * m * energy * (c + m) * lengths[0]  # K, and its product with A
+    error += (m * energy) ** 0.5 * m * norm * lengths[1]  # A
+    error += m * norm * lengths[2]  # the last product
+    return relative(found + error * U64, ledger.energy)
+
+
+def change(
+    kernel: Kernel,
+    ledger: Ledger,
+    old: Span,
+    new: Span,
+    T: Array,
+    S: np.ndarray,
+    S_new: np.ndarray,
+) -> tuple[float, float, float | None]:
+    """Errors of a change of basis by T: of carried coordinates, of the energy lost, of the factor.
+
+    S and S' = TSTᵀ are the scatter before and after. T = F'ᵀK(D',D)F itself has an error of
+    |F'||F|u; what it does to the rows is compared with F'ᵀK(D',D)A, whose error is |F'||A|u. That
+    takes nine products of m × m matrices; where a coarser bound is small beside what is missed
+    anyway, two are enough. (Statement 14 of docs/proofs.md.)
+    """
+    if calibrated(ledger, old):
+        return MARGIN * U32, 4 * MARGIN * U32, None
+    c = value_error(kernel, ledger, old, new)
+    coarse = coarse_change(kernel, ledger, old, new, T, S, S_new, c)
+    if coarse[1] * ledger.energy <= NEGLIGIBLE * ledger.missed:
+        return coarse
+    before = defect(kernel, old, S, c, ledger)
+    T = to_host(T)
+    after = defect(kernel, new, S_new, c, ledger)
+    cross = to_host(kernel.block(to_float64(new.points), to_float64(old.points)))
+    root = root_above(S, ledger)
+    A = to_host(old.factor) @ root
+    KA = cross @ A
+    found = float(np.linalg.norm(T @ root - to_host(new.factor).T @ KA))
+    m, m_new = int(old.points.shape[0]), int(new.points.shape[0])
+    energy, energy_new = largest_energy(kernel, old), largest_energy(kernel, new)
+    pairs = (m * m_new * energy * energy_new) ** 0.5
+    error = factor_norm(new) * pairs * (c + m) * float(np.linalg.norm(A))
+    rooted = float(np.linalg.norm(root))
+    error += (m_new * energy_new) ** 0.5 * m * factor_norm(old) * rooted
+    error += m_new * factor_norm(new) * float(np.linalg.norm(KA))
+    error += 2 * m * float(np.linalg.norm(T)) * rooted  # T S Tᵀ
+    carried = relative(found + error * U64, ledger.energy) + after
+    return carried, before + after + 2 * carried, before
+
+
+def coarse_change(
+    kernel: Kernel,
+    ledger: Ledger,
+    old: Span,
+    new: Span,
+    T: Array,
+    S: np.ndarray,
+    S_new: np.ndarray,
+    c: float,
+) -> tuple[float, float, float]:
+    """The same three from the diagonals of the scatter matrices, without a root of them.
+
+    The error of each entry of T is bounded; of such a matrix M one has |M S^½|² ≤ q Σ_l |M_l|² S_ll
+    with its q columns M_l.
+    """
+    m, m_new = int(old.points.shape[0]), int(new.points.shape[0])
+    energy, energy_new = largest_energy(kernel, old), largest_energy(kernel, new)
+    off = coarse_defect(kernel, old, S, c, ledger)
+    off_new = coarse_defect(kernel, new, S_new, c, ledger)
+    # T: values of the kernel and their product with F; then its product with F', where the columns
+    # of K(D',D)F are inner products of the points D' with a basis that is nearly orthonormal.
+    values = (m * m_new * energy * energy_new) ** 0.5 * (c + m) * weighted(columns(old.factor), S)
+    near = 1.0 + old.orthonormality(kernel)[0]
+    products = m_new * weighted(np.full(old.rank, (m_new * energy_new * near) ** 0.5), S)
+    error = factor_norm(new) * (values + products)
+    error += 2 * m * float(np.linalg.norm(to_host(T))) * length(S, ledger)  # T S Tᵀ
+    carried = relative(error * U64, ledger.energy) + off_new
+    return carried, off + off_new + 2 * carried, off
+
+
+def coarse_defect(kernel: Kernel, span: Span, S: np.ndarray, c: float, ledger: Ledger) -> float:
+    """θ with |Δ S^½| ≤ θ √E, from the computed FᵀKF and the error of each of its entries."""
+    m, norm = int(span.points.shape[0]), factor_norm(span)
+    found, products = span.orthonormality(kernel)
+    error = norm * m * largest_energy(kernel, span) * (c + m) * weighted(columns(span.factor), S)
+    error += m * norm * weighted(products, S)
+    return relative(found * length(S, ledger) + error * U64, ledger.energy)
+
+
+def weighted(lengths: np.ndarray, S: np.ndarray) -> float:
+    """Bound on |M S^½| for a matrix whose columns, entry by entry, have these lengths or less."""
+    return float(len(lengths) * (lengths**2 @ np.maximum(S.diagonal(), 0.0))) ** 0.5
+
+
+def columns(M: Array) -> np.ndarray:
+    """Lengths of the columns."""
+    return np.linalg.norm(to_host(M), axis=0)
+
+
+def length(S: np.ndarray, ledger: Ledger) -> float:
+    """√tr S, not below its exact value."""
+    m = len(S)
+    return (max(float(np.trace(S)), 0.0) * (1.0 + m * added_up(ledger, m))) ** 0.5
+
+
+def root_above(S: np.ndarray, ledger: Ledger) -> np.ndarray:
+    """A matrix B with BBᵀ ≥ S, whatever rounding S has from being added up."""
+    m = len(S)
+    trace = max(float(np.trace(S)), 0.0)
+    if not np.all(np.isfinite(S)):
+        return np.full_like(S, np.nan)
+    jitter = added_up(ledger, m) * trace
+    while True:
+        try:
+            return np.linalg.cholesky(S + jitter * np.eye(m))
+        except np.linalg.LinAlgError:
+            jitter = 10 * jitter + np.finfo(float).tiny
+
+
+def added_up(ledger: Ledger, m: int) -> float:
+    """Rounding error of a scatter matrix added up block by block, relative to its trace."""
+    return (ledger.longest + ledger.blocks + 8 * m + 8) * U64
+
+
+def largest_energy(kernel: Kernel, span: Span) -> float:
+    """Max k(d, d) over the points."""
+    return float(to_host(kernel.diag(to_float64(span.points))).max(initial=0.0))
+
+
+def factor_norm(span: Span) -> float:
+    """|F| (Frobenius), above the spectral norm."""
+    return float(np.linalg.norm(to_host(span.factor)))
+
+
+def relative(error: float, energy: float) -> float:
+    """``error``/√E; nothing was seen: nothing is wrong."""
+    return error / energy**0.5 if energy > 0 else 0.0

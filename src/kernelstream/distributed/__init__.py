@@ -1,0 +1,1 @@
+"""Kernel PCA on a cluster."""

@@ -1,0 +1,1129 @@
+"""StreamingKernelPCA: its parameters, its verbs, scikit-learn's manners. No maths: see stream/.
+
+Rows are checked in ``inputs.py``; what happens to them is in ``stream/stream.py``, and
+``stream/step.py`` is the page with the method itself.
+"""
+
+# Half of this file is docstring: parameters and verbs stay together, where users look.
+
+from __future__ import annotations
+
+import numbers
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+
+from kernelstream import kernels, landmarks, preimages, trackers
+from kernelstream.arrays import progress
+from kernelstream.arrays.devices import checked_device, preferred_rows
+from kernelstream.arrays.namespaces import (
+    Array,
+    as_dense,
+    dtype_name,
+    is_foreign,
+    is_sparse,
+    like,
+    namespace_of,
+    to_float64,
+    to_host,
+)
+from kernelstream.certificates.certificate import Certificate
+from kernelstream.estimators import inputs
+from kernelstream.estimators.base import (
+    StreamEstimator,
+    all_or_nothing,
+    at_one_moment,
+    report_progress,
+    require_fitted,
+    set_stream,
+)
+from kernelstream.estimators.explain import (
+    ComponentExplanation,
+    RowExplanation,
+    explain_components,
+    explain_rows,
+    known_rows,
+)
+from kernelstream.estimators.long_runs import (
+    LongRun,
+    is_chunked,
+    is_file,
+    is_long,
+    source_of,
+    supply_of,
+)
+from kernelstream.estimators.until import FileRows, Population, checked_until, learn_until
+from kernelstream.kernels import Kernel
+from kernelstream.kernels.stationary import Stationary
+from kernelstream.serialization.part import as_number, check_choice, check_count, checked_seed
+from kernelstream.stream import queries
+from kernelstream.stream.buffer import SingleRows
+from kernelstream.stream.components import Components, Learned
+from kernelstream.stream.compress import compress
+from kernelstream.stream.fit import learn_all
+from kernelstream.stream.merge import merge
+from kernelstream.stream.remove import remove
+from kernelstream.stream.scaling import Automatic, Filled, Standard
+from kernelstream.stream.state import Rows
+from kernelstream.stream.step import Chain
+from kernelstream.stream.stream import Stream
+
+SCALINGS: dict[str | None, Any] = {None: None, "standard": Standard(), "auto": Automatic()}
+FEWEST_TO_WARN = 50  # rows by which the scales of columns can be compared
+WEIGHTS_OF_FILES = (
+    "Weights of rows that are read come with them: Source(weight_column=...), or blocks that are "
+    "pairs of rows and weights."
+)
+
+
+class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamEstimator):
+    """Kernel PCA in one pass and bounded memory.
+
+    ``fit`` chooses the points from all rows, then passes over them in the span of these points;
+    ``partial_fit`` and ``learn_one`` learn from a stream, strictly one pass. The same rows in the
+    same order give the same model, bit for bit, however they are cut into calls, and a query
+    changes nothing.
+
+    Parameters
+    ----------
+    n_components : int, float, "auto" or None
+        Number of components; None for all with variance; a float in (0, 1) for as many as explain
+        that share of the variance in feature space; ``"auto"`` for those above chance, by parallel
+        analysis of the first rows. Where the data has fewer directions than an
+        integer asks for, the remaining columns are zero.
+    kernel : str, Kernel or callable
+        ``"rbf"``, ``"laplacian"``, ``"exponential"``, ``"matern"``, ``"poly"``, ``"sigmoid"``,
+        ``"linear"``, ``"cosine"``, an object of :mod:`kernelstream.kernels`, or a function
+        ``k(X, Y)``.
+    gamma : float, str or None
+        Width of a kernel given by name; None is the kernel's own default (for RBF the median
+        distance of the first rows), ``"auto"`` the one from whose scores inputs are reconstructed
+        best. With a kernel object use ``kernel__gamma``.
+    basis : str, int or Basis
+        The points that span the model: ``"centroids"``, ``"distance"``, ``"coherence"``,
+        ``"everything"``, ``"landmarks"``, ``"reduced_set"``, ``"fourier"``, a number of centroids,
+        ``"auto"`` for as many as miss less than .01 of the variance of any component,
+        or an object of :mod:`kernelstream.landmarks`.
+    tracker : str or Tracker
+        How components follow the rows: ``"covariance"`` (exact), ``"incremental_svd"``,
+        ``"hebbian"``, ``"rls"``, ``"lms"``, ``"subset_hebbian"``, or an object of
+        :mod:`kernelstream.trackers`.
+    center : bool
+        Whether the mapped data is centred.
+    scale : None, "standard" or "auto"
+        ``"standard"`` divides by the deviation of the first rows after subtracting their mean,
+        both then frozen. ``"auto"`` does so where the scales of the columns differ much, and
+        leaves columns of 0 and 1 as they are. None leaves all as it is; where a few columns make
+        all distances, a warning names them.
+    preimage : str or Preimage
+        How ``inverse_transform`` goes back to input space: ``"auto"``, ``"fixed_point"``,
+        ``"gradient"``, ``"neighbours"``, ``"conformal"``, ``"linear"``, ``"ridge"`` (learned from
+        the rows in the same pass), or an object of :mod:`kernelstream.preimages`.
+    certify : "auto", "tight" or False
+        How much work the error certificate may cost: ``"tight"`` makes it sharp at 2 to 4 times
+        the time of ``partial_fit``, False gives none.
+    batch_size : int or "auto"
+        Rows in an internal block. Rows of an unfinished block wait; queries see them.
+    device : None, str or torch.device
+        Where to compute. None is where the data is: PyTorch and CuPy arrays stay on their device,
+        with all that is learned from them. ``"cuda"`` sends NumPy rows to the GPU block by block
+        (the copy of a block runs while the last one is worked on) and gives NumPy arrays back.
+    robust : bool
+        Whether rows that do not fit lose weight before they are learned, those at the start of a
+        stream among them: by what ``n_components``, which has to be an integer then, miss of them,
+        compared with what they miss of other rows (``docs/robust.md``).
+    random_state : int, RandomState or None
+        Seed of everything that is drawn.
+    verbose : bool
+        Report progress: through the logger ``kernelstream``, and on the standard error where no
+        logging was set up.
+    columns : dict or None
+        What columns of data frames are, by names or patterns, where they are not understood as
+        they should be: ``{"zip": "category", "when": "calendar", "id": "number", "note": "out"}``.
+    missing : None or "fill"
+        ``"fill"`` fills missing values (NaN) by what the components expect; they are an error
+        otherwise. Gaps in the first data frame are filled in any case.
+
+    Attributes
+    ----------
+    columns_ : Treatment
+        What is done with each column of a data frame, and why; absent where all are plain numbers.
+    n_samples_seen_ : int
+        Rows learned (rows of weight zero are not counted).
+    n_components_ : int
+        Number of components shown, r.
+    explained_variance_ : array of shape (r,)
+        Variance of each output.
+    explained_variance_ratio_ : array of shape (r,)
+        The same as a share of the total variance in feature space. Iterative trackers estimate
+        variances along the way; where these add up to more than there is in all, shares are those
+        of their sum: the ratios never add up to more than 1.
+    eigenvalues_ : array of shape (r,)
+        Explained variance times total weight, as in ``sklearn.decomposition.KernelPCA``.
+    basis_points_ : array of shape (m, d)
+        The points; ``transform(X) == kernel_(X, basis_points_) @ dual_coef_ - intercept_`` (with
+        ``scale="standard"``, of the standardised X).
+    dual_coef_ : array of shape (m, r)
+        Coefficients of the components over the points.
+    intercept_ : array of shape (r,)
+        Score of the mean.
+    mean_coef_ : array of shape (m,)
+        Coefficients of the mean over the points.
+    kernel_ : Kernel
+        The kernel with its numbers.
+    stream_ : Stream
+        All that was learned, with the rows that wait, as a read-only value.
+    certificate_ : Certificate
+        What is certain about batch kernel PCA of all rows seen.
+    n_shortened_steps_ : int
+        Steps of a Hebbian rule or LMS that were too long and shortened.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA
+    >>> rng = np.random.default_rng(0)
+    >>> model = StreamingKernelPCA(n_components=2, gamma=0.1, basis=50, random_state=0)
+    >>> for _ in range(10):
+    ...     model = model.partial_fit(rng.normal(size=(300, 5)))
+    >>> model.transform(rng.normal(size=(4, 5))).shape
+    (4, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | str | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str | None = None,
+        basis: Any = "centroids",
+        tracker: Any = "covariance",
+        center: bool = True,
+        scale: str | None = None,
+        preimage: Any = "auto",
+        certify: Any = "auto",
+        batch_size: int | str = "auto",
+        device: Any = None,
+        robust: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+        columns: Any = None,
+        missing: str | None = None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.basis = basis
+        self.tracker = tracker
+        self.center = center
+        self.scale = scale
+        self.preimage = preimage
+        self.certify = certify
+        self.batch_size = batch_size
+        self.device = device
+        self.robust = robust
+        self.random_state = random_state
+        self.verbose = verbose
+        self.columns = columns
+        self.missing = missing
+
+    #: Whether gaps of rows can be filled: where a stream scales them.
+    can_fill = True
+
+    # -- learning
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
+        until: float | None = None,
+        confidence: float = 0.99,
+    ) -> Self:
+        """Learn from rows that are all at hand, forgetting what was learned before.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR, data frame, path, Source, iterator or lazy frame
+            The rows. Files (``"day*.parquet"``, or a :class:`kernelstream.tables.Source`), lazy
+            frames of polars, datasets of Arrow, arrays of Dask and functions that return an
+            iterator of blocks are read twice and never held in memory; an iterator of blocks is
+            read once.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Non-negative weights; a weight of two counts like the row twice.
+        checkpoint : path-like, optional
+            With files: save the run here now and then, and go on from there if it is there.
+        checkpoint_every : float
+            Seconds between two checkpoints.
+        until : float, optional
+            Draw rows at random, and stop when the share that the components explain is at most so
+            much below the best possible; of all rows, also those that were not drawn, as
+            ``certificate_.statistical`` then says. For arrays, memory maps, CSR, frames, Dask
+            arrays, and files, which are read through for it.
+        confidence : float
+            With which that is to be true.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(200_000, 2))
+        >>> model = StreamingKernelPCA(3, gamma=0.2, basis=40, random_state=0).fit(X, until=0.05)
+        >>> model.n_samples_seen_
+        8192
+        >>> model.certificate_.statistical.kind
+        '99% confidence, from 16,384 rows drawn from 200,000'
+        """
+        if until is not None:
+            checked_until(until, confidence)
+            if is_file(X):
+                X = source_of(X, getattr(self, "columns", None))  # looked at once
+            if self._fit_until(X, sample_weight, until, confidence):
+                return self
+        if is_long(X):
+            self._fit_long(X, sample_weight, checkpoint, checkpoint_every)
+            return self
+        if checkpoint is not None:
+            raise ValueError("A checkpoint is for files: rows in memory are learned at once.")
+        with all_or_nothing(self) as draft:
+            rows = inputs.first_rows(draft, X, sample_weight)
+            if len(rows) == 0:
+                raise ValueError(inputs.NO_WEIGHT)
+            draft._warn_of_scales(rows.X)
+            title = f"{type(self).__name__}.fit"
+            with inputs.explain_rows(rows.X), progress.shown(self.verbose, title, len(rows)):
+                set_stream(draft, learn_all(draft._new_stream(rows.X), rows))
+        report_progress(self)
+        return self
+
+    def _fit_until(self, X: Any, sample_weight: Any, until: float, confidence: float) -> bool:
+        """``fit`` of as many rows as are needed; False: all of them are."""
+        rows: Population | FileRows
+        if is_file(X):
+            if sample_weight is not None:
+                raise ValueError(WEIGHTS_OF_FILES)
+            rows = FileRows.of(X)
+        elif is_long(X) and not is_chunked(X):
+            raise ValueError(
+                "fit(until=...) draws rows by their number, and those of blocks and lazy frames "
+                "come one after the other: use an array or a frame in memory, a file, or "
+                "np.load(path, mmap_mode='r')."
+            )
+        else:
+            rows = Population.of(X, sample_weight)
+        with all_or_nothing(self) as draft:
+            found = learn_until(draft, rows, until, confidence)
+            if found is not None:
+                draft.__dict__.update(found.__dict__)
+        report_progress(self)
+        return found is not None
+
+    def _fit_long(self, X: Any, sample_weight: Any, checkpoint: Any, every: float) -> None:
+        """``fit`` of rows that are read from somewhere."""
+        if sample_weight is not None:
+            raise ValueError(WEIGHTS_OF_FILES)
+        missing = self.missing if hasattr(self, "missing") else None
+        with all_or_nothing(self) as draft:
+            for name in ("_stream", "_single_rows", "columns_", "feature_names_in_"):
+                draft.__dict__.pop(name, None)
+            supply = supply_of(X, getattr(self, "columns", None))
+            LongRun(draft, supply, checkpoint, every).complete()
+            if hasattr(self, "missing"):
+                draft.missing = missing
+        report_progress(self)
+
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, on_bad_rows: str = "error"
+    ) -> Self:
+        """Go on learning from the next rows of a stream.
+
+        A block that is rejected leaves the model as it was.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR, or data frame
+            The next rows, any number of them.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Non-negative weights.
+        on_bad_rows : "error" or "skip"
+            A row with a number that is not finite is an error that names row and column, or is
+            passed over. Gaps that are filled make no row a bad one.
+
+        Returns
+        -------
+        self
+        """
+        with all_or_nothing(self) as draft:
+            rows, stream = draft._rows_to_learn(X, sample_weight, on_bad_rows)
+            if len(rows):
+                if stream is None:
+                    draft._warn_of_scales(rows.X)
+                with inputs.explain_rows(rows.X):
+                    set_stream(draft, (stream or draft._new_stream(rows.X)).learn(rows))
+        report_progress(self)
+        return self
+
+    def remove(self, X: Any, sample_weight: Any = None) -> Self:
+        """Take rows back that were learned before: their moments are subtracted.
+
+        For points that stay (``Landmarks``, ``Fourier``, ``Centroids(follows=False)``) and the
+        covariance tracker without forgetting. The model is then that of the remaining rows, up to
+        rounding of the sums as they were before, which the certificate allows for. Rows that were
+        never learned cannot be recognised: sums of others would be taken for theirs. Only where
+        more would go than there is, an error is raised and the model stays as it was.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows, in any order.
+        sample_weight : array of shape (n,), optional
+            The weights that they were learned with.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA, landmarks
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> options = dict(gamma=0.2, basis=landmarks.Landmarks(X[:30]))
+        >>> model = StreamingKernelPCA(2, **options).partial_fit(X).remove(X[:200])
+        >>> rest = StreamingKernelPCA(2, **options).partial_fit(X[200:])
+        >>> bool(np.allclose(model.explained_variance_, rest.explained_variance_))
+        True
+        """
+        require_fitted(self)
+        with all_or_nothing(self) as draft:
+            rows, stream = draft._rows_to_learn(X, sample_weight)
+            if stream is not None and len(rows):
+                with inputs.explain_rows(rows.X):
+                    set_stream(draft, remove(stream, rows))
+        return self
+
+    def learn_one(self, x: Any) -> Self:
+        """Learn one row: ``partial_fit`` without its overhead.
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+            The row.
+
+        Returns
+        -------
+        self
+        """
+        single = self._single_rows
+        if single is None or not single.put(x):
+            self._learn_unusual(x)
+        return self
+
+    def _learn_unusual(self, x: Any) -> None:
+        """Learn a row that begins a stream, ends a block, or is not a plain array of its type."""
+        if self._stream is None:
+            row = x if is_foreign(x) or is_sparse(x) else np.asarray(x)
+            self.partial_fit(row[None, :] if row.ndim == 1 else row)
+            return
+        single = self._single_rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            row = inputs.one_row(self.stream_, x, learning=True)
+        if single is not None and isinstance(row, np.ndarray) and single.put(row[0]):
+            return
+        with all_or_nothing(self) as draft:
+            set_stream(draft, draft.stream_.learn(Rows(row)))
+            draft._single_rows = SingleRows.beside(draft.stream_)
+
+    # -- queries
+
+    @at_one_moment
+    def transform(self, X: Any, n_components: int | float | None = None) -> Array:
+        """Scores of rows on the components.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+        n_components : int or float, optional
+            Scores on so many components, fewer or more than the model shows otherwise; a float is
+            a share of the variance. ``set_params(n_components=…)`` does it for good.
+
+        Returns
+        -------
+        array of shape (n, r)
+            In the type of X.
+        """
+        shown = self._components()
+        if n_components is not None:
+            if is_dressed(self):
+                raise ValueError(
+                    "transform(X, n_components=…) gives plain arrays, and set_output asks for "
+                    "named columns: use set_params(n_components=…) before transform(X)."
+                )
+            shown = self._showing(n_components).components
+        return self._query(shown.scores, X)
+
+    @at_one_moment
+    def transform_one(self, x: Any) -> Array:
+        """Scores of one row, shape (r,).
+
+        Trackers that learn row by row are up to date; the covariance tracker shows the components
+        of the last finished block (``batch_size=1`` makes them current).
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+            The row.
+        """
+        stream = self.stream_
+        row = inputs.one_row(stream, x)
+        state = stream.state
+        current = stream.chain.tracker.sequential or state is None or not state.n_rows
+        shown = stream.components if current else stream.learned.components
+        return queries.in_pieces(stream, shown.scores, row)[0, :]
+
+    @at_one_moment
+    def inverse_transform(self, X: Any, return_report: bool = False) -> Any:
+        """Inputs whose images are near the given scores.
+
+        Parameters
+        ----------
+        X : array of shape (n, r)
+            Scores.
+        return_report : bool
+            Whether to return how each row was found in the place of the bare inputs.
+
+        Returns
+        -------
+        array of shape (n, d), or preimages.Report
+            The report has the inputs ``X``, the squared ``distance`` that remains in feature
+            space, and for each row whether the search ``converged`` and its number of steps.
+        """
+        method = preimages.resolve(self.preimage, self._components().kernel)
+        scores = inputs.given_scores(self.stream_, X)
+        report = queries.inputs_of(self.stream_, scores, method)
+        return report if return_report else report.X
+
+    @at_one_moment
+    def repair(
+        self, X: Any, mask: Any = None, loss: str = "squared", return_report: bool = False
+    ) -> Any:
+        """Rows with their gaps filled by what the components make of the rest.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; NaN is a gap.
+        mask : array of shape (n, d) or (d,), bool, optional
+            True where an entry is missing, or not to be looked at.
+        loss : "squared" or "robust"
+            ``"robust"`` also replaces entries that are far from what most others of their row
+            say: up to about a third of them.
+        return_report : bool
+            Whether to return ``preimages.Repaired`` in the place of the bare rows: with what the
+            model says of every entry, and how far each was trusted.
+
+        Returns
+        -------
+        array of shape (n, d), or preimages.Repaired
+            Known entries as they were given (with ``"robust"``, those that are trusted).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> t = np.random.default_rng(0).uniform(0, 3, size=2000)
+        >>> X = np.column_stack([np.sin(t), np.cos(t), t])
+        >>> model = StreamingKernelPCA(20, basis=60, random_state=0).fit(X)
+        >>> model.repair([[np.nan, np.cos(1.0), 1.0]]).round(2)  # sin(1) is 0.84
+        array([[0.84, 0.54, 1.  ]])
+        """
+        method = preimages.resolve(self.preimage, self._components().kernel)
+        rows = inputs.query_rows(self, self.stream_, X, check_finite=False)
+        found = queries.fill(self.stream_, as_dense(rows), method, mask, loss)
+        return found if return_report else like(found.X, rows, rows.dtype)
+
+    @at_one_moment
+    def reconstruction_error(self, X: Any) -> Array:
+        """Squared distance in feature space between each row and its projection on the model.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self._query(self._components().reconstruction_error, X)
+
+    @at_one_moment
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean squared error of ``inverse_transform(transform(X))`` in input space.
+
+        Errors in feature space would always prefer the widest kernel; this one can choose between
+        kernels in a grid search.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR
+            The rows.
+        y : ignored
+        """
+        shown, stream = self._components(), self.stream_
+        rows = as_dense(inputs.query_rows(self, stream, X))
+        scores = queries.in_pieces(stream, shown.scores, rows)
+        method = preimages.resolve(self.preimage, shown.kernel)
+        back = queries.inputs_of(stream, scores, method).X
+        difference = to_float64(back) - to_float64(rows)
+        return -float(namespace_of(difference).mean(difference**2))
+
+    @at_one_moment
+    def explain_components(
+        self, X: Any = None, n_columns: int = 3, feature_names: Sequence[str] | None = None
+    ) -> list[ComponentExplanation]:
+        """Which columns are behind each component, and with which shape.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), or None
+            Rows over which effects are averaged; None: those that the model has kept (a sample of
+            all rows, or its points).
+        n_columns : int
+            How many columns to name for each component.
+        feature_names : sequence of str, or None
+            Names of the columns; None: those of the frame that was learned, or x0, x1 and so on.
+
+        Returns
+        -------
+        list of ComponentExplanation
+            One for each component, with the share, the average slope and the curve of its columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(800, 3)) * [0.4, 2.0, 0.4]
+        >>> model = StreamingKernelPCA(1, gamma=0.02, basis=50, random_state=0).fit(X)
+        >>> model.explain_components()[0].columns[0].name
+        'x1'
+        """
+        check_count(type(self).__name__, "n_columns", n_columns, none_allowed=False)
+        reference = self._reference(X)
+        ratio = np.asarray(to_host(self.explained_variance_ratio_), dtype=float)
+        score = self._of_host_rows(self._components().scores)
+        names = self._names(feature_names)
+        return explain_components(score, reference, names, ratio, n_columns)
+
+    @at_one_moment
+    def explain(
+        self,
+        X: Any,
+        n_columns: int = 3,
+        reference: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> list[RowExplanation]:
+        """Why rows have large errors: the columns behind them, actual against expected values.
+
+        A column is behind an error that falls when the column is changed to what the others let
+        expect; further columns are looked for in what is left.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows; each takes some 10 d errors of changed rows for a column that is found.
+        n_columns : int
+            At most so many columns a row.
+        reference : array of shape (k, d), or None
+            Rows that show the usual values and errors; None: those that the model has kept.
+        feature_names : sequence of str, or None
+            Names of the columns; None: those of the frame that was learned, or x0, x1 and so on.
+
+        Returns
+        -------
+        list of RowExplanation
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> t = np.random.default_rng(0).uniform(-2, 2, size=500)
+        >>> X = np.column_stack([t, t**2, np.sin(t)])
+        >>> model = StreamingKernelPCA(6, gamma=0.3, basis=60, random_state=0).fit(X)
+        >>> row = X[:1].copy()
+        >>> row[0, 1] += 2.0
+        >>> model.explain(row)[0].causes[0].name
+        'x1'
+        """
+        check_count(type(self).__name__, "n_columns", n_columns, none_allowed=False)
+        rows = to_host(as_dense(inputs.query_rows(self, self.stream_, X))).astype(float)
+        error = self._of_host_rows(self._error_to_explain())
+        names = self._names(feature_names)
+        return explain_rows(error, rows, self._reference(reference), names, n_columns)
+
+    def _error_to_explain(self) -> Callable[[Array], Array]:
+        """What makes a row strange."""
+        return self._components().reconstruction_error
+
+    def _reference(self, X: Any) -> np.ndarray:
+        """Rows to compare with, as float64 on the host."""
+        rows = known_rows(self.stream_) if X is None else inputs.query_rows(self, self.stream_, X)
+        if rows is None:
+            raise ValueError(
+                f"{type(self).__name__} has kept no rows in the units of the data to compare with; "
+                "give some: explain_components(X), explain(rows, reference=X)."
+            )
+        rows = to_host(as_dense(rows)).astype(float)
+        if len(rows) < 2:
+            raise ValueError(f"At least two rows are needed to compare with; got {len(rows)}.")
+        return rows
+
+    def _names(self, given: Sequence[str] | None) -> list[str]:
+        """Names of the columns: given, those of the frame that was learned, or x0 and so on."""
+        names = getattr(self, "feature_names_in_", None) if given is None else given
+        if names is None:
+            return [f"x{i}" for i in range(self.n_features_in_)]
+        if len(names) != self.n_features_in_:
+            raise ValueError(
+                f"{len(names)} feature_names were given for {self.n_features_in_} columns."
+            )
+        return [str(name) for name in names]
+
+    # -- what was learned; rows that wait are in it
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows learned; rows of weight zero are not counted."""
+        return self.stream_.n_rows
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components shown, r."""
+        return int(self._components().variances.shape[0])
+
+    @property
+    def explained_variance_(self) -> Array:
+        """Variance of each output, (r,)."""
+        return self._components().variances
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """Share of each output in the total variance in feature space, (r,)."""
+        shown = self._components()
+        total = shown.total_variance
+        return shown.variances / total if total > 0 else 0.0 * shown.variances
+
+    @property
+    def eigenvalues_(self) -> Array:
+        """Explained variance times total weight, as in scikit-learn's ``KernelPCA``, (r,)."""
+        shown = self._components()
+        return shown.variances * shown.weight
+
+    @property
+    def basis_points_(self) -> Array:
+        """The points that span the model, (m, d).
+
+        ``transform(X) == kernel_(X, basis_points_) @ dual_coef_ - intercept_``; with
+        ``scale="standard"`` they are points of the standardised X, as is X in that equation.
+        """
+        return self._components().points
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Coefficients of the components over the points, (m, r)."""
+        return self._components().dual_coef
+
+    @property
+    def mean_coef_(self) -> Array:
+        """Coefficients of the mean over the points, (m,)."""
+        return self._components().mean_coef
+
+    @property
+    def intercept_(self) -> Array:
+        """Score of the mean, (r,)."""
+        return self._components().intercept
+
+    @property
+    @at_one_moment
+    def certificate_(self) -> Certificate:
+        """What is certain about batch kernel PCA of all rows seen; computed when asked for."""
+        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
+            return self.stream_.certificate
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel with its numbers, those that the first rows decided among them."""
+        return self._components().kernel
+
+    @property
+    def n_shortened_steps_(self) -> int:
+        """Steps of a Hebbian rule or LMS that were too long and shortened; 0 for other trackers."""
+        return int(getattr(self.stream_.settled.begun.tracker, "n_shortened", 0))
+
+    @property
+    def n_tamed_steps_(self) -> int:
+        """The old name of ``n_shortened_steps_``."""
+        warnings.warn(
+            "n_tamed_steps_ is called n_shortened_steps_ now, and its old name will go with the "
+            "next release.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.n_shortened_steps_
+
+    # -- files and neighbours
+
+    @at_one_moment
+    def merge(self, other: StreamingKernelPCA) -> Self:
+        """A new model of the rows that both have seen.
+
+        Parameters
+        ----------
+        other : StreamingKernelPCA
+            A model of the same features, with the same kernel and the same numbers in it.
+
+        Returns
+        -------
+        StreamingKernelPCA
+            With the parameters of this one; neither of the two is changed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(900, 3))
+        >>> first, second = (
+        ...     StreamingKernelPCA(2, gamma=0.1, basis=40, random_state=i).partial_fit(half)
+        ...     for i, half in enumerate((X[:400], X[400:]))
+        ... )
+        >>> first.merge(second).n_samples_seen_
+        900
+        """
+        require_fitted(self)
+        if not isinstance(other, StreamingKernelPCA):
+            raise TypeError(f"Only models of this library merge; got {type(other).__name__}.")
+        return self._with_stream(merge(self.stream_, other.stream_))
+
+    @at_one_moment
+    def compress(self, n_points: int) -> Self:
+        """A new model with fewer points: a smaller file, and scores in a fraction of the time.
+
+        The points are those that keep most of the variance of the components, found by the steps
+        that also place centroids, from what the model knows: no row is needed. Half of the points
+        cost .003 of the captured variance or less on four data sets (``docs/compress.md``).
+
+        Parameters
+        ----------
+        n_points : int
+            Number of points, fewer than there are, and at least one for each component.
+
+        Returns
+        -------
+        StreamingKernelPCA
+            With the parameters of this one, which is not changed. Its certificate has the loss in
+            it. It goes on learning in the span of its points, which stay where they are: the rows
+            that were sampled to follow a stream are not in it, nor in its file.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(900, 3))
+        >>> model = StreamingKernelPCA(2, gamma=0.1, basis=60, random_state=0).fit(X)
+        >>> small = model.compress(30)
+        >>> small.basis_points_.shape
+        (30, 3)
+        >>> bool(np.abs(small.transform(X) - model.transform(X)).max() < 0.01)
+        True
+        """
+        check_count("compress", "n_points", n_points, none_allowed=False)
+        return self._with_stream(compress(self.stream_, int(n_points)))
+
+    def _with_stream(self, stream: Stream) -> Self:
+        """Another model with the parameters and names of this one."""
+        model = clone(self)
+        set_stream(model, stream)
+        model.n_features_in_ = self.n_features_in_
+        for name in ("feature_names_in_", "columns_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        return model
+
+    @at_one_moment
+    def to_sklearn(self) -> Any:
+        """A fitted ``sklearn.decomposition.KernelPCA`` with the same scores."""
+        # Imported here: KernelPCA brings a tenth of a second of modules that few will need.
+        from kernelstream.estimators.to_sklearn import to_sklearn
+
+        return to_sklearn(self._components(), queries.scaler_of(self.stream_), self.n_features_in_)
+
+    # -- inside
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters.
+
+        ``n_components`` also has an effect on what was learned: from then on so many components
+        are shown, without a new fit. Trackers that learn row by row can show fewer than they have
+        learned, the others any number. All other parameters are for the next ``fit``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator, or of its parts as in ``kernel__gamma``,
+            also where the kernel is given by its name.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(300, 4))
+        >>> model = StreamingKernelPCA(10, random_state=0).fit(X)
+        >>> model.set_params(n_components=3).transform(X).shape
+        (300, 3)
+        >>> model.transform(X, n_components=5).shape
+        (300, 5)
+        """
+        kernel = params.get("kernel", getattr(self, "kernel", None))
+        inside = any(name.startswith("kernel__") for name in params)
+        if inside and isinstance(kernel, str) and kernel in kernels.NAMES:
+            gamma = params.pop("gamma", self.gamma)
+            params = {"kernel": kernels.resolve(kernel, gamma), "gamma": None} | {
+                name: value for name, value in params.items() if name != "kernel"
+            }
+        own = self.get_params(deep=False)
+        if "n_components" not in params or "n_components" not in own or self._stream is None:
+            return super().set_params(**params)
+        with all_or_nothing(self) as draft:
+            shown = draft._showing(params["n_components"])
+            super(StreamingKernelPCA, draft).set_params(**params)
+            set_stream(draft, shown)
+        return self
+
+    def _showing(self, n_components: Any) -> Stream:
+        """The stream that shows so many components."""
+        stream = self.stream_
+        return stream.showing(checked_n_components(n_components, stream.chain.tracker))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        fills = getattr(self, "missing", None) == "fill"
+        tags.input_tags.allow_nan = fills
+        tags.input_tags.sparse = self.scale is None and not fills  # that would fill the matrix
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _components(self) -> Components:
+        """The components of all rows."""
+        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
+            return self.stream_.components
+
+    def _query(self, function: Any, X: Any) -> Array:
+        """Apply a function of rows, as the kernel sees them, to the rows of a query."""
+        stream = self.stream_
+        return queries.in_pieces(stream, function, inputs.query_rows(self, stream, X))
+
+    def _of_host_rows(self, function: Any) -> Callable[[np.ndarray], np.ndarray]:
+        """A function of rows, as the kernel sees them, for rows of numbers on the host."""
+        stream = self.stream_
+        like_learned = stream.caught_up.begun.moments.total
+
+        def asked(rows: np.ndarray) -> np.ndarray:
+            X = like(rows, like_learned)
+            return to_host(queries.in_pieces(stream, function, X)).astype(float)
+
+        return asked
+
+    def checked_rows(self, X: Any, sample_weight: Any = None) -> tuple[Rows, Stream | None]:
+        """The next rows, checked, and the stream that they go on; for those who learn in pieces.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR, or data frame
+            The rows.
+        sample_weight : array of shape (n,), optional
+            Their weights.
+        """
+        return self._rows_to_learn(X, sample_weight)
+
+    def _rows_to_learn(
+        self, X: Any, sample_weight: Any, on_bad_rows: str = "error"
+    ) -> tuple[Rows, Stream | None]:
+        """The next rows, checked, and the stream that they go on; None where they begin one."""
+        if self._stream is None:
+            return inputs.first_rows(self, X, sample_weight, False, on_bad_rows), None
+        stream = self.stream_
+        return inputs.next_rows(self, stream, X, sample_weight, on_bad_rows), stream
+
+    def _warn_of_scales(self, X: Array) -> None:
+        """Say so where a few columns make all distances, and nothing is done about it."""
+        can = "scale" in self.get_params(deep=False)  # the papers' methods take rows as they are
+        wants = can and self.scale is None and isinstance(X, np.ndarray)
+        if wants and len(X) >= FEWEST_TO_WARN:
+            kernel = self._resolved_kernel(int(X.shape[1]))
+            if isinstance(kernel, kernels.Euclidean | kernels.Laplacian):
+                inputs.warn_of_scales(X, getattr(self, "feature_names_in_", None))
+
+    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
+        """The two parts that make a method; the papers' estimators choose their own."""
+        basis = landmarks.Centroids() if "points" in self._chosen_later() else self.basis
+        return landmarks.resolve(basis), trackers.resolve(self.tracker)
+
+    def _chosen_later(self) -> tuple[str, ...]:
+        """What the start of the stream has to choose."""
+        given = {
+            "gamma": self.gamma,
+            "components": self.n_components,
+            "points": getattr(self, "basis", None),
+        }
+        return tuple(
+            name for name, value in given.items() if isinstance(value, str) and value == "auto"
+        )
+
+    def _centred(self) -> bool:
+        """Whether the mapped rows are centred; the papers' estimators may have their own way."""
+        if not isinstance(self.center, bool | np.bool_):
+            raise ValueError(f"center must be True or False; got {self.center!r}.")
+        return bool(self.center)
+
+    def _resolved_kernel(self, n_features: int) -> Kernel:
+        """The kernel that the parameters mean, for rows of so many features."""
+        return kernels.resolve(self.kernel, None if "gamma" in self._chosen_later() else self.gamma)
+
+    def _new_stream(self, X: Array) -> Stream:
+        auto = self._chosen_later()
+        kernel = self._resolved_kernel(int(X.shape[1]))
+        if "gamma" in auto and not (isinstance(kernel, Stationary) and hasattr(kernel, "gamma")):
+            raise ValueError(
+                "gamma='auto' compares widths of a kernel of the distance, given by its name: "
+                f"'rbf', 'laplacian' or 'exponential'; got kernel={self.kernel!r}."
+            )
+        if kernel.needs_names and X.shape[0]:
+            kernel = kernel.named(getattr(self, "feature_names_in_", None))
+        basis, tracker = self._basis_and_tracker()
+        method = preimages.resolve(self.preimage, kernel)
+        wanted = self.n_components
+        if "components" in auto and not tracker.sequential:
+            wanted = None
+        n_components = checked_n_components(wanted, tracker)
+        tracker.suits(basis, n_components)
+        basis.suits(kernel, int(X.shape[1]))
+        center = self._centred()
+        if tracker.follows_mean and not center:
+            raise ValueError(f"The tracker {tracker} centres with the running mean: center=True.")
+        check_choice("scale", self.scale, tuple(SCALINGS))
+        check_choice("missing", getattr(self, "missing", None), (None, "fill"))
+        check_choice("certify", self.certify, ("auto", "tight", False))
+        device = None if is_foreign(X) else checked_device(self.device)
+        batch_size = checked_batch_size(self.batch_size)
+        if batch_size is None:
+            batch_size = suitable_batch_size(basis, tracker, X, device)
+        chain = Chain(
+            kernel=kernel.copy(),
+            basis=basis.copy(),
+            tracker=tracker.copy(),
+            center=center,
+            n_components=n_components,
+            seed=checked_seed(self.random_state),
+            certify=self.certify,
+            regress_inputs=(
+                preimages.learns_from_rows(method) and isinstance(tracker, trackers.Covariance)
+            ),
+            early_signs=True,
+            robust=checked_robust(self.robust, n_components, basis),
+            auto=auto,
+        )
+        return Stream(
+            learned=Learned(chain),
+            batch_size=batch_size,
+            n_features=int(X.shape[1]),
+            dtype=dtype_name(X),
+            scaling=Filled(SCALINGS[self.scale]) if inputs.fills(self) else SCALINGS[self.scale],
+            device=device,
+        )
+
+
+def is_dressed(estimator: StreamingKernelPCA) -> bool:
+    """Whether scikit-learn puts what ``transform`` returns into a data frame."""
+    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    return (own or get_config()["transform_output"]) != "default"
+
+
+def suitable_batch_size(
+    basis: landmarks.Basis, tracker: trackers.Tracker, X: Array, device: str | None
+) -> int:
+    """Rows in a block that suit the parts, and fill a GPU where the result allows any blocks."""
+    on_host = min(basis.preferred_batch, 256) if tracker.sequential else basis.preferred_batch
+    if not tracker.any_blocks:
+        return on_host
+    most = basis.preferred_on_device
+    return min(
+        preferred_rows(X, device, basis.size, on_host),
+        sys.maxsize if most is None else max(most, on_host),
+    )
+
+
+def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:
+    """The number of components as an int, a share as a float, or None; else an error in words."""
+    if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
+        if int(n_components) >= 1:
+            return int(n_components)
+    elif tracker.sequential:
+        raise ValueError(
+            f"The tracker {tracker} learns a fixed number of components from the first row on: "
+            f"give n_components as an integer, got {n_components!r}."
+        )
+    elif n_components is None:
+        return None
+    elif 0 < as_number(n_components) < 1:
+        return float(n_components)
+    raise ValueError(
+        "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "
+        f"or None for all components; got {n_components!r}."
+    )
+
+
+def checked_robust(robust: Any, n_components: int | float | None, basis: landmarks.Basis) -> bool:
+    """Whether rows that do not fit lose weight, or an error in words."""
+    if not isinstance(robust, bool | np.bool_):
+        raise ValueError(f"robust must be True or False; got {robust!r}.")
+    if robust and not isinstance(n_components, int):
+        raise ValueError(
+            "robust=True judges a row by what the components miss of it: give n_components as an "
+            f"integer, got {n_components!r}."
+        )
+    if robust and basis.starts_empty:
+        raise ValueError(
+            f"robust=True judges the first rows before points are chosen, and {basis} takes them "
+            "one by one as they come: use landmarks.Centroids, Landmarks or Fourier."
+        )
+    return bool(robust)
+
+
+def checked_batch_size(batch_size: Any) -> int | None:
+    """The number of rows in a block, None for "auto", or an error in words."""
+    if isinstance(batch_size, str) and batch_size == "auto":
+        return None
+    is_whole = isinstance(batch_size, numbers.Integral) and not isinstance(batch_size, bool)
+    if is_whole and int(batch_size) >= 1:
+        return int(batch_size)
+    raise ValueError(f"batch_size must be a positive integer or 'auto', got {batch_size!r}.")

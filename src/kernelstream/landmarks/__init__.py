@@ -1,0 +1,68 @@
+"""Which points span the model: the bases."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from kernelstream.landmarks.base import Basis, Clock, Projection, Span
+from kernelstream.landmarks.coherence import Coherence
+from kernelstream.landmarks.distance import Distance
+from kernelstream.landmarks.exact import Everything
+from kernelstream.landmarks.fixed import Landmarks
+from kernelstream.landmarks.fourier import Fourier
+from kernelstream.landmarks.optimized.basis import Centroids
+from kernelstream.landmarks.reduced_set import ReducedSet
+
+__all__ = [
+    "Basis",
+    "Centroids",
+    "Clock",
+    "Coherence",
+    "Distance",
+    "Everything",
+    "Fourier",
+    "Landmarks",
+    "Projection",
+    "ReducedSet",
+    "Span",
+    "resolve",
+]
+
+NAMES: dict[str, type[Basis]] = {
+    "centroids": Centroids,
+    "coherence": Coherence,
+    "distance": Distance,
+    "everything": Everything,
+    "fourier": Fourier,
+    "landmarks": Landmarks,
+    "reduced_set": ReducedSet,
+}
+
+
+def resolve(spec: Any) -> Basis:
+    """The basis that a name, a number of centroids or a basis object stands for.
+
+    Parameters
+    ----------
+    spec : str, int or Basis
+        What was given.
+
+    Examples
+    --------
+    >>> resolve(300)
+    Centroids(n_points=300)
+    >>> resolve("distance")
+    Distance()
+    """
+    if isinstance(spec, Basis):
+        spec.check()
+        return spec
+    if isinstance(spec, numbers.Integral) and not isinstance(spec, bool):
+        return resolve(Centroids(n_points=int(spec)))
+    if isinstance(spec, str) and spec in NAMES:
+        return NAMES[spec]()
+    raise ValueError(
+        f"basis must be one of {', '.join(map(repr, sorted(NAMES)))}, a number of centroids, or a "
+        f"basis object such as landmarks.Distance(nu=0.1); got {spec!r}."
+    )

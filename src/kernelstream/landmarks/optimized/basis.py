@@ -1,0 +1,687 @@
+"""Points that follow the stream: the default basis.
+
+A uniform sample of all rows says where the points belong, in whatever order the rows come: k-means
+on the sample, and then some steps uphill in the variance that the points capture of it (`polish`).
+The first rows give the first points; they are looked for again each time there are four times as
+many rows, as long as the rows repay it and something is gained on sampled rows that were held back;
+and when the residual rises, for then the stream has moved. The sample also corrects the statistics
+that were gathered in older bases.
+"""
+
+# Long because a basis has many verbs: each is short, and what they work with has its own module
+# (state, kmeans, polish, tolerance, sample).
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kernelstream.arrays.draws import generator, pick
+from kernelstream.arrays.namespaces import (
+    Array,
+    as_dense,
+    cast,
+    concatenate_rows,
+    like,
+    namespace_of,
+    sum_by_label,
+    take_rows,
+    to_float64,
+    to_host,
+)
+from kernelstream.kernels import Kernel, squared_distances
+from kernelstream.landmarks.base import (
+    Basis,
+    Clock,
+    Correction,
+    Measured,
+    Projection,
+    Span,
+    distinct_rows,
+    factorise,
+    finite,
+    onto,
+    residual_energy,
+    same_points,
+    transition,
+)
+from kernelstream.landmarks.distance import Distance
+from kernelstream.landmarks.growing import GrowingState
+from kernelstream.landmarks.optimized.kmeans import (
+    Reader,
+    lloyd,
+    means_of_cells,
+    nearest,
+    seed_points,
+)
+from kernelstream.landmarks.optimized.polish import Sampled, captured, is_smooth, polish
+from kernelstream.landmarks.optimized.sample import HELD_BACK, Reservoir, no_coordinates
+from kernelstream.landmarks.optimized.state import (
+    CREDIT,
+    FEWEST,
+    FIT_SHARE,
+    STEPS,
+    STREAM_SHARE,
+    CentroidsState,
+    Work,
+)
+from kernelstream.landmarks.optimized.tolerance import Growth, missed_most
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import check_count, check_number
+
+# The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams; what each is
+# worth, beside smaller and larger values: docs/centroids.md.
+# Rows of the sample: 30 a point, from these two numbers on 10 a point.
+LEAST_SAMPLED, MOST_SAMPLED = 1000, 5000
+JUDGED = 1500  # sampled rows on which points are compared
+GAIN = 1e-3  # share of the captured variance below which nothing is gained
+LOOK_FACTOR = 4  # a look follows when the rows are so many times those at the last
+GROWN_FROM = 32  # points at the start when there is a tolerance
+JOINS = 1e-6  # share of its energy that is missed of a row that becomes a point while there is room
+QUERY_SHARE = 0.10  # a query looks for points when this share of the rows came since …
+QUERY_RISE = 1.05  # … and was missed by this much more than is normal
+
+
+@stored
+class Centroids(Basis[CentroidsState]):
+    """Points that capture most of the variance of a sample of all rows, and follow the stream.
+
+    Parameters
+    ----------
+    n_points : int
+        Number of points m. Memory is O(m² + m d), work per row O(m d + m²).
+    tolerance : float or None
+        Share of the variance in feature space that may be missed, for example 0.05. The basis then
+        starts with 32 points and grows, up to ``n_points``, until the estimated missed share is
+        below; the certificate says what is certain.
+    follows : bool
+        False keeps the points that the first rows gave. No moment is then ever carried into
+        another basis, which a regression with a weak ridge would notice; a stream that moves
+        leaves such points behind.
+    refinements : int
+        Passes of ``fit`` that move the points to the means of all rows nearest to them, instead of
+        where they capture most. For pre-images and denoising: noise that a mean of many rows
+        has lost, no component can bring back. Streams, files and clusters do without.
+
+    Notes
+    -----
+    In a stream the first ``max(10 m, 500)`` rows are kept as they are and give the first points, by
+    k-means; then one pass, in blocks. A uniform sample of all rows, as a rule 30 a point, tells
+    where better points are: centres of k-means, moved uphill in the variance that they capture of
+    the sample. ``fit`` looks for them first, and then sees all rows in their span. Points live in
+    input space; those for a kernel that has no gradient there (``Laplacian``, ``Exponential``,
+    functions) are centres or rows of the sample. With at most ``n_points`` different rows the
+    points are those rows and the model is exact. Where the start has fewer (a machine at rest),
+    later rows become points as they come, until there are ``n_points``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA, landmarks
+    >>> X = np.random.default_rng(0).normal(size=(2000, 4))
+    >>> model = StreamingKernelPCA(2, basis=landmarks.Centroids(50), random_state=0).partial_fit(X)
+    >>> model.basis_points_.shape
+    (50, 4)
+    """
+
+    order_free = True
+    preferred_on_device = 16384  # the points are revised at block ends: not too rarely
+
+    def __init__(
+        self,
+        n_points: int = 256,
+        tolerance: float | None = None,
+        follows: bool = True,
+        refinements: int = 0,
+    ):
+        self.n_points = n_points
+        self.tolerance = tolerance
+        self.follows = follows
+        self.refinements = refinements
+
+    @property
+    def settles_late(self) -> bool:  # type: ignore[override]
+        """Points that stay where the first rows put them need no second pass."""
+        return bool(self.follows)
+
+    @property
+    def stays(self) -> bool:  # type: ignore[override]
+        """Whether points stay where the first rows put them."""
+        return not self.follows
+
+    def check(self) -> None:
+        """Raise ``ValueError`` in words when a parameter makes no sense."""
+        check_count("Centroids", "n_points", self.n_points, none_allowed=False)
+        if self.tolerance is not None:
+            check_number("Centroids", "tolerance", self.tolerance, above=0, below=1)
+        if not isinstance(self.follows, bool | np.bool_):
+            raise ValueError(f"Centroids: follows must be True or False, got {self.follows!r}.")
+        if self.tolerance is not None and not self.follows:
+            raise ValueError("Centroids: a basis that grows to a tolerance has to follow the rows.")
+        whole = isinstance(self.refinements, numbers.Integral)
+        if not whole or isinstance(self.refinements, bool) or self.refinements < 0:
+            raise ValueError(
+                "Centroids: refinements must be a whole number of passes, 0 or more, got "
+                f"{self.refinements!r}."
+            )
+        if self.refinements and not self.follows:
+            raise ValueError("Centroids: points that are refined have to follow the rows.")
+
+    # -- sizes that follow from the number of points
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return self.n_points
+
+    @property
+    def _first_points(self) -> int:
+        """Points at the start."""
+        return self.n_points if self.tolerance is None else min(self.n_points, GROWN_FROM)
+
+    def start_rows(self) -> int:
+        """Ten rows a point, at least 500."""
+        return max(10 * self._first_points, 500)
+
+    @property
+    def _sample_rows(self) -> int:
+        m = self.n_points
+        return max(LEAST_SAMPLED, min(30 * m, max(MOST_SAMPLED, 10 * m)))
+
+    @property
+    def _window(self) -> int:
+        """Rows over which the residual is averaged."""
+        return max(500, 2 * self._first_points)
+
+    # -- verbs
+
+    def begin(
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
+    ) -> CentroidsState:
+        """k-means on the first rows."""
+        return self._begun(kernel, X, weights, seed, wanted, 0)[0]
+
+    def _begun(
+        self,
+        kernel: Kernel,
+        X: Array,
+        weights: np.ndarray | None,
+        seed: int,
+        wanted: int,
+        n_rows: int,
+    ) -> tuple[CentroidsState, Array]:
+        """The state before the first row, with points for the rows X, and the coordinates of X.
+
+        Points are polished as much as ``n_rows`` repay.
+        """
+        first, rng = self._first_points, generator(seed, "start")
+        chosen = distinct_rows(X, first)
+        if chosen is None:
+            work = Work(first, int(X.shape[1]), wanted, int(X.shape[0]))
+            points = self._look(
+                kernel, X, weights, first, wanted, work.evaluations(n_rows, FIT_SHARE), rng
+            )
+        else:
+            points = as_dense(take_rows(X, chosen))
+        span = factorise(kernel, points)
+        Z, energy = span.many_coordinates(kernel, X), kernel.diag(span.rows(X))
+        unit = float(np.average(to_host(energy).astype(float), weights=weights)) or 1.0
+        missed = to_host(residual_energy(energy, Z)).astype(float) / unit
+        residual = float(np.average(missed, weights=weights))
+        reference = 1.15 * residual  # in-sample residuals are too small
+        state = CentroidsState(
+            span=span,
+            sample=Reservoir(self._sample_rows),
+            wanted=wanted,
+            n=0,
+            looked_at=0,
+            next_look=LOOK_FACTOR * int(X.shape[0]),
+            spent=0.0,
+            missed=0.0,
+            weight=0.0,
+            residual=reference,
+            variance=float(np.average((missed - residual) ** 2, weights=weights)),
+            reference=reference,
+            unit=unit,
+            growth=None if self.tolerance is None else Growth.of(like(np.zeros(span.rank), points)),
+        )
+        return state, Z
+
+    def draw(self, X: Array, weights: np.ndarray | None, clock: Clock) -> Reservoir | None:
+        """A uniform sample; points that do not follow the rows come from it as well.
+
+        Not enough where it has few different rows: others may be among the rest, and there is room.
+        """
+        empty = Reservoir(self._sample_rows)
+        sample = empty.offer_all((X, no_coordinates(X)), weights, clock)
+        complete = len(sample) == int(X.shape[0])
+        if not complete and distinct_rows(sample.sample()[0], self._first_points) is not None:
+            return None
+        return sample
+
+    def survey(
+        self,
+        kernel: Kernel,
+        sample: Reservoir,
+        n: int,
+        clock: Clock,
+        wanted: int,
+        read: Reader,
+    ) -> CentroidsState:
+        """k-means on the sample, and polish, as much as n rows repay, or means of all rows."""
+        rows, weights = sample.sample()[0], sample.stands_for()
+        repaid = 0 if self.refinements else n
+        state, Z = self._begun(kernel, rows, weights, clock.seed, wanted, repaid)
+        state = replace(state, sample=sample.folded_as(Z), n=n, next_look=LOOK_FACTOR * n)
+        if state.growth is not None:
+            block = self.express(kernel, state, rows)
+            seen = Measured.of(rows, None, weights, clock, block, scatter=False)
+            state = replace(state, growth=state.growth.enter(seen))
+        state = self._refined(kernel, state, read)
+        state, _ = self.settle(kernel, state, clock) or (state, None)
+        return self._folded_anew(kernel, state) if state.carried else state
+
+    def _refined(self, kernel: Kernel, state: CentroidsState, read: Reader) -> CentroidsState:
+        """The state whose points are means of all rows, where that was asked for."""
+        if not (self.refinements and state.can_gain):
+            return state
+        points = means_of_cells(read, state.span.points, self.refinements)
+        return self._changed(kernel, state, points)[0]
+
+    def measures(self, state: CentroidsState) -> bool:
+        """Unless there is room for more points, which rows may become while they are read."""
+        return not self.follows or state.span.points.shape[0] >= self._first_points
+
+    def project(
+        self,
+        kernel: Kernel,
+        state: CentroidsState,
+        X: Array,
+        weights: np.ndarray | None,
+        clock: Clock,
+    ) -> tuple[CentroidsState, Projection]:
+        """Read a block while there is room for more points."""
+        block = self.express(kernel, state, X)
+        joined = self._joined(kernel, state, X, block, clock)
+        if joined is not None:
+            state, block = joined
+        given = None if weights is None else weights / clock.fading(len(weights))
+        measured = Measured.of(X, given, weights, clock, block, scatter=False)
+        return self.enter(kernel, state, [measured])[0], block
+
+    def enter(
+        self, kernel: Kernel, state: CentroidsState, blocks: Sequence[Measured]
+    ) -> tuple[CentroidsState, int]:
+        """Watch the residual until points have to be looked for; rows compete for the sample."""
+        residual, missed, weight = state.residual, state.missed, state.weight
+        growth, cells, n, count = state.growth, state.cells, state.n, 0
+        for block in blocks:
+            if not math.isfinite(block.missed):
+                finite(block.block.residual, kernel)
+            count, n, decay = count + 1, n + len(block), block.clock.decay
+            share = block.missed / state.unit
+            missed, weight = missed * decay + share, weight * decay + block.weight
+            if block.weight > 0:
+                pace = min(1.0, len(block) / self._window)
+                residual += pace * (share / block.weight - residual)
+            if growth is not None:
+                growth = growth.enter(block)
+            if cells is not None:
+                cells = cells.enter(block, state.span.points)
+            watched = replace(state, n=n, residual=residual, growth=growth)
+            if self._wants_look(watched) or self._lacking(watched, more_rows_come=True):
+                break
+        sample = state.sample.offer(
+            [(block.X, block.block.Z, block.weights) for block in blocks[:count]], blocks[0].clock
+        )
+        watched = replace(state, n=n, residual=residual, growth=growth, cells=cells)
+        return replace(watched, sample=sample, missed=missed, weight=weight), count
+
+    def draws(self, state: CentroidsState | None) -> bool:
+        """Points come from the sample, unless a tolerance decides how many, by all rows."""
+        by_sample = self.follows and self.tolerance is None
+        return by_sample and (state is None or self.measures(state))
+
+    def keep_some(
+        self,
+        state: CentroidsState,
+        blocks: Sequence[tuple[Array, np.ndarray | None]],
+        clock: Clock,
+    ) -> CentroidsState:
+        """Rows compete for the sample; coordinates that they will have are not known yet."""
+        sample = state.sample.without_coordinates()
+        offered = [(X, no_coordinates(X), weights) for X, weights in blocks]
+        sample = sample.offer(offered, clock).with_unknown(state.span.projector[:1, :])
+        n = state.n + sum(int(X.shape[0]) for X, _ in blocks)
+        return replace(state, sample=sample, n=n)
+
+    def look_back(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
+        """The state whose sample has coordinates, and which knows what its points miss of it."""
+        state = self._folded_anew(kernel, state)
+        return self._changed(kernel, state, state.span.points)[0]
+
+    def next_change(self, state: CentroidsState) -> float:
+        """Where the next look is due; one that is overdue waits for the rows that repay it."""
+        return state.next_look if self.follows and state.next_look > state.n else math.inf
+
+    def _wants_look(self, state: CentroidsState) -> bool:
+        """Whether points are due to be looked for, or the stream has moved, and rows repay it."""
+        due = state.next_look and state.n >= state.next_look and state.can_gain
+        if not (self.follows and (due or state.has_moved(self._window))):
+            return False
+        return self._affordable(state) >= FEWEST
+
+    def _affordable(self, state: CentroidsState) -> int:
+        """Evaluations that a look may take now: few on credit, when the stream has moved.
+
+        The first look is on credit, too: it is worth most.
+        """
+        work = state.work
+        if state.spent == 0.0 or state.has_moved(self._window):
+            credit = CREDIT * work.short_look
+            if state.spent + work.short_look <= STREAM_SHARE * state.n * work.row + credit:
+                return max(FEWEST, work.evaluations(state.n, STREAM_SHARE, state.spent))
+        return work.evaluations(state.n, STREAM_SHARE, state.spent)
+
+    def revise(
+        self, kernel: Kernel, state: CentroidsState, clock: Clock
+    ) -> tuple[CentroidsState, Array | None] | None:
+        """Look for better points now and then, and when the stream has moved."""
+        if not self.follows:
+            return None
+        lacking = self._lacking(state, more_rows_come=True)
+        if lacking:
+            return self._grow(kernel, state, clock, lacking)
+        if not self._wants_look(state):
+            return None
+        return self._relook(kernel, state, clock, self._affordable(state))
+
+    def settle(
+        self, kernel: Kernel, state: CentroidsState, clock: Clock
+    ) -> tuple[CentroidsState, Array | None] | None:
+        """Look for better points if many rows came since that are missed more than is normal.
+
+        And points are added until the tolerance holds: a stream waits for more rows between two
+        steps, and there may be none.
+        """
+        T: Array | None = None
+        came = state.n - state.looked_at
+        risen = state.missed > QUERY_RISE * state.reference * state.weight
+        if self.follows and state.can_gain and came > QUERY_SHARE * state.n:
+            if state.cells is not None:
+                state, T = self._changed(kernel, state, state.cells.means(state.span.points))
+            elif risen:
+                state, T = self._relook(kernel, state, clock, FEWEST)
+        while (lacking := self._lacking(state, more_rows_come=False)) > 0:
+            grown = self._grow(kernel, state, clock, lacking)
+            if grown is None:
+                break
+            state, step = grown
+            T = step if T is None else step @ T
+        return None if T is None else (state, T)
+
+    def finish(
+        self,
+        kernel: Kernel,
+        state: CentroidsState,
+        clock: Clock,
+        read: Reader | None = None,
+    ) -> CentroidsState:
+        """Look for the points of a second pass; the sample counts as folded in their basis."""
+        if self.follows and state.can_gain:
+            if read is not None and self.refinements:
+                state = self._refined(kernel, state, read)
+            else:
+                evaluations = max(FEWEST, self._affordable(state))
+                state, _ = self._relook(kernel, state, clock, evaluations)
+        state, _ = self.settle(kernel, state, clock) or (state, None)
+        return self._folded_anew(kernel, state)
+
+    def _folded_anew(self, kernel: Kernel, state: CentroidsState) -> CentroidsState:
+        """The state for rows that will all be folded in its basis, as the sample is now."""
+        Z = state.span.many_coordinates(kernel, state.sample.sample()[0])
+        return replace(state, sample=state.sample.folded_as(Z), carried=False)
+
+    def sampled(self, state: CentroidsState) -> Array | None:
+        """The rows of the sample."""
+        return state.sample.sample()[0] if len(state.sample) else None
+
+    def correction(self, kernel: Kernel, state: CentroidsState) -> Correction | None:
+        """The sampled rows, in the present basis and as they were folded."""
+        return state.sample.correction(kernel, state.span) if state.carried else None
+
+    def merge(
+        self, kernel: Kernel, a: CentroidsState, b: CentroidsState, seed: int
+    ) -> tuple[CentroidsState, Array | None, Array | None]:
+        """Points for the joint sample."""
+        n = a.n + b.n
+        if same_points(a.span, b.span):
+            span, to_a, to_b = a.span, None, onto(kernel, b.span, a.span)
+            sample = a.sample.merge(b.sample if to_b is None else b.sample.rebase(to_b))
+        else:
+            nothing = [like(np.zeros((0, x.span.rank)), x.span.factor) for x in (a, b)]
+            joint = a.sample.rebase(nothing[0]).merge(b.sample.rebase(nothing[1]))
+            rows, m = joint.sample()[0], max(len(a.span.points), len(b.span.points))
+            most = max(m, self._first_points)
+            evaluations = max(FEWEST, a.work.evaluations(n, STREAM_SHARE))
+            points = self._look(
+                kernel,
+                rows,
+                joint.stands_for(),
+                most,
+                max(a.wanted, b.wanted),
+                evaluations,
+                generator(seed, "merge", n),
+                [a.span.points, cast(b.span.points, a.span.points.dtype)],
+            )
+            span = factorise(kernel, points)
+            to_a, to_b = transition(kernel, a.span, span), transition(kernel, b.span, span)
+            sample = a.sample.rebase(to_a).merge(b.sample.rebase(to_b))
+        residual, variance = sample.residual(kernel, span, a.unit)
+        growth = None
+        if a.growth is not None and b.growth is not None:
+            growth = a.growth.merge(b.growth, to_a, to_b)
+            growth = replace(growth, missed=growth.weight * residual * a.unit, changed_at=n)
+        joined = replace(
+            a,
+            span=span,
+            sample=sample,
+            n=n,
+            looked_at=n,
+            next_look=LOOK_FACTOR * n,
+            spent=a.spent + b.spent,
+            missed=0.0,
+            weight=0.0,
+            residual=residual,
+            variance=variance,
+            reference=residual,
+            growth=growth,
+            carried=a.carried or b.carried or to_a is not None or to_b is not None,
+            cells=None,
+        )
+        return joined, to_a, to_b
+
+    # -- how the points change
+
+    def _joined(
+        self, kernel: Kernel, state: CentroidsState, X: Array, block: Projection, clock: Clock
+    ) -> tuple[CentroidsState, Projection] | None:
+        """While there are fewer points than there may be, rows that are no point yet become points.
+
+        The start of the stream had few different rows: a machine at rest, or data of few values,
+        of which some come later. None where no row is missed, or there is no room.
+        """
+        if not self.follows or state.span.points.shape[0] >= self._first_points:
+            return None
+        missed, energy = to_host(finite(block.residual, kernel)), to_host(block.energy)
+        if not bool(np.any(missed > JOINS * energy)):
+            return None
+        energies = to_host(to_float64(kernel.diag(state.span.points)))
+        span = replace(state.span, projector=state.span.factor)
+        rule = Distance(np.finfo(float).tiny, self._first_points)
+        grown, wide = rule.project(kernel, GrowingState(span, energies), X, None, clock)
+        if not wide.admitted or wide.Z.shape[0] < X.shape[0]:  # the factor would be strained
+            return None
+        points, factor = grown.span.points, grown.span.factor
+        span = Span.of(kernel, points, factor, kernel.gram(to_float64(points)))
+        Z = cast(wide.Z, span.projector.dtype)
+        padding = like(np.eye(grown.span.rank, state.span.rank), factor)
+        growth = state.growth
+        joined = replace(
+            state,
+            span=span,
+            sample=state.sample.rebase(padding),
+            growth=None if growth is None else replace(growth, total=padding @ growth.total),
+            carried=True,
+        )
+        return joined, replace(
+            wide,
+            Z=Z,
+            energy=cast(wide.energy, Z.dtype),
+            missed=cast(wide.residual, Z.dtype),
+        )
+
+    def _lacking(self, state: CentroidsState, more_rows_come: bool) -> int:
+        """Points to add for the tolerance."""
+        if state.growth is None or self.tolerance is None:
+            return 0
+        growth, m = state.growth, int(state.span.points.shape[0])
+        if more_rows_come:
+            return min(growth.wanted(self.tolerance, m, state.n), self.n_points - m)
+        return min(growth.lacking(self.tolerance, m), self.n_points - m)
+
+    def _grow(
+        self, kernel: Kernel, state: CentroidsState, clock: Clock, count: int
+    ) -> tuple[CentroidsState, Array] | None:
+        """Add sampled rows of which much is missed."""
+        rows = as_dense(take_rows(state.sample.sample()[0], state.sample.candidates()))
+        rng = generator(clock.seed, "growth", state.n)
+        chosen = missed_most(kernel, state.span, rows, count, rng)
+        if len(chosen) == 0:
+            return None
+        fresh = cast(take_rows(rows, chosen), state.span.points.dtype)
+        return self._changed(kernel, state, concatenate_rows([state.span.points, fresh]))
+
+    def _relook(
+        self, kernel: Kernel, state: CentroidsState, clock: Clock, evaluations: int
+    ) -> tuple[CentroidsState, Array | None]:
+        """Look for points in the sample."""
+        state = replace(state, sample=state.sample.compact())
+        sample, present = state.sample, state.span.points
+        points, spent = present, state.spent
+        if sample.missed_share(kernel, state.span) > GAIN:  # more than that cannot be gained
+            spent += state.work.look + evaluations * state.work.evaluation
+            points = self._look(
+                kernel,
+                sample.sample()[0],
+                sample.stands_for(),
+                max(int(present.shape[0]), self._first_points),
+                state.wanted,
+                evaluations,
+                generator(clock.seed, "look", clock.row),
+                [present],
+            )
+        gained = points is not present
+        next_look = LOOK_FACTOR * state.n if gained else 0
+        state = replace(state, looked_at=state.n, spent=spent, next_look=next_look)
+        return self._changed(kernel, state, points)
+
+    def _look(
+        self,
+        kernel: Kernel,
+        rows: Array,
+        weights: np.ndarray | None,
+        m: int,
+        wanted: int,
+        evaluations: int,
+        rng: np.random.Generator,
+        present: Sequence[Array] = (),
+    ) -> Array:
+        """The best m points for some rows; those that are there unless others are better."""
+        n, wanted, smooth = int(rows.shape[0]), max(wanted, m // 4), is_smooth(kernel)
+        judging = np.arange(HELD_BACK - 1, n, HELD_BACK) if present or not smooth else np.arange(0)
+        learning = np.setdiff1d(np.arange(n), judging)
+        judging = judging if len(judging) else learning  # of very few rows none is held back
+        sampled = Sampled.of(kernel, rows, weights, rng).to_look_at().take(learning)
+        w = np.ones(len(learning)) if sampled.weights is None else sampled.weights
+        anew = lloyd(sampled.seen, w, seed_points(sampled.seen, w, m, rng), STEPS, rng)
+        if evaluations and smooth:
+            starts = [anew, *(sampled.inside(points) for points in present)]
+            if present:
+                some = sampled.take(some_of(np.arange(len(learning))))
+                value = [captured(kernel, points, some, wanted, some) for points in starts]
+                anew = starts[int(np.argmax(value))]
+            anew = polish(kernel, anew, sampled, wanted, evaluations)
+            found = [cast(sampled.lift(anew), rows.dtype)]
+        elif not kernel.takes_means:  # of codes there are none: the rows nearest to the centres
+            found = [rows_near(sampled.seen, anew, take_rows(rows, learning))]
+        elif sampled.directions is None:
+            found = [cast(sampled.lift(anew), rows.dtype)]
+        else:  # means of the rows themselves, and not of what the directions show of them
+            found = [means_of_rows(take_rows(rows, learning), w, sampled, anew)]
+        if not smooth:  # rows themselves are often better where the kernel has a kink at a point
+            found.append(as_dense(take_rows(rows, learning[np.sort(pick(rng, w, m))])))
+        if len(found) + len(present) == 1:
+            return found[0]
+        whole = Sampled(rows, weights)
+        ours, theirs = whole.take(some_of(learning)), whole.take(some_of(judging))
+        value = [captured(kernel, points, ours, wanted, theirs) for points in (*found, *present)]
+        new, old = int(np.argmax(value[: len(found)])), value[len(found) :]
+        if present and not value[new] > (1.0 + GAIN) * max(old):
+            return present[int(np.argmax(old))]
+        return found[new]
+
+    def _changed(
+        self, kernel: Kernel, state: CentroidsState, points: Array
+    ) -> tuple[CentroidsState, Array | None]:
+        """The state with other points, and the matrix that carries coordinates there."""
+        span, T, sample = state.span, None, state.sample
+        if points is not span.points:
+            span = factorise(kernel, points)
+            T = transition(kernel, state.span, span)
+            sample = sample.rebase(T)
+        residual, variance = sample.residual(kernel, span, state.unit)
+        growth = state.growth
+        if growth is not None and T is not None:
+            growth = growth.rebase(T, residual * state.unit, state.n)
+        state = replace(
+            state,
+            span=span,
+            sample=sample,
+            missed=0.0,
+            weight=0.0,
+            residual=residual,
+            reference=residual,
+            variance=variance,
+            growth=growth,
+            carried=state.carried or T is not None,
+            cells=None,
+        )
+        return state, T
+
+
+def means_of_rows(rows: Array, weights: np.ndarray, sampled: Sampled, points: Array) -> Array:
+    """Means of the rows that are nearest to points in the directions of a sample of them."""
+    count = int(points.shape[0])
+    labels, _ = nearest(sampled.seen, points)
+    mass = np.bincount(labels, weights, minlength=count)
+    sums = sum_by_label(rows, labels, count, weights)
+    means = sums / like(np.where(mass > 0, mass, 1.0), sums)[:, None]
+    filled = like(mass > 0, sums)[:, None]
+    lifted = to_float64(sampled.lift(points))
+    return cast(namespace_of(sums).where(filled, means, lifted), rows.dtype)
+
+
+def rows_near(seen: Array, centres: Array, rows: Array) -> Array:
+    """A row for each centre, the nearest one; fewer where that is the same one."""
+    apart = to_host(squared_distances(seen, cast(centres, seen.dtype)))
+    return as_dense(take_rows(rows, np.unique(apart.argmin(axis=0))))
+
+
+def some_of(index: np.ndarray) -> np.ndarray:
+    """As many of some rows as points are judged with; they come in the order of the stream."""
+    return index[:: max(1, len(index) // JUDGED)]

@@ -1,0 +1,116 @@
+"""The sample that places centroids: rows, and the coordinates each had when it was folded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from kernelstream.arrays.namespaces import (
+    Array,
+    as_dense,
+    like,
+    namespace_of,
+    row_norms_squared,
+    take_rows,
+    to_float64,
+    to_host,
+    weighted_sum,
+)
+from kernelstream.kernels import Kernel
+from kernelstream.landmarks.base import Correction, Span, residual_energy, weighted_total
+from kernelstream.landmarks.sample import Sample
+from kernelstream.serialization import stored
+
+HELD_BACK = 4  # one row of so many judges points that are chosen with the others
+
+
+@stored
+@dataclass(frozen=True)
+class Reservoir(Sample):
+    """A sample of all rows, beside the coordinates with which they were folded."""
+
+    LOGS: ClassVar[tuple[str, ...]] = ("rows", "coordinates")
+
+    coordinates: tuple[Annotated[Array, "float (?, rank)"], ...] = ()
+
+    def sample(self) -> tuple[Array, Array]:
+        """The rows and the coordinates they had."""
+        rows, coordinates = self.held()
+        return rows, coordinates
+
+    def rebase(self, T: Array) -> Reservoir:
+        """Carry the old coordinates along: c ← T c, as the scatter matrix is carried."""
+        if len(self) == 0:
+            return self
+        rows, coordinates = self.sample()
+        xp = namespace_of(T)
+        carried = coordinates @ xp.astype(xp.matrix_transpose(T), coordinates.dtype, copy=False)
+        return replace(self, rows=(rows,), coordinates=(carried,), position=np.arange(len(self)))
+
+    def with_rows(self, rows: Array) -> Reservoir:
+        """The same sample with its rows in other units; it has no coordinates yet."""
+        nothing = no_coordinates(rows)
+        return replace(self, rows=(rows,), coordinates=(nothing,), position=np.arange(len(self)))
+
+    def without_coordinates(self) -> Reservoir:
+        """The same sample, of whose rows only they themselves are kept."""
+        return replace(self, coordinates=tuple(map(no_coordinates, self.rows)))
+
+    def with_unknown(self, like_one: Array) -> Reservoir:
+        """The same sample with zeros like a row of coordinates; they take no memory."""
+        xp, zero = namespace_of(like_one), 0.0 * like_one
+        shapes = [(int(rows.shape[0]), int(zero.shape[1])) for rows in self.rows]
+        return replace(self, coordinates=tuple(xp.broadcast_to(zero, shape) for shape in shapes))
+
+    def folded_as(self, Z: Array) -> Reservoir:
+        """The same sample, as if it had been folded with these coordinates."""
+        return replace(self.compact(), coordinates=(Z,))
+
+    def correction(self, kernel: Kernel, span: Span) -> Correction | None:
+        """The sample in this basis, beside the coordinates with which it was folded."""
+        if len(self) == 0:
+            return None
+        rows, old = self.sample()
+        present = to_float64(span.many_coordinates(kernel, rows))
+        return Correction(rows, to_float64(old), present, self.stands_for())
+
+    def held_back(self) -> np.ndarray:
+        """Which of the rows judge points that were chosen with the others."""
+        return np.arange(HELD_BACK - 1, len(self), HELD_BACK)
+
+    def candidates(self) -> np.ndarray:
+        """Which of the rows points may be chosen with."""
+        return np.setdiff1d(np.arange(len(self)), self.held_back())
+
+    def residual(self, kernel: Kernel, span: Span, unit: float) -> tuple[float, float]:
+        """Mean and variance of what a basis misses of the rows held back, in a unit."""
+        missed, _, weights = self.judged(kernel, span)
+        missed = missed / unit
+        mean = float(np.average(missed, weights=weights))
+        return mean, float(np.average((missed - mean) ** 2, weights=weights))
+
+    def missed_share(self, kernel: Kernel, span: Span) -> float:
+        """What a basis misses of the rows held back, relative to the variance that it holds."""
+        missed, Z, weights = self.judged(kernel, span)
+        w = None if weights is None else like(weights / weights.mean(), Z)
+        n, total = len(missed), to_host(weighted_sum(Z, w))
+        held = weighted_total(row_norms_squared(Z), w) / n - float(total @ total) / n**2
+        mean = float(np.average(missed, weights=weights))
+        return mean / held if held > 0.0 else math.inf
+
+    def judged(self, kernel: Kernel, span: Span) -> tuple[np.ndarray, Array, np.ndarray | None]:
+        """Of the rows held back what a basis misses, their coordinates, what they stand for."""
+        chosen = self.held_back() if len(self) >= HELD_BACK else np.arange(len(self))
+        rows = take_rows(self.sample()[0], chosen)
+        Z = span.many_coordinates(kernel, rows)
+        missed = to_host(residual_energy(kernel.diag(span.rows(rows)), Z)).astype(float)
+        stands_for = self.stands_for()
+        return missed, Z, None if stands_for is None else stands_for[chosen]
+
+
+def no_coordinates(rows: Array) -> Array:
+    """Coordinates of rows that have none yet: (n, 0)."""
+    return like(np.zeros((int(rows.shape[0]), 0)), as_dense(rows[:1, :]), rows.dtype)

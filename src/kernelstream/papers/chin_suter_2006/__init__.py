@@ -1,0 +1,1 @@
+"""Incremental kernel PCA (Chin and Suter 2006)."""

@@ -1,0 +1,215 @@
+"""Chin and Suter's own compression: n′ pre-images for every vector that the model holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kernelstream.arrays.namespaces import Array, like, namespace_of, to_float64, to_host
+from kernelstream.kernels import Kernel
+from kernelstream.landmarks.base import Basis, Clock, Projection, Span, transition
+from kernelstream.landmarks.exact import Everything
+from kernelstream.landmarks.growing import GrowingState
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import check_choice, check_count
+
+SHARING = ("separate", "shared", "second pass")
+STEPS = 200  # of the fixed-point iteration, at most
+WORSE = 1e-12  # share by which a step may lose: that is rounding
+AT_REST = 1e-13  # share of its largest entry by which a pre-image moves at the end
+DISTINCT = 1e-6  # share of its energy by which an input must leave the span of the others
+
+
+@stored
+class IteratedPreimages(Basis[GrowingState]):
+    """The rows of a block become points; at its end every vector held is written in pre-images.
+
+    The vectors are the r components and the mean (Chin and Suter 2006, sections 5.1 and 5.2). Each
+    is approximated by ``n_preimages`` inputs, found one by one on what is left over (eqs. 19–20),
+    and these at most ``(r + 1) n′`` inputs take the place of all points, as soon as there are more
+    points than that. For comparison with the paper: :class:`ReducedSet` looks at the scatter of the
+    rows in the place of the components, serves every tracker, and as a rule holds a little more of
+    the variance with as many points.
+
+    Parameters
+    ----------
+    n_preimages : int
+        n′, pre-images a vector.
+    sharing : "separate", "shared" or "second pass"
+        Whether a vector is written in its own pre-images only (the paper's figure 1a), in those of
+        the vectors before it as well (1b, eq. 21), or whether, in a second pass of coefficients,
+        every vector is written in all of them (1c), which is what the paper proposes.
+
+    Notes
+    -----
+    A pre-image of ρ is an input y with the largest ``⟨ρ, φ(y)⟩²/k(y, y)``: from the best point
+    that is there by ``y ← Σ_i w_i x_i / Σ_i w_i``, ``w_i = γ_i k(x_i, y)``, taken back where it
+    does not help: the iteration of the reduced-set method for Gaussians; with other kernels the
+    answer is never worse than the best point. The paper does not say in which order it compresses;
+    here the components come first, in their order, and the mean last. The basis needs a tracker
+    that holds vectors: ``IncrementalSVD`` with a number of components, or a sequential rule.
+
+    References
+    ----------
+    Chin, Suter, "Incremental kernel PCA for efficient non-linear feature extraction", BMVC 2006;
+    Schölkopf et al., "Input space versus feature space in kernel-based methods", IEEE Transactions
+    on Neural Networks 10, 1999.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA, landmarks, trackers
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> model = StreamingKernelPCA(
+    ...     2, gamma=0.2, basis=landmarks.IteratedPreimages(4), tracker=trackers.IncrementalSVD(),
+    ...     batch_size=30)
+    >>> model.partial_fit(X).basis_points_.shape  # (2 + 1) · 4 points
+    (12, 2)
+    """
+
+    settles_late = False
+    preferred_batch = 256
+    compresses_vectors = True
+
+    def __init__(self, n_preimages: int = 3, sharing: str = "second pass"):
+        self.n_preimages = n_preimages
+        self.sharing = sharing
+
+    def check(self) -> None:
+        """Raise ``ValueError`` in words when a parameter makes no sense."""
+        check_count("IteratedPreimages", "n_preimages", self.n_preimages, none_allowed=False)
+        check_choice("IteratedPreimages: sharing", self.sharing, SHARING)
+
+    def begin(
+        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
+    ) -> GrowingState:
+        """Start with no points."""
+        return Everything().begin(kernel, X, weights, seed)
+
+    def coordinates(self, kernel: Kernel, state: GrowingState, X: Array) -> Array:
+        """Coordinates of rows, in float64."""
+        return Everything().coordinates(kernel, state, X)
+
+    def measures(self, state: GrowingState) -> bool:
+        """Rows become points while they are read."""
+        return False
+
+    def project(
+        self,
+        kernel: Kernel,
+        state: GrowingState,
+        X: Array,
+        weights: np.ndarray | None,
+        clock: Clock,
+    ) -> tuple[GrowingState, Projection]:
+        """Append the rows and express the block."""
+        return Everything().project(kernel, state, X, weights, clock)
+
+    def revise(
+        self, kernel: Kernel, state: GrowingState, clock: Clock
+    ) -> tuple[GrowingState, Array | None] | None:
+        """Take the points in a better order where rounding asks for it."""
+        return Everything().revise(kernel, state, clock)
+
+    def compress(
+        self, kernel: Kernel, state: GrowingState, vectors: Array
+    ) -> tuple[GrowingState, Array] | None:
+        """Write the vectors, columns in coordinates, in pre-images; None while points are few.
+
+        The matrix carries each vector to its approximation.
+        """
+        k = int(vectors.shape[1])
+        if state.span.rank <= self.n_preimages * k:
+            return None
+        D = to_host(to_float64(state.span.points))
+        C = to_host(state.span.factor @ vectors)
+        found = preimages_of(kernel, D, C, self.n_preimages, self.sharing == "separate")
+        inputs = like(np.vstack([one.inputs for one in found]), state.span.points)
+        empty = Everything().begin(kernel, state.span.points, None, 0)
+        new, _ = Everything().offer(kernel, empty, inputs, 0)
+        if self.sharing == "second pass":
+            return new, transition(kernel, state.span, new.span)
+        written = coordinates_of(kernel, new.span, found, self.sharing == "separate")
+        inverse = namespace_of(vectors).linalg.pinv(vectors)
+        return new, like(written, vectors) @ inverse
+
+
+@dataclass
+class Written:
+    """A vector in pre-images: its own inputs, and coefficients over all that it may use."""
+
+    inputs: np.ndarray  # (n′, d) found for this vector
+    coefficients: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+def preimages_of(
+    kernel: Kernel, D: np.ndarray, C: np.ndarray, n: int, separate: bool
+) -> list[Written]:
+    """Pre-images of the vectors ``Σ_i C_ij φ(d_i)``, one after the other."""
+    found: list[Written] = []
+    used = D[:0]
+    for c in C.T:
+        used = used[:0] if separate else used
+        own, coefficients = D[:0], expand(kernel, D, c, used)
+        for _ in range(n):
+            y = preimage(kernel, np.vstack([D, used]), np.concatenate([c, -coefficients]))
+            if not is_new(kernel, used, y):
+                break
+            own, used = np.vstack([own, y]), np.vstack([used, y])
+            coefficients = expand(kernel, D, c, used)
+        found.append(Written(own, coefficients))
+    return found
+
+
+def expand(kernel: Kernel, D: np.ndarray, c: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """The coefficients over the inputs that leave least of ``Σ_i c_i φ(d_i)``."""
+    if len(used) == 0:
+        return np.zeros(0)
+    return np.linalg.lstsq(kernel.gram(used), kernel.block(used, D) @ c, rcond=1e-13)[0]
+
+
+def preimage(kernel: Kernel, support: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """The input with the largest ``⟨ρ, φ(y)⟩²/k(y,y)`` that the iteration finds, (1, d)."""
+
+    def held(k: np.ndarray, own: np.ndarray) -> np.ndarray:
+        return np.divide((k @ gamma) ** 2, own, out=np.zeros(len(own)), where=own > 0)
+
+    best = int(np.argmax(held(kernel.gram(support), kernel.diag(support))))
+    y = support[best : best + 1]
+    k = kernel.block(y, support)
+    value = float(held(k, kernel.diag(y))[0])
+    for _ in range(STEPS):
+        w = gamma * k[0]
+        if not abs(w.sum()) > 0:
+            break
+        moved = (w @ support)[None, :] / w.sum()
+        k_moved = kernel.block(moved, support)
+        better = float(held(k_moved, kernel.diag(moved))[0])
+        if better < value * (1.0 - WORSE):
+            break
+        way, y = float(np.abs(moved - y).max()), moved
+        k, value = k_moved, better
+        if way <= AT_REST * float(np.abs(y).max()):
+            break
+    return y
+
+
+def is_new(kernel: Kernel, used: np.ndarray, y: np.ndarray) -> bool:
+    """Whether φ(y) leaves the span of the images of other inputs."""
+    own = float(kernel.diag(y)[0])
+    if len(used) == 0:
+        return own > 0
+    k = kernel.block(used, y)[:, 0]
+    beta = np.linalg.lstsq(kernel.gram(used), k, rcond=1e-13)[0]
+    return own - float(k @ beta) > DISTINCT * own
+
+
+def coordinates_of(kernel: Kernel, span: Span, found: list[Written], separate: bool) -> np.ndarray:
+    """The approximations in the coordinates of the new span, as columns."""
+    columns, used = [], found[0].inputs[:0]
+    for one in found:
+        used = one.inputs if separate else np.vstack([used, one.inputs])
+        images = to_host(span.coordinates(kernel, like(used, span.factor)))
+        columns.append(images.T @ one.coefficients)
+    return np.stack(columns, axis=1)

@@ -1,0 +1,359 @@
+"""Sanger's generalised Hebbian algorithm, one row after the other at matrix-product speed.
+
+The rule (Honeine 2012, eq. 19, in orthonormal coordinates; Sanger 1989)::
+
+    y = Vᵀ z,      V ← V + η (z yᵀ − V UT[y yᵀ])
+
+with UT the upper triangle and its diagonal. Over a block, ``V_t = V_0 T_tᵀ + Zᵀ S_tᵀ`` with T
+(r × r, lower triangular) and S (r × B): the products with V happen once a block, the sequential
+part works on small matrices only, and the result is that of the naive loop to rounding.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from kernelstream.arrays.compilation import compiled
+from kernelstream.arrays.namespaces import (
+    Array,
+    all_finite,
+    like,
+    namespace_of,
+    padded,
+    to_float64,
+    to_host,
+)
+from kernelstream.papers import schedules
+from kernelstream.papers.schedules import Schedule
+from kernelstream.serialization import stored
+from kernelstream.trackers.base import Shift, Tracker, check_guard, column_norms, unit_columns
+from kernelstream.trackers.moments import Moments
+
+# Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
+_PASS_ROWS = 64
+_DEAD = 1e-8  # a component of this norm, after a change of basis, has nothing left to grow from
+
+
+@stored
+@dataclass(frozen=True)
+class HebbianState:
+    """Raw components as columns, the time, and running variances of the outputs."""
+
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"variances"})
+
+    V: Annotated[Array, "float64 (rank, components)"]
+    time: int
+    variances: Annotated[np.ndarray, "float64 (components), not negative"]
+    n_shortened: int = 0  # steps that were shortened
+    reseeded: int = 0  # components that a change of basis killed, and that began anew
+
+
+@stored
+class Hebbian(Tracker[HebbianState]):
+    """Sanger's rule: principal components without any matrix of second moments.
+
+    ``V ← V + η (z yᵀ − V UT[y yᵀ])`` with ``y = Vᵀz`` and UT the upper triangle with its diagonal
+    (Sanger 1989; Honeine 2012, eq. 19). Cost per row is O(m r); nothing of size m² is kept.
+
+    A step that might make the rule diverge (``η max(|z|², |y|²) > 1``) is shortened to the
+    stable length; how often is in ``n_shortened_steps_`` of the estimator, and a warning is given
+    once. ``guard=False`` runs the bare rule.
+
+    Parameters
+    ----------
+    schedule : Schedule, "auto" or float
+        Step sizes; ``"auto"`` is :class:`~kernelstream.papers.schedules.Automatic`, a number
+        a constant step.
+    forgetting : float
+        Forgetting of the running mean (1: the mean of all rows).
+    spread : bool
+        Component i starts at the i-th coordinate; with ``spread`` it starts as a combination of all
+        coordinates that the basis has at the start, none of them left out. Kim et al. (appendix
+        A.1) ask for that with very local kernels, where a row has no part in most coordinates.
+    guard : bool
+        Whether steps that are too long are shortened. False takes the steps of the schedule as they
+        are; where the rule diverges, an error says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA, trackers
+    >>> X = np.random.default_rng(0).normal(size=(5000, 3)) * [0.1, 0.3, 1]
+    >>> model = StreamingKernelPCA(1, kernel="linear", tracker=papers.Hebbian()).partial_fit(X)
+    >>> bool(abs(model.transform([[0, 0, 1.0]]) - model.transform([[0, 0, 0.0]])) > 0.99)
+    True
+    """
+
+    sequential = True
+    holds_vectors = True
+
+    def __init__(
+        self,
+        schedule: Schedule | str | float = "auto",
+        forgetting: float = 1.0,
+        spread: bool = False,
+        guard: bool = True,
+    ):
+        self.schedule = schedule
+        self.forgetting = forgetting
+        self.spread = spread
+        self.guard = guard
+
+    def check(self) -> None:
+        """Raise ``ValueError`` in words when a parameter makes no sense."""
+        self._check_forgetting()
+        check_guard(type(self).__name__, self.guard)
+        require_own_steps(schedules.resolve(self.schedule), self.guard)
+
+    def begin(self, rank: int, n_components: int | None, reference: Array) -> HebbianState:
+        """Component i is the i-th coordinate, as far as there are coordinates, or all of them."""
+        assert n_components is not None  # the estimator sees to it
+        V = np.eye(rank, n_components)
+        if self.spread and rank > 0:
+            # The orthonormal cosine matrix √(2/m) cos(π (k + ½)(i + ½)/m): no entry is zero,
+            # since (2k + 1)(2i + 1) is odd and the zeros of the cosine would make it even.
+            odd = np.arange(rank) + 0.5
+            r = min(rank, n_components)
+            V[:, :r] = np.sqrt(2.0 / rank) * np.cos(np.pi / rank * np.outer(odd, odd[:r]))
+        V = like(V, reference)
+        return HebbianState(V, 0, np.zeros(n_components))
+
+    def update(
+        self, state: HebbianState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
+    ) -> HebbianState:
+        """Learn rows one after the other.
+
+        ``Z`` has the coordinates that the block admitted; rows before an admission have zeros
+        there. A component that waits for its first coordinate gets it when the row that brought it
+        is reached, so the block is cut there; later coordinates start at zero and need no cut.
+        """
+        r = int(state.V.shape[1])
+        first_new = int(state.V.shape[0])
+        Z = to_float64(Z)
+        state = self.pad(state, int(Z.shape[1]))
+        w = np.ones(Z.shape[0]) if weights is None else to_host(weights)
+        start = 0
+        for coordinate, row in enumerate(admitted, first_new):
+            if coordinate >= r:
+                break
+            state = self._learn(state, Z[start:row, :], w[start:row])
+            V = namespace_of(state.V).asarray(state.V, copy=True)
+            V[coordinate, coordinate] = 1.0
+            state, start = replace(state, V=V), row
+        return self._learn(state, Z[start:, :], w[start:])
+
+    def _learn(self, state: HebbianState, Z: Array, weights: np.ndarray) -> HebbianState:
+        schedule = schedules.resolve(self.schedule)
+        n_shortened = state.n_shortened
+        V, time, variances = state.V, state.time, state.variances.copy()
+        for start in range(0, Z.shape[0], _PASS_ROWS):
+            rows = Z[start : min(start + _PASS_ROWS, Z.shape[0]), :]
+            n = int(rows.shape[0])
+            steps = schedule.steps(time + 1, n) * weights[start : start + n]
+            V, shortened = learn_rows(V, rows, steps, time, variances, schedule, self.guard)
+            n_shortened += shortened
+            time += n
+        require_bounded(type(self).__name__, V, self.guard)
+        if not state.n_shortened:
+            self.warn_of(n_shortened)
+        return replace(state, V=V, time=time, variances=variances, n_shortened=n_shortened)
+
+    def warn_of(self, n_shortened: int) -> None:
+        """Say once that steps are shortened."""
+        if n_shortened:
+            warnings.warn(
+                "Hebbian: the step was too long for rows of this energy (it might diverge) and was "
+                "shortened. Use a smaller step, or scale the data.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+    def pad(self, state: HebbianState, rank: int) -> HebbianState:
+        """Components have no part in the new coordinates yet."""
+        return replace(state, V=padded(state.V, (rank, int(state.V.shape[1]))))
+
+    def rebase(self, state: HebbianState, T: Array) -> tuple[HebbianState, None]:
+        """V ← T V; a component that has died, or never had a coordinate, starts at a free one."""
+        xp = namespace_of(T)
+        V = T @ state.V
+        norms = column_norms(V)
+        dead = np.flatnonzero(norms <= _DEAD)
+        dead = dead[: max(int(V.shape[0]) - (len(norms) - len(dead)), 0)]  # as far as there is room
+        if len(dead):
+            V = xp.asarray(V, copy=True)
+            free = np.argsort(to_host(xp.sum(V * V, axis=1)), kind="stable")
+            for column, coordinate in zip(dead, free, strict=False):
+                V[:, int(column)] = 0.0
+                V[int(coordinate), int(column)] = 1.0
+        return replace(state, V=V, reseeded=state.reseeded + len(dead)), None
+
+    def decay(self, state: HebbianState, factor: float) -> HebbianState:
+        """Nothing to do: the steps decide how fast a Hebbian rule forgets."""
+        return state
+
+    def components(
+        self, state: HebbianState, moments: Moments, center: bool, correction: Shift = None
+    ) -> tuple[Array, Array, Array]:
+        """Columns of V at unit length, ordered by the running variance of their outputs."""
+        mean = moments.mean if center else 0.0 * moments.total
+        order = np.argsort(-state.variances, kind="stable")
+        unit, _ = unit_columns(self.raw(state, mean))
+        vectors = namespace_of(unit).take(unit, like(order, unit), axis=1)
+        return like(state.variances[order], state.V), vectors, mean
+
+
+def learn_rows(
+    V: Array,
+    Z: Array,
+    steps: np.ndarray,
+    time: int,
+    variances: np.ndarray,
+    schedule: Schedule,
+    guard: bool = True,
+) -> tuple[Array, int]:
+    """Sanger's rule over a few rows: the new V and how many steps were shortened.
+
+    ``variances``, the running variances of the outputs, is updated in place.
+    """
+    xp = namespace_of(V)
+    G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z)))
+    K = np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
+    T, S, shortened = recursion(G, K, steps, time, variances, schedule, guard)
+    Tt, St = like(np.ascontiguousarray(T.T), V), like(np.ascontiguousarray(S.T), V)
+    return V @ Tt + xp.matrix_transpose(Z) @ St, shortened
+
+
+def recursion(
+    G: np.ndarray,
+    K: np.ndarray,
+    steps: np.ndarray,
+    time: int,
+    variances: np.ndarray,
+    schedule: Schedule,
+    guard: bool = True,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """T and S of a block, from the outputs G = A_0 Zᵀ of its start and its inner products K.
+
+    ``A_0 → T A_0 + S Z``; ``variances`` is updated. Only inner products appear, so the rows may
+    as well be points of a feature space (``epochs.py``). K need not be symmetric: its rows are
+    read by the outputs, its columns written into A.
+    """
+    T = np.eye(G.shape[0])
+    S = np.zeros(G.shape)
+    shortened = sanger_pass(
+        np.ascontiguousarray(G.T),
+        K,
+        steps,
+        T,
+        S,
+        variances,
+        time,
+        schedule.per_component,
+        schedule.relative,
+        guard,
+    )
+    return T, S, int(shortened)
+
+
+def require_own_steps(schedule: Schedule, guard: bool) -> None:
+    """Raise where the guard is off and the schedule has no steps without it."""
+    if schedule.relative and not guard:
+        raise ValueError(
+            f"guard=False runs the bare rule, and the steps of {schedule} end at the limit that "
+            "the guard sets. Give the steps of the paper: a number, or a schedule such as "
+            "schedules.SearchThenConverge(0.5, 1000)."
+        )
+
+
+def require_bounded(name: str, V: Array, guard: bool) -> None:
+    """Raise where a rule without a guard has diverged."""
+    if not guard and not all_finite(V):
+        raise ValueError(
+            f"{name}: without a guard the components have diverged on these rows. Use a smaller "
+            "step, scale the data, or leave guard=True."
+        )
+
+
+@compiled
+def sanger_pass(
+    G: Any,
+    K: Any,
+    steps: Any,
+    T: Any,
+    S: Any,
+    variances: Any,
+    time: int,
+    per_component: bool,
+    relative: bool,
+    guard: bool,
+) -> int:
+    """Sequential part: A_t = T_t A_0 + S_t Z for the components A (r × m), rows t of a block.
+
+    G = Z A_0ᵀ (B × r), K = Z Zᵀ (B × B). T enters as the identity and S as zero. Steps are η
+    for all components, or η|λ|/λ_j (per_component), or η/λ_j (relative).
+    """
+    n, r = G.shape
+    y = np.empty(r)
+    following = G[0].copy()  # outputs of the next row: A_0 z_0
+    from_T = np.empty(r)
+    from_S = np.empty(n)
+    shortened = 0
+    for t in range(n):
+        output = 0.0
+        for j in range(r):
+            y[j] = following[j]
+            output += y[j] * y[j]
+        # A row with η·max(|z|², |y|²) > 1 would overshoot: shorten its step to that length.
+        limit = max(K[t, t], output)
+        norm = 0.0
+        # weight 2/(t+2) forgets the outputs of components that had not yet converged; relative
+        # steps are such weights themselves, with a floor where the stream is to be forgotten
+        weight = min(steps[t], 1.0) if relative else 2.0 / (time + t + 2.0)
+        for j in range(r):
+            variances[j] += (y[j] * y[j] - variances[j]) * weight
+            norm += variances[j] * variances[j]
+        norm = np.sqrt(norm)
+        # a row without energy, such as one at the mean, moves nothing
+        longest = 1.0 / limit if limit > 0.0 else 0.0
+        if not guard:
+            longest = np.inf
+        cut = False
+        for i in range(r):
+            from_T[i] = 0.0
+        for i in range(t):
+            from_S[i] = 0.0
+        after = min(t + 1, n - 1)
+        for j in range(r):
+            eta = steps[t]
+            if relative:
+                eta = eta / variances[j] if variances[j] * longest > eta else longest
+            elif per_component:
+                floor = max(variances[j], 1e-3 * norm)
+                if floor > 0.0:
+                    eta *= norm / floor
+            if eta > longest:
+                eta = longest
+                # there the limit is part of the rule, no accident
+                cut = limit > 0.0 and not per_component
+            # A_j += η y_j (z − Σ_{i≤j} y_i A_i): running sums over i hold the old rows of A. In
+            # the same loops, for T and S don't fit the nearest cache: y_j of the next row,
+            # A_t+1 z_t+1 = T G[t+1] + S K[t+1].
+            step = eta * y[j]
+            value = 0.0
+            for i in range(j + 1):
+                from_T[i] += y[j] * T[j, i]
+                T[j, i] -= step * from_T[i]
+                value += T[j, i] * G[after, i]
+            for i in range(t):
+                from_S[i] += y[j] * S[j, i]
+                S[j, i] -= step * from_S[i]
+                value += S[j, i] * K[after, i]
+            S[j, t] = step
+            following[j] = value + step * K[after, t]
+        if cut:
+            shortened += 1
+    return shortened

@@ -1,0 +1,1 @@
+"""Online kernel PCA with a reduced-order model (Honeine 2012)."""

@@ -1,0 +1,213 @@
+"""Sanger's rule with functions that move with the mean: Honeine's centring (section 5.2).
+
+The components are sums over *centred* points, ``ψ_j = Σ_k a_kj (φ(d_k) − μ_t)``, so the same
+coefficients are other functions whenever the mean μ_t moves. With ``κ^c`` the paper writes::
+
+    y = Aᵀ κ^c(x),      A ← A + η (β yᵀ − A UT[y yᵀ])
+
+where β are the coefficients of the row over the points, not centred. In orthonormal coordinates
+``u = Σ a φ(d)`` has the coordinates V, the sums of the coefficients are ``s = Aᵀ1``, and
+
+    ψ = V − μ sᵀ,   y = ψᵀ (z − μ),   V ← V + η (z yᵀ − V UT[y yᵀ]),   s ← s + η (1ᵀβ y − UTᵀ s)
+
+with ``1ᵀβ = fᵀz`` for ``f = Fᵀ1``. Read by one vector and written by another, these are still inner
+products: the compiled pass of Sanger's rule takes a K that is not symmetric.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from kernelstream.arrays.namespaces import Array, like, namespace_of, padded, to_float64, to_host
+from kernelstream.papers import schedules
+from kernelstream.papers.hebbian import Hebbian, HebbianState, recursion, require_bounded
+from kernelstream.papers.schedules import Schedule
+from kernelstream.serialization import stored
+from kernelstream.trackers.base import Tracker
+
+# Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
+_PASS_ROWS = 64
+
+
+@stored
+@dataclass(frozen=True)
+class RecentredState(HebbianState):
+    """Raw components, the sums of their coefficients, and the mean of the rows."""
+
+    ON_HOST: ClassVar[frozenset[str]] = HebbianState.ON_HOST | {"sums", "mean"}
+
+    sums: Annotated[np.ndarray, "float64 (components)"] = field(kw_only=True)
+    mean: Annotated[np.ndarray, "float64 (rank)"] = field(kw_only=True)
+    weight: Annotated[float, "not negative"] = 0.0
+    # the points in their own coordinates while a block is learned
+    points: Annotated[Array | None, "float64 (points, rank)"] = None
+
+
+@stored
+class RecentredHebbian(Hebbian, Tracker[RecentredState]):
+    """Sanger's rule with the centring of Honeine's section 5.2, for comparison with the paper.
+
+    With :class:`Hebbian` a component is a function that stays as it is when the mean moves. Here
+    its coefficients stay, and the function moves along: ``ψ_j = Σ_k a_kj (φ(d_k) − μ_t)``. Both end
+    at the same components; on the way there they differ, and neither is better on average.
+
+    Parameters
+    ----------
+    schedule : Schedule, "auto" or float
+        Step sizes, as in :class:`Hebbian`.
+    guard : bool
+        Whether steps that are too long are shortened.
+
+    Notes
+    -----
+    The paper derives the running mean in an appendix that is not part of the published text we
+    have; the mean of all rows up to and including the present one is taken, in the span of the
+    points. The tracker needs a basis of points and ``center=True``.
+
+    References
+    ----------
+    Honeine, "Online kernel principal component analysis: a reduced-order model", IEEE TPAMI 34(9),
+    2012, section 5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA, landmarks, trackers
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2)) * [1, 0.3]
+    >>> both = [
+    ...     StreamingKernelPCA(1, gamma=0.2, basis=landmarks.Distance(0.01), tracker=tracker)
+    ...     for tracker in (papers.Hebbian(), papers.RecentredHebbian())
+    ... ]
+    >>> one, two = (model.partial_fit(X).transform(X)[:, 0] for model in both)
+    >>> bool(abs(np.corrcoef(one, two)[0, 1]) > 0.999)
+    True
+    """
+
+    needs_points = True
+    follows_mean = True
+    forgetting = 1.0
+    spread = False
+
+    def __init__(self, schedule: Schedule | str | float = "auto", guard: bool = True):
+        self.schedule = schedule
+        self.guard = guard
+
+    def begin(self, rank: int, n_components: int | None, reference: Array) -> RecentredState:
+        """Component i is the i-th coordinate; a basis that grows has none yet."""
+        plain = super().begin(rank, n_components, reference)
+        r = len(plain.variances)
+        return RecentredState(plain.V, 0, plain.variances, sums=np.zeros(r), mean=np.zeros(rank))
+
+    def tell_points(self, state: RecentredState, points: Array) -> RecentredState:  # type: ignore[override]
+        """Remember the points for the block that comes."""
+        return replace(state, points=points)
+
+    def update(  # type: ignore[override]
+        self, state: RecentredState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
+    ) -> RecentredState:
+        """Learn rows as they are, one after the other; the block is cut where a component starts.
+
+        Components that start at once with the basis take the sums of its coordinates.
+        """
+        assert state.points is not None  # needs_points
+        f = coefficient_sums(to_host(state.points))
+        r, first_new = (int(n) for n in reversed(state.V.shape))
+        if state.time == 0:
+            state = replace(state, sums=padded_like(f[:first_new], r))
+        Z = to_float64(Z)
+        state = self.pad(state, int(Z.shape[1]))
+        w = np.ones(Z.shape[0]) if weights is None else to_host(weights)
+        start = 0
+        for coordinate, row in enumerate(admitted, first_new):
+            if coordinate >= r:
+                break
+            state = self._recentred(state, Z[start:row, :], w[start:row], f)
+            V, sums = namespace_of(state.V).asarray(state.V, copy=True), state.sums.copy()
+            V[coordinate, coordinate], sums[coordinate] = 1.0, f[coordinate]
+            state, start = replace(state, V=V, sums=sums), row
+        return replace(self._recentred(state, Z[start:, :], w[start:], f), points=None)
+
+    def _recentred(
+        self, state: RecentredState, Z: Array, weights: np.ndarray, f: np.ndarray
+    ) -> RecentredState:
+        xp = namespace_of(Z)
+        schedule = schedules.resolve(self.schedule)
+        V, s, variances = state.V, state.sums, state.variances.copy()
+        mean, weight, time, n_shortened = state.mean, state.weight, state.time, state.n_shortened
+        for start in range(0, int(Z.shape[0]), _PASS_ROWS):
+            rows = Z[start : min(start + _PASS_ROWS, int(Z.shape[0])), :]
+            n, w = int(rows.shape[0]), weights[start : start + _PASS_ROWS]
+            so_far = weight + np.cumsum(w)
+            total = like(weight * mean, rows)[None, :] + xp.cumulative_sum(
+                rows * like(w, rows)[:, None], axis=0
+            )
+            means = total / like(so_far, rows)[:, None]
+            read = rows - means
+            back = -to_host(xp.sum(means * read, axis=1))  # what the sums s are read with
+            written = to_host(rows) @ f[: int(rows.shape[1])]  # 1ᵀβ
+            G = to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(read)) + np.outer(s, back)
+            K = to_host(read @ xp.matrix_transpose(rows)) + np.outer(back, written)
+            steps = schedule.steps(time + 1, n) * w
+            T, S, shortened = recursion(
+                np.ascontiguousarray(G),
+                np.ascontiguousarray(K),
+                steps,
+                time,
+                variances,
+                schedule,
+                self.guard,
+            )
+            V = V @ like(T.T.copy(), V) + xp.matrix_transpose(rows) @ like(S.T.copy(), V)
+            s = T @ s + S @ written
+            mean, weight = to_host(means[-1, :]).copy(), float(so_far[-1])
+            time, n_shortened = time + n, n_shortened + shortened
+        require_bounded(type(self).__name__, V, self.guard)
+        if not state.n_shortened:
+            self.warn_of(n_shortened)
+        return replace(
+            state,
+            V=V,
+            sums=s,
+            variances=variances,
+            mean=mean,
+            weight=weight,
+            time=time,
+            n_shortened=n_shortened,
+        )
+
+    def pad(self, state: RecentredState, rank: int) -> RecentredState:  # type: ignore[override]
+        """Neither components nor mean have a part in the new coordinates yet."""
+        wide = padded(state.V, (rank, int(state.V.shape[1])))
+        return replace(state, V=wide, mean=padded_like(state.mean, rank))
+
+    def rebase(self, state: RecentredState, T: Array) -> tuple[RecentredState, None]:  # type: ignore[override]
+        """V ← T V; the sums of the coefficients stay, so that the functions do."""
+        moved, _ = super().rebase(state, T)
+        assert isinstance(moved, RecentredState)
+        return replace(moved, mean=to_host(T) @ state.mean), None
+
+    def raw(self, state: Any, mean: Array) -> Array:
+        """``ψ = V − μ sᵀ``, at the length it has."""
+        return state.V - mean[:, None] * like(state.sums, state.V)[None, :]
+
+
+def coefficient_sums(points: np.ndarray) -> np.ndarray:
+    """``f = Fᵀ1``: how much each coordinate adds to the sum of the coefficients over the points.
+
+    The points in their own coordinates are P = KF, and ``P f = K F Fᵀ 1 = 1``.
+    """
+    ones = np.ones(len(points))
+    if points.shape[0] == points.shape[1]:
+        return np.linalg.solve(points, ones)
+    return np.linalg.lstsq(points, ones, rcond=None)[0]
+
+
+def padded_like(values: np.ndarray, size: int) -> np.ndarray:
+    """The values, with zeros behind them or without the last ones, to a given number."""
+    padded_values = np.zeros(size)
+    kept = values[:size]
+    padded_values[: len(kept)] = kept
+    return padded_values

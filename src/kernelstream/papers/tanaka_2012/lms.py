@@ -1,0 +1,180 @@
+"""Tanaka's LMS-type rule: the gradient of the weighted cost in the dual coefficients.
+
+The rule (Tanaka, Washizawa and Kuh, algorithm 1)::
+
+    A[k] = Ã[k−1] + η (h cᵀ D − M g cᵀ),   g = Ã c
+
+In orthonormal coordinates, ``V += η N (z cᵀ Ω − V c cᵀ)`` with ``N = Fᵀ M² F``: the direction of
+SubKHA, distorted by the metric of the points. Each step multiplies by N, so the components leave
+every space of few dimensions and no small recursion replaces the products with V: a row costs
+O(m² + m r).
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+
+from kernelstream.arrays.compilation import compiled
+from kernelstream.arrays.namespaces import Array, like, to_float64, to_host
+from kernelstream.papers.tanaka_2012.weighted import Stepped, WeightedState
+from kernelstream.serialization import stored
+
+
+@stored
+@dataclass(frozen=True)
+class LMSState(WeightedState):
+    """Components, and the points of the basis in their own coordinates while a block is learned."""
+
+    points: Annotated[Array | None, "float64 (points, rank)"] = None
+
+
+@stored
+class LMS(Stepped[LMSState]):
+    """Stochastic gradient in the coefficients over the points (Tanaka et al., algorithm 1).
+
+    ``V ← V + η N (z cᵀ Ω − V c cᵀ)`` with ``c = Vᵀz`` and ``N = Fᵀ M² F``.
+
+    Here as the paper has it, for comparison: the metric N makes it fast along directions that many
+    points share and slow along all others, and the best step depends on the number of points.
+    SubKHA is the same rule without the distortion. A step that might diverge is shortened; how
+    often is in ``n_shortened_steps_`` of the estimator, and a warning is given once.
+    ``guard=False`` runs the bare rule.
+
+    Parameters
+    ----------
+    eta : float or Schedule
+        The step, constant in the paper.
+    weights : sequence of float or None
+        The diagonal of Ω, positive and not increasing; None is from 1 to 0.5 in equal steps.
+    forgetting : float
+        Forgetting of the running mean (1: the mean of all rows).
+    guard : bool
+        Whether steps that are too long are shortened. False takes η as it is; where the rule
+        diverges, an error says so.
+
+    Notes
+    -----
+    ``N = Fᵀ M² F = Σ_d z(d) z(d)ᵀ``, the scatter of the points in their own coordinates
+    (``FᵀM`` has the coordinates of the points as columns), so the tracker needs a basis of points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA, landmarks, trackers
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> model = StreamingKernelPCA(
+    ...     1, gamma=0.1, basis=landmarks.Coherence(0.9), tracker=papers.LMS(0.02), center=False)
+    >>> float(model.fit(X).explained_variance_ratio_[0].round(1))
+    0.7
+    """
+
+    state_type = LMSState
+    needs_points = True
+
+    def tell_points(self, state: LMSState, points: Array) -> LMSState:
+        """Remember the points for the block that comes."""
+        return replace(state, points=points)
+
+    def update(
+        self, state: LMSState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
+    ) -> LMSState:
+        """Learn rows one after the other; the metric grows with every point that is admitted."""
+        assert state.points is not None  # needs_points
+        Z, P = to_float64(Z), to_host(state.points)
+        state = self.pad(state, int(Z.shape[1]))
+        w = np.ones(Z.shape[0]) if weights is None else to_host(weights)
+        cuts = [0, *admitted, int(Z.shape[0])]
+        for i, (start, stop) in enumerate(itertools.pairwise(cuts)):
+            # Points are rows of P in the order of their admission; the last ones come later.
+            known = P[: len(P) - len(admitted) + i]
+            if stop > start:
+                state = self._fold(state, Z[start:stop, :], w[start:stop], known.T @ known)
+        return replace(state, points=None)
+
+    def _learn(self, state: LMSState, Z: Array, w: np.ndarray, metric: Array | None) -> LMSState:
+        assert metric is not None
+        V = np.array(to_host(state.V), order="C")  # a copy: the pass writes into it
+        rows, variances = np.ascontiguousarray(to_host(Z)), state.variances.copy()
+        steps = self._schedule().steps(state.time + 1, len(rows)) * w
+        N = np.ascontiguousarray(metric)
+        omega = self._omega(V.shape[1])
+        shortened = gradient_pass(
+            V, rows, rows @ N, N, steps, omega, variances, state.time, self.forgetting, self.guard
+        )
+        if shortened and not state.n_shortened:
+            warnings.warn(
+                "LMS: the step was too long for so many points (it might diverge) and was "
+                "shortened. Use a smaller eta, fewer points, or papers.SubsetHebbian.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return replace(
+            state,
+            V=like(V, state.V),
+            time=state.time + len(rows),
+            variances=variances,
+            n_shortened=state.n_shortened + int(shortened),
+        )
+
+
+@compiled
+def gradient_pass(
+    V: Any,
+    Z: Any,
+    ZN: Any,
+    N: Any,
+    steps: Any,
+    omega: Any,
+    variances: Any,
+    time: int,
+    forgetting: float,
+    guard: bool,
+) -> int:
+    """V ← V + η N (z cᵀ Ω − V c cᵀ), row after row, in place. ZN = Z N."""
+    m, r = V.shape
+    c = np.empty(r)
+    w = np.empty(m)
+    u = np.empty(m)
+    shortened = 0
+    for t in range(Z.shape[0]):
+        rate = max(2.0 / (time + t + 2.0), 1.0 - forgetting)
+        c[:] = 0.0
+        stretched = 0.0  # zᵀ N z
+        for i in range(m):
+            stretched += Z[t, i] * ZN[t, i]
+            for j in range(r):
+                c[j] += V[i, j] * Z[t, i]
+        output = 0.0
+        for j in range(r):
+            output += c[j] * c[j]
+            variances[j] += (c[j] * c[j] - variances[j]) * rate
+        length = 0.0
+        for i in range(m):
+            w[i] = 0.0
+            u[i] = 0.0
+            for j in range(r):
+                w[i] += V[i, j] * c[j]
+            length += w[i] * w[i]
+        for k in range(m):  # u = N w, by rows so that it vectorises
+            for i in range(m):
+                u[i] += N[k, i] * w[k]
+        pull = 0.0
+        for i in range(m):
+            pull += u[i] * u[i]
+        # Growth is at most 1 + η ω₁ zᵀNz; the pull back along w is η |c|² |Nw|/|w| of its length.
+        limit = omega[0] * stretched
+        if length > 0.0:
+            limit = max(limit, output * np.sqrt(pull / length))
+        eta = steps[t]
+        if guard and eta * limit > 1.0:
+            eta = 1.0 / limit
+            shortened += 1
+        for i in range(m):
+            for j in range(r):
+                V[i, j] += eta * c[j] * (ZN[t, i] * omega[j] - u[i])
+    return shortened

@@ -1,0 +1,280 @@
+"""What SubKHA, LMS and RLS have in common (Tanaka, Washizawa and Kuh).
+
+All three follow the weighted cost of the paper's eq. (4), whose diagonal weights Ω (the paper's D)
+single out the eigenvectors among all bases of the principal subspace. In orthonormal coordinates,
+where a component is ``v = Fᵀ M a`` and the outputs of a row are ``c = Vᵀ z``, the rules are
+ordinary linear ones; each subclass is one of them. Here are the start, the change of basis, and
+the components as a query sees them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from kernelstream.arrays.namespaces import (
+    Array,
+    all_finite,
+    like,
+    namespace_of,
+    padded,
+    row_norms_squared,
+    to_float64,
+    to_host,
+)
+from kernelstream.papers.schedules import Schedule, resolve
+from kernelstream.serialization import stored
+from kernelstream.trackers.base import Shift, Tracker, check_guard, column_norms, unit_columns
+from kernelstream.trackers.moments import Moments
+
+# A row starts a component when this share of its energy is outside the span of the others.
+NEW_SHARE = 1e-10
+# A component that keeps less than this share of its length in a change of basis is dead.
+DEAD = 1e-8
+
+
+@stored
+@dataclass(frozen=True)
+class WeightedState:
+    """Raw components as columns, a zero column for each that has not started yet."""
+
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"variances"})
+
+    V: Annotated[Array, "float64 (rank, components)"]
+    time: int  # rows learned, those that started a component not counted
+    # running mean squares of the raw outputs
+    variances: Annotated[np.ndarray, "float64 (components), not negative"]
+    n_shortened: int = 0  # steps that were shortened
+    reseeded: int = 0  # components that died and wait for a new start
+
+
+W = TypeVar("W", bound=WeightedState)
+
+
+class Weighted(Tracker[W]):
+    """Weighted rules on a fixed number of components.
+
+    *The start.* In the paper the first r rows are the first points Ψ[0], and A[0] is P^{1/2} with
+    P = M⁻¹. So W[0] = Ψ M^{-1/2}, which in coordinates is ``V = Z (ZᵀZ)^{-1/2}`` for the rows as
+    the columns of Z: the orthonormal vectors nearest to the first r rows, the polar factor of Z.
+    (Proof: v = FᵀMa, Z = FᵀM and ZᵀZ = M give V = FᵀM M^{-1/2} = Z (ZᵀZ)^{-1/2}.) This form needs
+    no dictionary and serves every basis. It asks for r independent rows: rows of a growing basis
+    may be too few at first, centred rows begin with zero. So a row with a part outside the span of
+    the components starts the next one; a row without learns; and a component that starts after
+    the first row was learned takes the outside part at unit length.
+    """
+
+    sequential = True
+    holds_vectors = True
+    weights: Any = None
+    state_type: type[W]
+
+    def suits(self, basis: Any, n_components: Any) -> None:
+        """One weight for each component."""
+        super().suits(basis, n_components)
+        self._omega(int(n_components))
+
+    def _check_weights(self) -> None:
+        if self.weights is None:
+            return
+        try:
+            omega = np.asarray(self.weights, dtype=float)
+        except (OverflowError, TypeError, ValueError):
+            omega = np.empty(0)
+        if omega.ndim != 1 or len(omega) == 0 or not np.all(np.isfinite(omega) & (omega > 0)):
+            raise ValueError(
+                f"{type(self).__name__}: weights must be positive numbers, one for each component, "
+                f"got {self.weights!r}."
+            )
+        if np.any(np.diff(omega) > 0):
+            raise ValueError(
+                f"{type(self).__name__}: weights must not increase (the first component has the "
+                f"largest), got {self.weights!r}."
+            )
+
+    def _omega(self, r: int) -> np.ndarray:
+        """Ω: given, or from 1 to 1/2 in equal steps (the paper does not say which it used)."""
+        if self.weights is None:
+            return np.linspace(1.0, 0.5, r)
+        omega = np.asarray(self.weights, dtype=float)
+        if len(omega) != r:
+            raise ValueError(
+                f"{type(self).__name__}: {len(omega)} weights were given for {r} components; give "
+                "one for each component, or weights=None."
+            )
+        return omega
+
+    # -- verbs
+
+    def begin(self, rank: int, n_components: int | None, reference: Array) -> W:
+        """No component has started."""
+        assert n_components is not None  # the estimator sees to it
+        V = like(np.zeros((rank, n_components)), reference)
+        return self.state_type(V, 0, np.zeros(n_components))
+
+    def update(self, state: W, Z: Array, weights: Array | None, admitted: tuple[int, ...]) -> W:
+        """Learn rows one after the other.
+
+        Rows before an admission have a zero in the new coordinate, and so have the components:
+        the block needs no cut there.
+        """
+        w = np.ones(Z.shape[0]) if weights is None else to_host(weights)
+        return self._fold(self.pad(state, int(Z.shape[1])), to_float64(Z), w)
+
+    def pad(self, state: W, rank: int) -> W:
+        """Components have no part in the new coordinates yet."""
+        return replace(state, V=padded(state.V, (rank, int(state.V.shape[1]))))
+
+    def rebase(self, state: W, T: Array) -> tuple[W, None]:
+        """V ← T V; a component that dies with the lost rank waits for a row to start it again."""
+        before, V = column_norms(state.V), T @ state.V
+        dead = (before > 0) & (column_norms(V) <= DEAD * before)
+        if np.any(dead):
+            V = V * like(np.where(dead, 0.0, 1.0), V)[None, :]
+        return replace(state, V=V, reseeded=state.reseeded + int(dead.sum())), None
+
+    def components(
+        self, state: W, moments: Moments, center: bool, correction: Shift = None
+    ) -> tuple[Array, Array, Array]:
+        """Columns of V at unit length, ordered by the running variance of their outputs."""
+        mean = moments.mean if center else 0.0 * moments.total
+        unit, scale = unit_columns(state.V)
+        variances = state.variances * scale**2
+        order = np.argsort(-variances, kind="stable")
+        vectors = namespace_of(unit).take(unit, like(order, unit), axis=1)
+        return like(variances[order], state.V), vectors, mean
+
+    # -- inside
+
+    def _fold(self, state: W, Z: Array, w: np.ndarray, metric: Array | None = None) -> W:
+        """Start the components that have not started, learn the other rows."""
+        position, n = 0, int(Z.shape[0])
+        while position < n:
+            stop = position + self._next_start(state, Z[position:, :])
+            if stop > position and float(column_norms(state.V).max(initial=0.0)) > 0:
+                state = self._learn(
+                    self._orient(state), Z[position:stop, :], w[position:stop], metric
+                )
+            if stop < n:
+                state = self._start(state, Z[stop, :])
+            position = stop + 1
+        if not all_finite(state.V):
+            raise ValueError(
+                f"{type(self).__name__}: the components have diverged on these rows. Use a smaller "
+                "step, or scale the data."
+            )
+        return state
+
+    @abstractmethod
+    def _learn(self, state: W, Z: Array, w: np.ndarray, metric: Array | None) -> W:
+        """Apply the rule to rows, one after the other; some components may still be zero."""
+
+    def _next_start(self, state: W, Z: Array) -> int:
+        """Index of the first row that starts a component, or the number of rows."""
+        started = np.flatnonzero(column_norms(state.V) > 0)
+        if len(started) >= min(state.V.shape):
+            return int(Z.shape[0])
+        # Rows inside the span leave the components inside it: one look at all rows is enough.
+        energy = row_norms_squared(Z)
+        outside = to_host(energy - row_norms_squared(Z @ _orthonormal(state.V, started)))
+        new = np.flatnonzero(outside > NEW_SHARE * to_host(energy))
+        return int(new[0]) if len(new) else int(Z.shape[0])
+
+    def _start(self, state: W, z: Array) -> W:
+        """Start the first component that waits; the polar factor once nothing waits any more."""
+        norms = column_norms(state.V)
+        column = int(np.flatnonzero(norms == 0)[0])
+        if state.time:  # the others have learned: only what is outside their span is new
+            B = _orthonormal(state.V, np.flatnonzero(norms > 0))
+            new = z - B @ (namespace_of(B).matrix_transpose(B) @ z)
+            energy, left = (float(row_norms_squared(v[None, :])[0]) for v in (z, new))
+            if left <= NEW_SHARE * energy:  # the rows learned since then have taken it in
+                return state
+            z = new / left**0.5
+        V = namespace_of(state.V).asarray(state.V, copy=True)
+        V[:, column] = z
+        state = replace(state, V=V)
+        return state if np.any(column_norms(V) == 0) else self._orient(state)
+
+    def _orient(self, state: W) -> W:
+        """The rows that started the components become orthonormal before the first row is learned.
+
+        ``V = Z (ZᵀZ)^{-1/2}``, the paper's A[0] = P^{1/2}, from the singular value decomposition.
+        """
+        started = np.flatnonzero(column_norms(state.V) > 0)
+        if state.time or not len(started):
+            return state
+        xp = namespace_of(state.V)
+        columns = xp.take(state.V, like(started, state.V), axis=1)
+        left, _, right = xp.linalg.svd(columns, full_matrices=False)
+        V = 0.0 * state.V
+        for i, column in enumerate(started):
+            V[:, int(column)] = left @ right[:, i]
+        return replace(state, V=V)
+
+
+class Stepped(Weighted[W]):
+    """Weighted rules with a step, one for all components.
+
+    Parameters
+    ----------
+    eta : float or Schedule
+        The step.
+    weights : sequence of float or None
+        The diagonal of Ω.
+    forgetting : float
+        Forgetting of the running mean.
+    guard : bool
+        Whether steps that are too long are shortened.
+    """
+
+    def __init__(
+        self,
+        eta: float | Schedule = 0.02,
+        weights: Any = None,
+        forgetting: float = 1.0,
+        guard: bool = True,
+    ):
+        self.eta = eta
+        self.weights = weights
+        self.forgetting = forgetting
+        self.guard = guard
+
+    def check(self) -> None:
+        """Raise ``ValueError`` in words when a parameter makes no sense."""
+        check_guard(type(self).__name__, self.guard)
+        self._schedule()
+        self._check_weights()
+        self._check_forgetting()
+
+    def _schedule(self) -> Schedule:
+        """The schedule that ``eta`` stands for."""
+        schedule = resolve(self.eta)
+        if schedule.per_component:
+            raise ValueError(
+                f"{type(self).__name__}: {self.eta!r} has a step for each component, and this rule "
+                "takes one for all (its weights tell the components apart); use "
+                "schedules.SearchThenConverge, or papers.Hebbian."
+            )
+        return schedule
+
+
+def products(V: Array, Z: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs G = Vᵀ Zᵀ of a few rows and their inner products K = Z Zᵀ, for a compiled pass."""
+    xp = namespace_of(V)
+    G = to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z))
+    return np.ascontiguousarray(G), np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
+
+
+def combined(V: Array, Z: Array, T: np.ndarray, S: np.ndarray) -> Array:
+    """``V Tᵀ + Zᵀ Sᵀ``: the components after the rows of a compiled pass."""
+    return V @ like(T.T.copy(), V) + namespace_of(V).matrix_transpose(Z) @ like(S.T.copy(), V)
+
+
+def _orthonormal(V: Array, columns: np.ndarray) -> Array:
+    """Orthonormal vectors that span some columns of V."""
+    xp = namespace_of(V)
+    return xp.linalg.qr(xp.take(V, like(columns, V), axis=1))[0]

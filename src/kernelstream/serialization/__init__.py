@@ -1,0 +1,23 @@
+"""Model files: safetensors with one JSON header, checksummed, written atomically.
+
+A model file is data, never code. Arrays are stored as tensors; everything else (parameters,
+counters, names) is a JSON tree in which a tensor is a reference by name and a part or a piece of
+state is named by its class. Loading looks these names up among the classes that were declared with
+:func:`stored`: nothing else can come out of a file, and every field has to be what its class
+declares. ``docs/model-files.md`` has the specification.
+"""
+
+# A room of the house, not of the public interface: names are handed on as they are, in no list.
+from kernelstream.serialization.declarations import STORED as STORED
+from kernelstream.serialization.declarations import described as described
+from kernelstream.serialization.declarations import stored as stored
+from kernelstream.serialization.declarations import stored_name as stored_name
+from kernelstream.serialization.format import FORMAT as FORMAT
+from kernelstream.serialization.format import ModelFile as ModelFile
+from kernelstream.serialization.format import from_bytes as from_bytes
+from kernelstream.serialization.format import naming as naming
+from kernelstream.serialization.format import read as read
+from kernelstream.serialization.format import save as save
+from kernelstream.serialization.format import to_bytes as to_bytes
+from kernelstream.serialization.migrations import MIGRATIONS as MIGRATIONS
+from kernelstream.serialization.migrations import VERSION as VERSION

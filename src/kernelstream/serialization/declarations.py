@@ -1,0 +1,255 @@
+"""What files may hold: classes that say ``@stored``, and what each of their fields has to be.
+
+A state is a dataclass. The types of its fields say what they are, and a text beside the type says
+more where that is needed::
+
+    points: Annotated[Array, "float (points, features)"]
+    mass: Annotated[np.ndarray, "float64 (points), not negative"]
+    n: int
+    next_signs: Annotated[int, "of any size"]
+    reference: Annotated[Normal, "apart"]
+
+*Arrays*: the kind of number (``float64``; ``float``, single or double precision; ``rows``, that or
+CSR; ``int64``) and the dimensions. A name stands for the same number wherever it is used in a
+model; with a dot in front, in this value alone. ``<=rank`` is at most the number that ``rank``
+stands for, ``?`` any. Numbers are finite, unless ``or NaN`` follows; ``not negative`` and
+``positive`` are bounds; ``or empty`` allows an array without entries.
+
+*Numbers*: an ``int`` is a count, from 0 to 2**53, unless it is ``of any size`` (below 2**63); a
+``float`` is finite, unless it is ``or infinite``. ``= columns`` says that a dimension is this
+number. Other bounds as for arrays.
+
+*States in states*: ``apart`` are those whose dimensions have nothing to do with those around them.
+
+What no declaration can say, a state checks itself: its method ``check`` is called with the sizes
+that names stand for once its fields are what they should be, and raises ``ValueError``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+import types
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from kernelstream.arrays.namespaces import is_sparse
+from kernelstream.serialization.part import Part
+
+_T = TypeVar("_T")
+
+STORED: dict[str, type] = {}
+
+LARGEST_COUNT = 2**53
+LARGEST_EMPTY = 2**16  # of a dimension of any size, where there are no entries that take room
+_KINDS = {
+    "float64": ("float64",),
+    "float": ("float64", "float32"),
+    "rows": ("float64", "float32"),
+    "int64": ("int64",),
+}
+# Beside the dimensions: what is said of the numbers.
+_BOUNDS = {"not negative", "positive"}
+_ALSO = {"or NaN", "or infinite", "or empty", "of any size", "apart"}
+
+
+def stored(cls: type[_T]) -> type[_T]:
+    """Let files hold values of a class, a part or a dataclass: used as a decorator."""
+    if STORED.setdefault(stored_name(cls), cls) is not cls:
+        raise ValueError(f"Two classes are called {stored_name(cls)} in files; rename one.")
+    return cls
+
+
+def stored_name(cls: type) -> str:
+    """What a class is called in files: ``kernels.RBF`` for a part, ``LMSState`` for a state."""
+    room = cls.__module__.split(".")[1:2]
+    return ".".join([*room, cls.__name__]) if issubclass(cls, Part) else cls.__name__
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a value has to be: one of some types, and what the text beside them says."""
+
+    types: tuple[Any, ...]
+    text: str = ""
+    items: Declaration | tuple[Declaration, ...] | None = None  # of a tuple: all alike, or each
+    kind: str = ""
+    dimensions: tuple[str, ...] = ()
+    names: str = ""  # the dimension that this number is
+    words: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        if self.items is not None:
+            inside = self.items if isinstance(self.items, tuple) else (self.items,)
+            more = "" if isinstance(self.items, tuple) else ", …"
+            return f"tuple of ({', '.join(map(str, inside))}{more})" + self._or_none
+        shown = [self.text] if self.kind else [_type_name(t) for t in self.types if t is not None]
+        text = " or ".join(shown) + self._or_none
+        return text if self.kind or not self.text else f"{text}, {self.text}"
+
+    @property
+    def _or_none(self) -> str:
+        return " or null" if None in self.types else ""
+
+    @property
+    def apart(self) -> bool:
+        """Whether dimensions inside have nothing to do with those around."""
+        return "apart" in self.words
+
+
+def _type_name(kind: Any) -> str:
+    names = {bool: "boolean", str: "text", int: "integer", float: "number", Any: "any"}
+    if kind in names:
+        return names[kind]
+    return f"a part of {kind.__module__.split('.')[1]}" if issubclass(kind, Part) else kind.__name__
+
+
+def declare(hint: Any, nothing_allowed: bool = False) -> Declaration:
+    """The declaration that a type stands for."""
+    text = ""
+    if get_origin(hint) is Annotated:
+        hint, text = get_args(hint)
+    union = get_origin(hint) in (Union, types.UnionType)
+    members = [None if t is type(None) else t for t in (get_args(hint) if union else (hint,))]
+    if nothing_allowed and None not in members:
+        members.append(None)
+    annotated = [t for t in members if get_origin(t) is Annotated]
+    if annotated:  # Annotated[…] | None
+        members = [t for t in members if t not in annotated]
+        hint, text = get_args(annotated[0])
+        members.insert(0, hint)
+    tuples = [t for t in members if get_origin(t) is tuple]
+    if tuples:
+        inside = get_args(tuples[0])
+        repeated = len(inside) == 2 and inside[1] is Ellipsis
+        items = declare(inside[0]) if repeated else tuple(map(declare, inside))
+        kept = tuple(t for t in members if t is None)
+        return Declaration((tuple, *kept), text, items)
+    kind, rest = "", text
+    dimensions: tuple[str, ...] = ()
+    if "(" in text:
+        kind, _, rest = text.partition(" (")
+        inside_text, _, rest = rest.partition(")")
+        dimensions = tuple(d.strip() for d in inside_text.split(",") if d.strip())
+        if kind not in _KINDS:
+            raise TypeError(f"{text!r}: an array is one of {', '.join(_KINDS)}.")
+    words = frozenset(word.strip() for word in rest.split(",") if word.strip())
+    named = {word for word in words if word.startswith("= ")}
+    if unknown := words - named - _BOUNDS - _ALSO:
+        raise TypeError(f"{text!r} says {sorted(unknown)}, which no declaration can.")
+    return Declaration(
+        tuple(members),
+        text,
+        kind=kind,
+        dimensions=dimensions,
+        names=next((word[2:] for word in named), ""),
+        words=words,
+    )
+
+
+_KNOWN: dict[type, dict[str, Declaration]] = {}
+
+
+def declarations(cls: Any) -> dict[str, Declaration]:
+    """What the fields of a state have to be."""
+    if cls not in _KNOWN:
+        _KNOWN[cls] = _declarations(cls)
+    return _KNOWN[cls]
+
+
+def _declarations(cls: Any) -> dict[str, Declaration]:
+    # Names that a module imports for type checkers only are those of other states.
+    known: dict[str, Any] = {name: kind for name, kind in STORED.items() if "." not in name}
+    for base in reversed(cls.__mro__):
+        known |= vars(sys.modules[base.__module__])
+    hints = get_type_hints(cls, known, include_extras=True)
+    return {
+        field.name: declare(hints[field.name], field.default is None)
+        for field in dataclasses.fields(cls)
+        if field.init
+    }
+
+
+def described() -> dict[str, dict[str, str]]:
+    """Every state that was imported, with its fields as they are declared, in words."""
+    return {
+        name: {field: str(what) for field, what in declarations(cls).items()}
+        for name, cls in sorted(STORED.items())
+        if not issubclass(cls, Part)
+    }
+
+
+class Sizes(dict[str, int]):
+    """The numbers that names of dimensions stand for, as the first array has them."""
+
+    def take(self, name: str, size: int) -> None:
+        """Let a name stand for a number, or find that it stands for another."""
+        if self.setdefault(name, size) != size:
+            raise ValueError(f"{size} {name} here, {self[name]} elsewhere in the file")
+
+    def same(self, one: str, other: str) -> None:
+        """Two names stand for the same number, where both are used."""
+        if one in self and other in self and self[one] != self[other]:
+            raise ValueError(f"{self[one]} {one}, and {self[other]} {other}")
+
+
+def check_array(what: Declaration, array: Any, sizes: Sizes, own: Sizes) -> None:
+    """Raise unless an array has the type, the dimensions and the numbers that were declared."""
+    if not what.kind or (is_sparse(array) and what.kind != "rows"):
+        raise ValueError(f"an array in the place of {what}")
+    numbers = array.data if is_sparse(array) else array
+    if numbers.dtype.name not in _KINDS[what.kind]:
+        raise ValueError(f"numbers of the type {numbers.dtype}, not {what}")
+    if "or empty" in what.words and array.shape == (0,):
+        return
+    if array.ndim != len(what.dimensions):
+        raise ValueError(f"an array of shape {array.shape}, not {what}")
+    for name, size in zip(what.dimensions, array.shape, strict=True):
+        if name.startswith("<="):
+            if size > sizes[name[2:]]:
+                raise ValueError(f"an array of shape {array.shape}: more than {name[2:]}")
+        elif name.startswith("."):
+            own.take(name[1:], size)
+        elif name != "?":
+            sizes.take(name, size)
+        elif not array.size and size > LARGEST_EMPTY:
+            raise ValueError(f"an array of shape {array.shape}")
+    if numbers.dtype.kind != "f" and "not negative" not in what.words:
+        return
+    finite = ~np.isinf(numbers) if "or NaN" in what.words else np.isfinite(numbers)
+    if not bool(np.all(finite)):
+        raise ValueError("an array with numbers that are not finite")
+    if "not negative" in what.words and bool(np.any(numbers < 0)):
+        raise ValueError("an array with negative numbers")
+    if "positive" in what.words and not bool(np.all(numbers > 0)):
+        raise ValueError("an array with numbers that are not positive")
+
+
+def check_scalar(what: Declaration, value: Any, sizes: Sizes) -> None:
+    """Raise unless a number, a text or nothing is what was declared."""
+    kinds: tuple[Any, ...] = (None,) if value is None else (type(value),)
+    if type(value) is int:
+        kinds = (int, float)
+    anything = Any in what.types and not what.kind
+    if not anything and not any(kind in what.types for kind in kinds):
+        raise ValueError(f"{value!r} in the place of {what}")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    if isinstance(value, int) and int in what.types:
+        largest = 2**63 - 1 if "of any size" in what.words else LARGEST_COUNT
+        if not 0 <= value <= largest:
+            raise ValueError(f"{value}, which is no count")
+        if what.names:
+            sizes.take(what.names, value)
+    elif isinstance(value, int) and abs(value) > LARGEST_COUNT:
+        raise ValueError(f"a number of {value.bit_length()} bits")
+    unbounded = anything or ("or infinite" in what.words and not math.isnan(value))
+    if isinstance(value, float) and not math.isfinite(value) and not unbounded:
+        raise ValueError(f"{value} in the place of {what}")
+    if "positive" in what.words and not value > 0:
+        raise ValueError(f"{value}, which is not positive")
+    if "not negative" in what.words and value < 0:
+        raise ValueError(f"{value}, which is negative")

@@ -1,0 +1,209 @@
+"""Rows that are all at hand: the basis first, then one pass for the statistics."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernelstream.arrays.draws import generator
+from kernelstream.arrays.namespaces import Array, all_finite, like
+from kernelstream.arrays.threads import cores
+from kernelstream.certificates.audit import NAMING_ROWS, AuditSample
+from kernelstream.landmarks import Clock
+from kernelstream.landmarks.base import transition
+from kernelstream.stream.buffer import Buffer
+from kernelstream.stream.robust import Judge
+from kernelstream.stream.state import Rows
+from kernelstream.stream.step import forget
+from kernelstream.stream.stream import Stream
+
+LONG_BLOCK = 8192  # rows, where a basis goes through all of them and threads share a block
+DRAWING = 0.2  # of the time of two passes, where the first keeps some rows: reading CSV
+PASS_NUMBERS = 2**19  # coordinates in a block of a pass: they stay in the cache of a core
+
+Reader = Callable[[], Iterator[tuple[Array, np.ndarray | None]]]  # of blocks and their weights
+
+
+def learn_all(stream: Stream, rows: Rows) -> Stream:
+    """Learn rows that are all at hand.
+
+    Points come from a sample of all rows, or from a first pass where the basis draws none. The
+    pass for the statistics sees every row in the final basis, so nothing is stale. Sequential
+    rules and bases that lose nothing need that one only.
+    """
+    with cores():
+        return _learn_all(stream, rows)
+
+
+def _learn_all(stream: Stream, rows: Rows) -> Stream:
+    n = len(rows)
+    if stream.chain.auto:  # from rows drawn from all of them; the rest is as if it had been given
+        few = generator(stream.chain.seed, "order").permutation(n)[: stream.start_rows]
+        decided = stream.decide(rows.take(np.sort(few)).canonical(), rows)
+        stream = replace(stream, learned=decided.learned)
+    chain = stream.chain
+    # A sample of all rows has bad ones in it: a robust stream judges them in a first pass.
+    if wants_second_pass(stream) and not chain.robust:
+        clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
+        sample = chain.basis.draw(rows.X, faded, clock)
+        if sample is not None:
+            return take_signs(fold_in_one_pass(surveyed(stream, rows, faded, sample), rows))
+    order = np.arange(n)
+    if chain.basis.order_free:
+        order = generator(chain.seed, "order").permutation(n)
+    stream = defer_signs(stream.start(rows.take(order[: stream.start_rows]), rows))
+    if not wants_second_pass(stream):
+        return take_signs(filled_by_all(stream, rows, lambda begun: begun.fold(rows)))
+    if chain.tracker.forgetting != 1.0:
+        order = np.arange(n)  # the last rows are those that count
+    # The first pass only looks for points: it learns no targets.
+    untargeted = Rows(rows.X, rows.weights)
+    first = begin_first_pass(stream.with_chain(regress_inputs=False))
+    for start in range(0, n, stream.batch_size):
+        first = first.fold(untargeted.take(order[start : start + stream.batch_size]))
+
+    def read() -> Iterator[tuple[Array, np.ndarray | None]]:
+        blocks = first.blocks(untargeted, first.batch_size)
+        return ((X, weights) for X, weights, _ in blocks)
+
+    whole = first.with_chain(regress_inputs=stream.chain.regress_inputs)
+    return take_signs(fold_in_one_pass(begin_second_pass(whole, read), rows))
+
+
+def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
+    """Fold rows that are all at hand in a basis that stays: in blocks as long as is fast."""
+    longer = 2 ** int(math.log2(max(1, PASS_NUMBERS // stream.chain.basis.size)))
+    size = max(stream.batch_size, longer)
+    if stream.fills and stream.scaler.model is not None:  # of a first pass
+        return stream.fold(rows, frozen=True, size=size)
+    judging = judges_of_all(stream, rows)
+    if judging is not None:
+        blank = stream.with_state(replace(stream.begun, audit=None))
+        found = blank.fold(rows, frozen=True, size=size)
+        return found.with_state(replace(found.begun, audit=judging))
+    return filled_by_all(stream, rows, lambda begun: begun.fold(rows, frozen=True, size=size))
+
+
+def judges_of_all(stream: Stream, rows: Rows) -> AuditSample | None:
+    """The sample that judges, of all rows at once: the same as block by block, sooner.
+
+    None where there is none, or where blocks say more of the rows than their numbers: what fills
+    gaps, what weight rows lose that do not fit, how large energies are that have no limit.
+    """
+    chain, state = stream.chain, stream.begun
+    audit, limit = state.audit, chain.kernel.energy_limit(math.inf)
+    plain = isinstance(rows.X, np.ndarray) and stream.device is None and not stream.fills
+    if audit is None or state.judge is not None or not plain or not math.isfinite(limit):
+        return None
+    clock = forget(chain.tracker.forgetting, 1, None, chain.seed, 0)[0]
+    audit = audit.named_by(stream.prepared(rows.X[:NAMING_ROWS, :]))
+    audit = audit.offer_all((rows.X,), rows.weights, clock)
+    return replace(audit, rows=(stream.prepared(audit.rows[0]),))
+
+
+def filled_by_all(stream: Stream, rows: Rows, fold: Callable[[Stream], Stream]) -> Stream:
+    """The rows folded; what all of them say fills the gaps of each, in one pass more."""
+    found = fold(stream)
+    if not stream.fills:
+        return found
+    found = found.filling_anew()
+    return found if all_finite(rows.X) else fold(replace(stream, scaler=found.scaler))
+
+
+def surveyed(stream: Stream, rows: Rows, faded: np.ndarray | None, sample: Any) -> Stream:
+    """The stream whose basis was chosen with a sample of all rows, and that has seen none yet.
+
+    ``faded`` are the weights that forgetting leaves at the end.
+    """
+    drawn = Rows(sample.sample()[0], sample.stands_for()).canonical()
+    stream = stream.decide(drawn, rows)
+    chain = replace(stream.chain, basis=stream.chain.basis.in_units(stream.scaled))
+    sample = sample.with_rows(stream.prepared(drawn.X))
+    clock = Clock(chain.seed, len(rows))
+    plain = stream.with_chain(regress_inputs=False)
+
+    def read() -> Iterator[tuple[Array, np.ndarray | None]]:
+        blocks = plain.blocks(Rows(rows.X, faded), LONG_BLOCK)
+        return ((X, weights) for X, weights, _ in blocks)
+
+    basis = chain.basis.survey(chain.kernel, sample, len(rows), clock, chain.wanted, read)
+    reference = like(np.zeros(0), basis.span.points)
+    return defer_signs(stream.with_state(chain.blank(basis, reference)))
+
+
+def wants_second_pass(stream: Stream) -> bool:
+    """Whether statistics gathered in the finished basis would differ from those of one pass."""
+    return stream.chain.basis.settles_late and not stream.chain.tracker.sequential
+
+
+def begin_first_pass(stream: Stream) -> Stream:
+    """The stream that looks for points, and gathers nothing that a second pass gathers again.
+
+    Unless that has a use before: gaps are filled by it, and rows judged.
+    """
+    only_points = wants_second_pass(stream) and not (stream.fills or stream.chain.robust)
+    same = stream.chain.only_points == only_points
+    return stream if same else stream.with_chain(only_points=only_points)
+
+
+def share_of_first_pass(stream: Stream) -> float:
+    """About how much of the time of two passes the first one takes."""
+    chain, state = stream.chain, stream.state
+    draws = chain.only_points and chain.basis.draws(None if state is None else state.basis)
+    return DRAWING if draws else 0.5
+
+
+def begin_second_pass(stream: Stream, read: Reader | None = None) -> Stream:
+    """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
+    with cores():
+        before = stream.caught_up.filling_anew()
+        stream = finish_basis(before, read).with_chain(only_points=False).blank()
+    judged = replace(stream.begun, judge=judge_of(before, stream))
+    return defer_signs(stream.with_state(judged))
+
+
+def judge_of(before: Stream, after: Stream) -> Judge | None:
+    """What rows were judged by, in the coordinates of the finished basis."""
+    judge, basis = before.begun.judge, before.chain.basis
+    old, new = basis.span(before.begun.basis), basis.span(after.begun.basis)
+    if judge is None or old is None or new is None or new is old:
+        return judge
+    return judge.rebase(transition(before.chain.kernel, old, new))
+
+
+def finish_basis(stream: Stream, read: Reader | None = None) -> Stream:
+    """The stream with the basis for a second pass, in which its statistics are not.
+
+    ``read`` goes through all rows once more, for a basis that wants that.
+    """
+    chain, state = stream.chain, stream.begun
+    clock = Clock(chain.seed, state.n_rows)
+    basis = state.basis
+    if chain.only_points:
+        basis = chain.basis.look_back(chain.kernel, basis)
+    basis = chain.basis.finish(chain.kernel, basis, clock, read)
+    return stream.with_state(replace(state, basis=basis))
+
+
+def end_second_pass(stream: Stream) -> Stream:
+    """The stream after the last row of a second pass, as ``learn_all`` leaves it."""
+    if len(stream.waiting):
+        rows = stream.waiting.join()
+        stream = replace(stream.fold(rows, frozen=True), waiting=Buffer())
+    return take_signs(stream)
+
+
+def defer_signs(stream: Stream) -> Stream:
+    """The stream that takes no references for signs: they will come from all rows at once."""
+    return stream.with_state(replace(stream.begun, next_signs=sys.maxsize))
+
+
+def take_signs(stream: Stream) -> Stream:
+    """Take the signs from the finished model: which rows came first no longer matters."""
+    state = replace(stream.begun, signs=None, next_signs=0)
+    return stream.with_state(stream.chain.keep_signs(state))

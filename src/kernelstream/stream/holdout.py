@@ -1,0 +1,163 @@
+"""Rows of a stream that are not learned: what limits and strengths are chosen by.
+
+Errors of the rows that a model has learned are too small: the model has followed them. So a small
+share of them, and never more than a given number, is only looked at. Which ones is a function of
+their index: the same rows in the same order hold back the same, however they are cut into calls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from kernelstream.arrays.draws import generator
+from kernelstream.arrays.namespaces import to_host
+from kernelstream.serialization import stored
+from kernelstream.serialization.part import Value
+from kernelstream.stream.state import Rows
+from kernelstream.stream.stream import Stream
+
+LARGEST_SHARE = 0.25  # of few rows no more are held back
+GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: its multiples spread most evenly
+SPENT = 1e-4  # weight at which a row that is forgotten is dropped
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many rows are held back: a share of them, but at least and at most so many.
+
+    Examples
+    --------
+    >>> ROWS.of(np.array([200.0, 1000.0, 10_000.0, 100_000.0]))
+    array([0.25, 0.1 , 0.1 , 0.01])
+    """
+
+    share: float
+    fewest: int
+    most: int
+
+    def of(self, n_rows: np.ndarray | float, memory: float = math.inf) -> np.ndarray:
+        """The share of a stream of so many rows that is held back.
+
+        ``memory`` is the number of rows that count where old ones are forgotten.
+        """
+        n = np.minimum(np.maximum(n_rows, 1.0), memory)
+        return np.minimum(LARGEST_SHARE, np.clip(self.share * n, self.fewest, self.most) / n)
+
+
+ROWS = Share(0.1, 100, 1000)  # for quantiles of their errors
+IMAGES = Share(0.05, 20, 100)  # for a mean over their pixels, of which each has many
+
+
+def draws(seed: int, first: int, count: int) -> np.ndarray:
+    """Numbers in [0, 1) of the rows ``first`` …: evenly spread in every stretch of rows.
+
+    Examples
+    --------
+    >>> int(np.sum(draws(0, 1000, 400) < 0.25))  # of 100
+    99
+    """
+    start = generator(seed, "held back").integers(2**64, dtype=np.uint64)
+    index = np.arange(first, first + count, dtype=np.uint64)
+    return (start + index * np.uint64(GOLDEN)) / 2.0**64
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class HeldBack(Value):
+    """The rows that are held back, and of how many rows they are a sample."""
+
+    X: Annotated[np.ndarray, "rows (.held, columns), or empty, or NaN"]
+    weights: Annotated[np.ndarray, "float64 (.held), positive, or empty"]
+    index: Annotated[np.ndarray, "int64 (.held), or empty, of any size"]  # in the stream
+    draw: Annotated[np.ndarray, "float64 (.held), not negative, or empty"]
+    n_seen: int  # rows that came, held back or not
+
+    def __len__(self) -> int:
+        return len(self.draw)
+
+    @classmethod
+    def nothing(cls, n_features: int, dtype: str) -> HeldBack:
+        """Before the first row."""
+        none = np.zeros(0)
+        return cls(np.zeros((0, n_features), dtype), none, none.astype(np.int64), none, 0)
+
+    def choose(
+        self, n: int, seed: int, memory: float, at_once: bool = False, share: Share = ROWS
+    ) -> np.ndarray:
+        """Which of the next n rows are held back; the first row of a stream never is.
+
+        A row of a stream has to be decided on when it comes. Where all rows are at hand
+        (``at_once``) only those are held back that stay so to the end.
+        """
+        u = draws(seed, self.n_seen, n)
+        so_far = self.n_seen + 1.0 + np.arange(n)
+        limit = share.of(float(self.n_seen + n) if at_once else so_far, memory)
+        return (u < limit) & (so_far > 1)
+
+    def add(
+        self, X: np.ndarray, weights: np.ndarray | None, chosen: np.ndarray, seed: int
+    ) -> HeldBack:
+        """With the chosen ones of the next rows."""
+        own = np.flatnonzero(chosen)
+        n = len(chosen)
+        w = np.ones(n) if weights is None else weights
+        return HeldBack(
+            np.concatenate([self.X, X[own]]),
+            np.concatenate([self.weights, w[own]]),
+            np.concatenate([self.index, self.n_seen + own]),
+            np.concatenate([self.draw, draws(seed, self.n_seen, n)[own]]),
+            self.n_seen + n,
+        )
+
+    def thin(self, log_forgetting: float, memory: float, share: Share = ROWS) -> HeldBack:
+        """Those that a stream of its length holds back: fewer and fewer, all rows alike."""
+        limit = share.of(float(self.n_seen), memory)
+        age = self.n_seen - 1 - self.index
+        kept = np.flatnonzero((self.draw < limit) & (age * log_forgetting > math.log(SPENT)))
+        if len(kept) == len(self):
+            return self
+        return HeldBack(
+            self.X[kept], self.weights[kept], self.index[kept], self.draw[kept], self.n_seen
+        )
+
+    def join(self, other: HeldBack) -> HeldBack:
+        """The rows of two streams, as if they had come side by side."""
+        n = self.n_seen + other.n_seen
+        pairs = [(each, each.index + (n - each.n_seen)) for each in (self, other)]
+        return HeldBack(
+            np.concatenate([each.X for each, _ in pairs]),
+            np.concatenate([each.weights for each, _ in pairs]),
+            np.concatenate([index for _, index in pairs]),
+            np.concatenate([each.draw for each, _ in pairs]),
+            n,
+        )
+
+    def current_weights(self, log_forgetting: float) -> np.ndarray:
+        """What each row counts now."""
+        return self.weights * np.exp((self.n_seen - 1 - self.index) * log_forgetting)
+
+
+def forgetting_of(stream: Stream) -> tuple[float, float]:
+    """The logarithm of what is left of a row's weight after the next, and how many rows count."""
+    forgetting = float(stream.chain.tracker.forgetting)
+    if forgetting == 1.0:
+        return 0.0, math.inf
+    return math.log(forgetting), 1.0 / (1.0 - forgetting)
+
+
+def split(
+    stream: Stream, held: HeldBack | None, rows: Rows, at_once: bool = False, share: Share = ROWS
+) -> tuple[Rows, HeldBack]:
+    """The next rows that are to be learned, and all that are held back (None: nothing yet)."""
+    if held is None:
+        held = HeldBack.nothing(stream.n_features, stream.dtype)
+    log_forgetting, memory = forgetting_of(stream)
+    seed = stream.chain.seed
+    chosen = held.choose(len(rows), seed, memory, at_once, share)
+    held = held.add(to_host(rows.X), rows.weights, chosen, seed)
+    held = held.thin(log_forgetting, memory, share)
+    return (rows.take(np.flatnonzero(~chosen)) if chosen.any() else rows), held

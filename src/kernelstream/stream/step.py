@@ -1,0 +1,602 @@
+"""The whole method on one page: fold a block through kernel, basis, mean and tracker.
+
+The basis turns a row x into ``z = Fᵀ k(D, x)``, the orthonormal coordinates of the projection of
+φ(x) on the span of the points D; the tracker does PCA of the z; the ledger keeps account of what
+the projection missed. Then the row is gone, unless the basis keeps it as a point or in its sample.
+
+Every state is a value: ``fold`` returns a new one and leaves the old one as it was. So a block that
+is rejected half-way changes nothing, and a query can fold the rows that still wait and then forget
+that it did.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+
+from kernelstream.arrays.compilation import compiled
+from kernelstream.arrays.namespaces import (
+    Array,
+    as_dense,
+    like,
+    namespace_of,
+    padded,
+    to_float64,
+    to_host,
+    weighted_sum,
+)
+from kernelstream.arrays.threads import in_threads, in_turn
+from kernelstream.certificates.audit import AuditSample
+from kernelstream.certificates.entries import Accumulated, blank_ledger
+from kernelstream.kernels import Kernel
+from kernelstream.landmarks import Basis, Clock
+from kernelstream.landmarks.base import Measured, finite
+from kernelstream.serialization import stored
+from kernelstream.stream.components import Learned, n_followed
+from kernelstream.stream.robust import first_judge, first_weights
+from kernelstream.stream.signs import MOST_ROWS, first_components, sign_of_nearest
+from kernelstream.stream.state import State
+from kernelstream.trackers import Moments, Tracker
+from kernelstream.trackers.moments import CrossMoments
+
+# Components that a file may ask for: what was not learned is shown as zeros, and takes memory.
+MOST_COMPONENTS = 2**16
+MOST_REFERENCES = 4  # for signs, within one block: more would take longer than its rows
+
+
+@stored
+@dataclass(frozen=True)
+class Chain:
+    """A kernel, a basis, a tracker, centred or not, and how many components to show.
+
+    What they learn together is a :class:`State`, which the verbs take and return.
+    """
+
+    kernel: Kernel
+    basis: Basis
+    tracker: Tracker
+    center: bool
+    n_components: Annotated[int | float | None, "= components"]
+    seed: int
+    certify: str | bool = "auto"
+    regress_inputs: bool = False  # whether the rows themselves are targets of a regression
+    early_signs: bool = False  # whether signs come from the first rows (not in files of 0.1)
+    # components that queries see of those that a sequential rule learns; 0: all of them
+    shown: int = 0
+    robust: bool = False  # whether rows that the components miss lose weight
+    auto: tuple[str, ...] = ()  # what the start of the stream has to choose: see choosing.py
+    only_points: bool = False  # the first of two passes: what it would forget is not gathered
+
+    def check(self, sizes: dict[str, int]) -> None:
+        """Raise where numbers make no sense; the parts have looked at their own."""
+        r = self.n_components
+        if r is not None and not 0 < r <= (MOST_COMPONENTS if isinstance(r, int) else 1.0):
+            raise ValueError(f"{r} components")
+        if self.tracker.sequential and not isinstance(r, int):
+            raise ValueError(f"{r} components for {self.tracker}")
+        if self.shown and not (self.tracker.sequential and self.shown <= self.wanted):
+            raise ValueError(f"{self.shown} components shown of {r}")
+        if not set(self.auto) <= {"gamma", "components", "points"}:
+            raise ValueError(f"a choice of {self.auto}")
+        if self.robust and not isinstance(r, int):
+            raise ValueError(f"a robust stream with {r} components")
+        if self.certify not in ("auto", "tight", False) or self.seed >= 2**32:
+            raise ValueError(f"certify={self.certify!r}, seed={self.seed}")
+
+    def begin(self, X: Array, weights: np.ndarray | None) -> State:
+        """Start a stream: the basis looks at the first rows, which are folded afterwards."""
+        if self.robust:
+            left = first_weights(self.kernel, X, self.wanted, self.center, weights)
+            weights = left if weights is None else left * weights
+        basis = self.basis.begin(self.kernel, X, weights, self.seed, self.wanted)
+        state = self.blank(basis, like(np.zeros(0), X))
+        if not self.robust or weights is None:
+            return state
+        seen = self.basis.express(self.kernel, basis, X)
+        judge = first_judge(seen, weights, self.wanted, self.center, int(X.shape[0]))
+        return replace(state, judge=judge)
+
+    def showing(self, n_components: int | float | None, state: State | None) -> Chain:
+        """The same chain, of whose components queries see so many; nothing is learned anew.
+
+        Moments of all rows hold any number of components. A sequential rule has learned those that
+        it was given from the first row on, and a truncated factorisation those that it kept.
+        """
+        sequential = self.tracker.sequential
+        most = self.n_components if sequential else None
+        if most is None and state is not None:
+            most = self.tracker.most_components(state.tracker)
+        if isinstance(most, int) and not (isinstance(n_components, int) and n_components <= most):
+            raise ValueError(
+                f"The tracker {self.tracker} has learned {most} components and can show as many or "
+                f"fewer, got n_components={n_components!r}: fit a new model for that."
+            )
+        if sequential and isinstance(n_components, int):
+            return replace(self, shown=0 if n_components == most else n_components)
+        return replace(self, n_components=n_components)
+
+    @property
+    def wanted(self) -> int:
+        """The number of components that will be asked for, as far as it is known."""
+        r = self.n_components
+        return r if isinstance(r, int) else self.basis.size
+
+    def blank(self, basis: Any, reference: Array) -> State:
+        """A state that has a basis and has seen no rows."""
+        rank = self.basis.rank(basis)
+        r = self.n_components if isinstance(self.n_components, int) else None
+        return State(
+            n_rows=0,
+            moments=Moments(0.0, like(np.zeros(rank), reference)),
+            basis=basis,
+            tracker=self.tracker.begin(rank, r, reference),
+            ledger=blank_ledger(self.certify, r),
+            signs=None,
+            next_signs=1,
+            # of rows that leave a window, none can judge
+            audit=AuditSample.empty() if self.certify and self.tracker.window is None else None,
+        )
+
+    def fold(
+        self,
+        state: State,
+        X: Array,
+        weights: np.ndarray | None,
+        frozen: bool = False,
+        targets: Array | None = None,
+    ) -> State:
+        """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
+        begins, start, n = state.n_rows == 0, 0, int(X.shape[0])
+        while start < n:  # once, unless a growing basis must be revised on the way
+            w = None if weights is None else weights[start:]
+            y = None if targets is None else targets[start:, :]
+            state, n_read = self.fold_rows(state, X[start:, :], w, frozen, y)
+            start += n_read
+        if begins and state.signs is None and self.wants_early_signs(state):
+            state = replace(state, signs=self.early_reference(state, X, weights))
+        return self.renew_judge(self.keep_signs(state))
+
+    def renew_judge(self, state: State) -> State:
+        """Compare rows with the components of all rows so far, now and then."""
+        judge = state.judge
+        if judge is None or not judge.is_due(state.n_rows):
+            return state
+        _, vectors, mean = self.tracker.components(state.tracker, state.moments, self.center)
+        vectors = vectors[:, : min(self.wanted, int(vectors.shape[1]))]
+        return replace(state, judge=judge.renewed(vectors, mean, state.n_rows))
+
+    def adds_up(self, state: State, n: int, frozen: bool, targets: bool) -> bool:
+        """Whether a block of n rows changes nothing but sums, so that it can be measured ahead.
+
+        Signs are looked at within the first block, and within those longer than the memory, where
+        they are due.
+        """
+        long = state.n_rows == 0 or n * (1.0 - self.tracker.forgetting) > 1.0
+        signs = long and state.next_signs <= state.n_rows + n
+        return (
+            self.tracker.adds_up
+            and state.judge is None
+            and not targets
+            and self.certify != "tight"
+            and not (signs and self.early_signs)
+            and (frozen or self.basis.measures(state.basis))
+        )
+
+    def measure(
+        self, basis: Any, at: tuple[tuple[Array, np.ndarray | None], int], scatter: bool
+    ) -> Measured:
+        """What a block says about itself: coordinates, energies, what is missed, and their sums.
+
+        A function of basis and rows alone: a thread, a device and another machine compute the same.
+        ``at`` has rows, weights and the number of the first row.
+        """
+        (X, weights), row = at[0], int(at[1])
+        clock, left = forget(self.tracker.forgetting, int(X.shape[0]), weights, self.seed, row)
+        block = self.basis.express(self.kernel, basis, X)
+        return Measured.of(X, weights, left, clock, block, scatter)
+
+    def fold_blocks(
+        self,
+        state: State,
+        blocks: Sequence[tuple[Array, np.ndarray | None]],
+        frozen: bool,
+    ) -> State:
+        """Learn blocks that change nothing but sums: measure them all, enter them in their turn.
+
+        Where the basis changes after a block, those behind it are measured anew. Where only points
+        are looked for, there is no scatter matrix, no reference for signs and no sample to judge.
+        """
+        only_points = self.only_points and not frozen
+        if only_points and blocks and self.basis.draws(state.basis):
+            return self.draw(state, blocks)
+        while blocks:
+            rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
+            # what is measured behind a change of the points is measured in vain
+            due = math.inf if frozen else self.basis.next_change(state.basis)
+            measured = in_threads(
+                partial(self.measure, state.basis, scatter=not only_points),
+                list(zip(blocks[: 1 + int(np.searchsorted(rows[1:], due))], rows, strict=False)),
+            )
+            changed, entered = False, 0
+            while entered < len(measured) and not changed:
+                # up to the next reference for signs, which is one of the rows up to there
+                due = math.inf if only_points else state.next_signs
+                ahead = entered + 1 + int(np.searchsorted(rows[entered + 1 :], due))
+                basis, now = state.basis, measured[entered:ahead]
+                if not frozen:
+                    basis, count = self.basis.enter(self.kernel, basis, now)
+                    now = now[:count]
+                state, entered = self.add_up(state, basis, now), entered + len(now)
+                if not frozen:
+                    change = self.basis.revise(self.kernel, basis, now[-1].clock)
+                    if change is not None:
+                        state, changed = self.rebase(state, *change), True
+                state = state if only_points else self.keep_signs(state)
+            blocks = blocks[entered:]
+        return state
+
+    def draw(self, state: State, blocks: Sequence[tuple[Array, np.ndarray | None]]) -> State:
+        """Let the basis keep some of the rows, by which it will choose points at the end."""
+        X, weights = blocks[0]
+        beta = self.tracker.forgetting
+        clock = forget(beta, int(X.shape[0]), weights, self.seed, state.n_rows)[0]
+        n = sum(int(X.shape[0]) for X, _ in blocks)
+        basis = self.basis.keep_some(state.basis, blocks, clock)
+        return replace(state, n_rows=state.n_rows + n, basis=basis)
+
+    def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
+        """Enter measured blocks into mean, tracker and ledger."""
+        decays = [block.clock.decay for block in blocks]
+        weight = state.moments.weight
+        for decay, block in zip(decays, blocks, strict=True):
+            weight = weight * decay + block.weight
+        total = in_turn(state.moments.total, [block.total for block in blocks], decays)
+        tracker, audit = state.tracker, state.audit
+        if blocks[0].scatter is not None:
+            scatter = in_turn(tracker.scatter, [block.scatter for block in blocks], decays)
+            tracker = replace(tracker, scatter=scatter)
+            offered = [(block.X, block.block.energy, block.weights) for block in blocks]
+            audit = self.audited(state, offered, blocks[0].clock)
+        ledger = self.accumulated(state).enter_sums(blocks)
+        if not math.isfinite(ledger.fresh):
+            for block in blocks:
+                finite(block.block.residual, self.kernel)
+        if not (math.isfinite(ledger.energy) and math.isfinite(weight)):
+            raise ValueError(overflowing(self.kernel))
+        return replace(
+            state,
+            n_rows=state.n_rows + sum(map(len, blocks)),
+            basis=basis,
+            tracker=tracker,
+            moments=Moments(weight, total),
+            ledger=ledger,
+            audit=audit,
+        )
+
+    def audited(
+        self,
+        state: State,
+        blocks: Sequence[tuple[Array, Array, np.ndarray | None]],
+        clock: Clock,
+    ) -> AuditSample | None:
+        """The sample that judges, after blocks of rows with their energies and weights."""
+        return None if state.audit is None else state.audit.see(self.kernel, blocks, clock)
+
+    def fold_rows(
+        self,
+        state: State,
+        X: Array,
+        weights: np.ndarray | None,
+        frozen: bool,
+        targets: Array | None,
+    ) -> tuple[State, int]:
+        """Learn rows as far as the basis can read them without a revision, and say how many."""
+        tracker, given, before = self.tracker, (state, weights), state.moments
+        seen = None
+        if state.judge is not None:  # rows that fit badly lose weight before they are learned
+            seen = self.basis.express(self.kernel, state.basis, X)
+            missed = state.judge.missed(seen)
+            left = state.judge.weights(missed)
+            weights = left if weights is None else left * weights
+            state = replace(state, judge=state.judge.seen(missed, left, tracker.memory))
+        clock, faded = forget(tracker.forgetting, X.shape[0], weights, self.seed, state.n_rows)
+        state = self.decay(state, clock.decay)
+
+        # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
+        if frozen or self.basis.measures(state.basis):
+            block = seen or self.basis.express(self.kernel, state.basis, X)
+            if not frozen:
+                measured = Measured.of(X, weights, faded, clock, block, scatter=False)
+                basis, _ = self.basis.enter(self.kernel, state.basis, [measured])
+                state = replace(state, basis=basis)
+        else:
+            basis, block = self.basis.project(self.kernel, state.basis, X, faded, clock)
+            n_read = int(block.Z.shape[0])
+            if n_read < X.shape[0]:  # anew with these rows: weights fade towards the end of a block
+                state, weights = given
+                w = None if weights is None else weights[:n_read]
+                y = None if targets is None else targets[:n_read, :]
+                return self.fold_rows(state, X[:n_read, :], w, frozen, y)
+            state = replace(state, basis=basis)
+        if tracker.needs_points:
+            span = self.basis.span(state.basis)
+            assert span is not None  # Tracker.suits has refused a basis without points
+            points = span.own_coordinates(self.kernel)
+            state = replace(state, tracker=tracker.tell_points(state.tracker, points))
+
+        # mean → tracker: rows as they are for moments, less the running mean for sequential rules
+        rank = int(block.Z.shape[1])
+        if tracker.sequential:
+            w = None if weights is None else like(weights, block.Z)
+            rows = block.Z
+            if self.center and not tracker.follows_mean:
+                rows = self.centred(block.Z, w, before)
+            learned = tracker.update(state.tracker, rows, w, block.admitted)
+        else:
+            w = None if faded is None else like(faded, block.Z)
+            if tracker.window is None:
+                held = tracker.pad(state.tracker, rank)
+                learned = tracker.update(held, block.Z, w, block.admitted)
+            else:
+                energies = block.energy, block.residual
+                learned = tracker.slide(state.tracker, block.Z, *energies, w)
+            state = self.signs_within(state, X, block.Z, weights, faded)
+        # what was missed is entered last: only now does the host wait for the numbers of a device
+        ledger = self.accumulated(state, with_scatter=tracker.window is None).enter(
+            X, block, faded, lambda x: self.basis.coordinates(self.kernel, state.basis, x)
+        )
+        if not math.isfinite(ledger.fresh):
+            finite(block.residual, self.kernel)
+        state = replace(
+            state,
+            n_rows=state.n_rows + X.shape[0],
+            tracker=learned,
+            ledger=ledger,
+            moments=joined(state.moments, block.Z, faded),
+            targets=regress(state, block.Z, targets, faded),
+            audit=self.audited(state, [(X, block.energy, weights)], clock),
+        )
+        if tracker.window is not None:  # all sums are those of the rows in it
+            energy, missed = learned.energies
+            ledger = state.ledger.window(energy, missed, int(learned.Z.shape[0]))
+            state = replace(state, moments=learned.moments, ledger=ledger)
+        # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
+        if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
+            raise ValueError(overflowing(self.kernel))
+
+        # the basis may change its points at the end of a block: z ← T z everywhere
+        change = None if frozen else self.basis.revise(self.kernel, state.basis, clock)
+        if change is not None:
+            state = self.rebase(state, *change)
+        if self.basis.compresses_vectors and not frozen:
+            state = self.compress(state)
+        return state, int(X.shape[0])
+
+    def compress(self, state: State) -> State:
+        """Let the basis write the components and the mean, all that the model holds, anew."""
+        mean = state.moments.mean
+        raw = self.tracker.raw(state.tracker, mean)
+        vectors = namespace_of(raw).concat([raw, mean[:, None]], axis=1)
+        change = self.basis.compress(self.kernel, state.basis, vectors)
+        return state if change is None else self.rebase(state, *change)
+
+    def centred(self, Z: Array, weights: Array | None, before: Moments) -> Array:
+        """The rows of a block, each less the mean of all rows up to it, for sequential rules."""
+        return less_running_mean(Z, weights, before, self.tracker.forgetting)
+
+    def decay(self, state: State, factor: float) -> State:
+        """Old rows lose weight (the basis does it where it adds the new ones)."""
+        if factor == 1.0:
+            return state
+        return replace(
+            state,
+            moments=Moments(state.moments.weight * factor, state.moments.total * factor),
+            tracker=self.tracker.decay(state.tracker, factor),
+            ledger=state.ledger.decay(factor),
+            targets=None if state.targets is None else state.targets.decay(factor),
+        )
+
+    def rebase(self, state: State, basis: Any, T: Array | None) -> State:
+        """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along.
+
+        None: the coordinates stay as they are.
+        """
+        if T is None:
+            return replace(state, basis=basis)
+        tracker, loss = self.tracker.rebase(state.tracker, T)
+        signs = state.signs
+        return replace(
+            state,
+            basis=basis,
+            tracker=tracker,
+            moments=Moments(state.moments.weight, T @ state.moments.total),
+            ledger=self.accumulated(state).change(
+                self.basis.span(basis),
+                getattr(tracker, "scatter", None),
+                T,
+                loss,
+                lambda n_orders: self.tracker.lost_orders(state.tracker, T, n_orders),
+            ),
+            signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
+            targets=None if state.targets is None else state.targets.rebase(T),
+            judge=None if state.judge is None else state.judge.rebase(T),
+        )
+
+    def keep_signs(self, state: State) -> State:
+        """Take the components as a reference for signs when the rows have doubled since the last.
+
+        Under forgetting the components never come to rest, so the reference is taken once a memory
+        length. Sequential rules move their components continuously and need no reference.
+        """
+        if self.tracker.sequential or state.n_rows < state.next_signs:
+            return state
+        memory = self.tracker.memory
+        return replace(
+            state,
+            signs=Learned(self, state).sign_reference(),
+            next_signs=state.n_rows + int(min(state.n_rows, memory)),
+        )
+
+    def wants_early_signs(self, state: State) -> bool:
+        """Whether signs come from the first rows; ``fit`` takes them from all rows at its end."""
+        deferred = state.next_signs > max(state.n_rows, 1)
+        return self.early_signs and not (deferred or self.tracker.sequential)
+
+    def early_reference(self, state: State, X: Array, weights: np.ndarray | None) -> Array:
+        """Components after the first rows X, with the signs that the very first gave them."""
+        n = min(MOST_ROWS, int(X.shape[0]))
+        first, given = as_dense(X[:n, :]), None if weights is None else weights[:n]
+        faded = forget(self.tracker.forgetting, n, given, self.seed, 0)[1]
+        r = self.n_components
+        K = to_host(to_float64(self.kernel.gram(first)))
+        coefficients = first_components(
+            K, faded, self.center, n_followed(r) if isinstance(r, int) else None
+        )
+        Z = to_float64(self.basis.coordinates(self.kernel, state.basis, first))
+        start = namespace_of(Z).matrix_transpose(Z) @ like(coefficients, Z)
+        vectors, _ = Learned(self, state).followed(start)
+        cosines = coefficients.T @ to_host(Z @ vectors)
+        return vectors * like(sign_of_nearest(cosines), vectors)[None, :]
+
+    def signs_within(
+        self,
+        state: State,
+        X: Array,
+        Z: Array,
+        weights: np.ndarray | None,
+        faded: np.ndarray | None,
+    ) -> State:
+        """Take references for signs on the way through a block that is longer than the memory.
+
+        Signs that were only looked at where it ends would flip in between. What was learned up to
+        there is computed on the side, and leaves nothing but the reference.
+        """
+        n, beta = int(Z.shape[0]), self.tracker.forgetting
+        memory = n if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
+        first = state.n_rows == 0 and state.signs is None and self.wants_early_signs(state)
+        due = first or (state.signs is not None and state.next_signs <= state.n_rows + n)
+        if memory >= n or faded is None or not due:
+            return state
+        piece, now = max(memory, n // MOST_REFERENCES), state
+        for start in range(0, n - piece, piece):
+            rows, w = Z[start : start + piece, :], faded[start : start + piece]
+            tracked = self.tracker.pad(now.tracker, int(Z.shape[1]))
+            tracked = self.tracker.update(tracked, rows, like(w, Z), ())
+            now = replace(now, tracker=tracked, moments=joined(now.moments, rows, w))
+            if now.signs is None:
+                given = None if weights is None else weights[:piece]
+                signs = self.early_reference(now, X[:piece, :], given)
+            else:
+                signs = Learned(self, now).sign_reference()
+            now = replace(now, signs=signs)
+        return replace(state, signs=now.signs)
+
+    def accumulated(self, state: State, with_scatter: bool = True) -> Accumulated:
+        """What the certificate reads of a state; that of a window takes time to add up."""
+        return Accumulated(
+            kernel=self.kernel,
+            basis=self.basis,
+            tracker=self.tracker,
+            center=self.center,
+            certify=self.certify,
+            span=self.basis.span(state.basis),
+            ledger=state.ledger,
+            moments=state.moments,
+            scatter=getattr(state.tracker, "scatter", None) if with_scatter else None,
+        )
+
+
+def overflowing(kernel: Kernel) -> str:
+    """What is said of rows whose sums are no numbers."""
+    return (
+        f"The sum of the kernel {kernel} over the rows, with their weights, overflows: scale the "
+        "data (for example with scale='standard') or the weights."
+    )
+
+
+def joined(before: Moments, Z: Array, weights: np.ndarray | None) -> Moments:
+    """Weight and sum of the rows so far and of those of a block."""
+    return Moments(
+        before.weight + (float(Z.shape[0]) if weights is None else float(weights.sum())),
+        padded(before.total, (int(Z.shape[1]),))
+        + weighted_sum(Z, None if weights is None else like(weights, Z)),
+    )
+
+
+def regress(
+    state: State, Z: Array, targets: Array | None, weights: np.ndarray | None
+) -> CrossMoments | None:
+    """Beside the tracker: the moments of coordinates with targets, where rows have some."""
+    if targets is None:
+        return state.targets
+    known = state.targets or CrossMoments.begin(int(Z.shape[1]), targets)
+    return known.update(Z, targets, None if weights is None else like(weights, Z))
+
+
+def forget(
+    beta: float, n: int, weights: np.ndarray | None, seed: int, row: int
+) -> tuple[Clock, np.ndarray | None]:
+    """The block's place in the stream, and the weights its rows have left at its end."""
+    if beta == 1.0:
+        return Clock(seed, row), weights
+    clock = Clock(seed, row, beta**n, math.log(beta))
+    faded = clock.fading(n)
+    return clock, faded if weights is None else faded * weights
+
+
+def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: float) -> Array:
+    """Each row less the mean of all rows up to and including it.
+
+    The host goes row by row, in a compiled pass. On a device, over a piece of k rows,
+    μ_t = (β^k s + Σ_{i≤t} v_i z_i) / (β^k W + Σ_{i≤t} v_i) with the weights v_i = w_i β^{k−1−i};
+    pieces are short enough for β^k to stay far from underflow.
+    """
+    Z = to_float64(Z)
+    if isinstance(Z, np.ndarray):
+        w = np.ones(Z.shape[0]) if weights is None else weights
+        mean = padded(before.mean, (Z.shape[1],)).copy()
+        return running_mean_pass(np.ascontiguousarray(Z), w, mean, before.weight, float(beta))
+    xp = namespace_of(Z)
+    piece = max(1, Z.shape[0] if beta == 1.0 else int(50.0 / -math.log(beta)))
+    weight, total = before.weight, padded(before.total, (int(Z.shape[1]),))
+    rows = []
+    for start in range(0, Z.shape[0], piece):
+        z = Z[start : min(start + piece, int(Z.shape[0])), :]
+        k = int(z.shape[0])
+        v = like(beta ** np.arange(k - 1.0, -1.0, -1.0), Z)
+        v = v if weights is None else v * to_float64(weights[start : start + k])
+        sums = xp.cumulative_sum(z * v[:, None], axis=0) + (total * beta**k)[None, :]
+        so_far = xp.cumulative_sum(v) + weight * beta**k
+        # written so that the first row of all is exactly zero: noise would start a component
+        rows.append((z * so_far[:, None] - sums) / so_far[:, None])
+        weight, total = float(so_far[-1]), sums[-1, :]
+    return rows[0] if len(rows) == 1 else xp.concat(rows, axis=0)
+
+
+@compiled
+def running_mean_pass(Z: Any, weights: Any, mean: Any, weight: float, beta: float) -> Any:
+    """Sequential part: z_t − μ_t, where μ_t = μ_{t−1} + (z_t − μ_{t−1}) w_t/W_t.
+
+    Equal rows give exact zeros from the first row on: noise in their place would start a component.
+    """
+    n, q = Z.shape
+    rows = np.empty((n, q))
+    for t in range(n):
+        old = weight * beta
+        weight = old + weights[t]
+        if old == 0.0:  # the mean is this row: not a rounding error away from it
+            for j in range(q):
+                rows[t, j] = 0.0
+                mean[j] = Z[t, j]
+            continue
+        left, moved = old / weight, weights[t] / weight
+        for j in range(q):
+            difference = Z[t, j] - mean[j]
+            rows[t, j] = difference * left
+            mean[j] += difference * moved
+    return rows

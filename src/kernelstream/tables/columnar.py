@@ -1,0 +1,186 @@
+"""Parquet and Arrow files: columns with types, read a batch at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kernelstream.tables.files import ByteStream, File, SourceError
+from kernelstream.tables.readers import Batch, Reader, Reading, require_few, rows_in_batch
+
+# Bytes of a stored batch, on average, up to which batches are read; larger ones are mapped.
+LARGEST_BATCH = 2**26
+_SINGLE = {pa.float32(), pa.float16(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16()}
+
+
+def is_number(type: pa.DataType) -> bool:
+    """Whether a column of this type holds numbers."""
+    return pa.types.is_floating(type) or pa.types.is_integer(type) or pa.types.is_decimal(type)
+
+
+def index_columns(schema: pa.Schema) -> tuple[str, ...]:
+    """Columns that are no data but the index of the data frame that was stored."""
+    try:
+        stored = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        names = [name for name in stored.get("index_columns", ()) if isinstance(name, str)]
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        names = []
+    names += [name for name in schema.names if name.startswith("__index_level_")]
+    return tuple(dict.fromkeys(name for name in names if name in schema.names))
+
+
+class ColumnarReader(Reader):
+    """What Parquet and Arrow share: a schema with types."""
+
+    def __init__(self, file: File, schema: pa.Schema):
+        self.file = file
+        require_few(len(schema), file)
+        self.fields = {f.name: is_number(f.type) for f in schema}
+        if len(self.fields) < len(schema):
+            twice = sorted(n for n in self.fields if schema.names.count(n) > 1)
+            raise SourceError(
+                f"{file.name} has several columns called {', '.join(map(repr, twice))}: "
+                "rename them."
+            )
+        self.types = {f.name: f.type for f in schema}
+        self.index_columns = index_columns(schema)
+
+    def is_single(self, names: list[str]) -> bool:
+        """Whether float32 holds these columns exactly."""
+        return all(self.types[name] in _SINGLE for name in names)
+
+
+class ParquetReader(ColumnarReader):
+    """A Parquet file, read through a small buffer: row groups may be of any size."""
+
+    def __init__(self, file: File):
+        # Without a buffer size, and with pre_buffer, whole column chunks would be held in memory.
+        self.stored = pq.ParquetFile(file.path, buffer_size=1 << 16, pre_buffer=False)
+        super().__init__(file, self.stored.schema_arrow)
+        self.n_rows = self.stored.metadata.num_rows
+        self.done = 0
+
+    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+        """Row groups before the position are not read at all."""
+        metadata, first, group = self.stored.metadata, 0, 0
+        while group < metadata.num_row_groups:
+            rows = metadata.row_group(group).num_rows
+            if first + rows > skip:
+                break
+            first, group = first + rows, group + 1
+        self.done = first
+        for batch in self.stored.iter_batches(
+            batch_size=rows_in_batch(len(wanted)),
+            row_groups=list(range(group, metadata.num_row_groups)),
+            columns=wanted,
+            use_threads=False,
+        ):
+            start, self.done = self.done, self.done + batch.num_rows
+            yield from _after(batch, start, skip)
+
+    def fraction(self) -> float:
+        """By rows."""
+        return self.done / self.n_rows if self.n_rows else 1.0
+
+    def close(self) -> None:
+        """Close the file."""
+        self.stored.close()
+
+
+def open_arrow(file: File, opened: ByteStream, start: bytes) -> ColumnarReader:
+    """An Arrow or Feather file, or an Arrow stream."""
+    if start.startswith(b"ARROW1"):
+        if file.is_stdin or file.compression is not None:
+            raise SourceError(
+                f"{file.name}: an Arrow file must lie on the disk uncompressed; a pipe can carry "
+                "the Arrow stream format."
+            )
+        opened.stream.close()
+        return ArrowFileReader(file)
+    if start.startswith(b"FEA1"):
+        raise SourceError(f"{file.name} is Feather version 1: write it again as version 2.")
+    return ArrowStreamReader(file, opened)
+
+
+class ArrowFileReader(ColumnarReader):
+    """An Arrow (Feather) file, read batch by batch; memory-mapped where batches are very large.
+
+    A mapped file that a writer begins anew while it is read ends the process by a signal. So its
+    size is looked at before every piece, which leaves next to no time for that.
+    """
+
+    def __init__(self, file: File):
+        self.source = pa.OSFile(file.path)
+        self.stored = pa.ipc.open_file(self.source)
+        self.size = os.path.getsize(file.path)
+        self.mapped = self.size > LARGEST_BATCH * max(self.stored.num_record_batches, 1)
+        if self.mapped:
+            self.source.close()
+            self.source = pa.memory_map(file.path)
+            self.stored = pa.ipc.open_file(self.source)
+        super().__init__(file, self.stored.schema)
+        self.index = 0
+
+    def _stored_batches(self) -> Iterator[pa.RecordBatch]:
+        for index in range(self.stored.num_record_batches):
+            self.index = index
+            self._require_whole()
+            yield self.stored.get_batch(index)
+
+    def _require_whole(self) -> None:
+        if os.path.getsize(self.file.path) < self.size:
+            raise SourceError(f"{self.file.name} was truncated while it was read.")
+
+    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+        """Stored batches, cut where they are large."""
+        for batch in _cut(self._stored_batches(), wanted, skip):
+            if self.mapped:
+                self._require_whole()
+            yield batch
+
+    def fraction(self) -> float:
+        """By stored batches."""
+        return self.index / max(self.stored.num_record_batches, 1)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.source.close()
+
+
+class ArrowStreamReader(ColumnarReader):
+    """An Arrow stream, from a pipe or a file."""
+
+    def __init__(self, file: File, opened: ByteStream):
+        self.opened = opened
+        self.stored = pa.ipc.open_stream(pa.PythonFile(opened.stream, mode="r"))
+        super().__init__(file, self.stored.schema)
+
+    def batches(self, wanted: list[str], skip: int, reading: Reading) -> Iterator[Batch]:
+        """Stored batches, cut where they are large."""
+        return _cut(iter(self.stored), wanted, skip)
+
+
+def _cut(stored: Iterator[pa.RecordBatch], wanted: list[str], skip: int) -> Iterator[Batch]:
+    """The wanted columns of stored batches, in pieces of bounded size."""
+    done, size = 0, rows_in_batch(len(wanted))
+    for whole in stored:
+        columns = whole.select(wanted)
+        for start in range(0, columns.num_rows, size):
+            piece = columns.slice(start, size)
+            # Arrow takes what is stored as it is: a damaged offset would lead out of the memory.
+            piece.validate(full=True)
+            yield from _after(piece, done, skip)
+            done += piece.num_rows
+
+
+def _after(batch: pa.RecordBatch, done: int, skip: int) -> Iterator[Batch]:
+    """The part of a batch that lies after the first ``skip`` rows of the file."""
+    first = max(done, skip)
+    end = done + batch.num_rows
+    if end > first:
+        yield Batch(np.arange(first + 1, end + 1), batch.slice(first - done), end)

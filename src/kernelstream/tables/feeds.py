@@ -1,0 +1,314 @@
+"""Rows from where they live: one small interface for pipes, files, brokers, servers and databases.
+
+A feed gives rows as they come, says where it stands, and is told what was saved:
+
+- ``rows()`` gives a :class:`~kernelstream.tables.live.LiveRow`, the reason in words for something
+  that is no row, or None where nothing came for a moment, so that the caller can do other things;
+- ``position()`` is where reading would go on after the row that was given last, ready for JSON, or
+  None where there is no such place (a pipe);
+- ``commit(position)`` says that all rows before it are done with.
+
+Whoever saves the position *with* what was learned from the rows has learned each row exactly once,
+however often the process is killed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+import os
+import select
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from kernelstream.tables.files import SCHEMES, SourceError, find_files, open_bytes
+from kernelstream.tables.formats import open_reader
+from kernelstream.tables.live import LiveRow, LiveRows
+from kernelstream.tables.readers import LONGEST_LINE, UNREADABLE, Reading
+
+Position = dict[str, Any]
+PATIENCE = 0.25  # seconds after which None says that nothing came
+AT_ONCE = 1 << 16  # bytes
+TEXT = {"csv", "ndjson"}
+
+
+class Feed(Protocol):
+    """Rows from somewhere, and where in it they are."""
+
+    #: What to call with a sentence about a broker that is gone, a tag that stopped, and the like.
+    tell: Callable[[str], None]
+
+    def rows(self) -> Iterator[LiveRow | str | None]:
+        """Rows as they come; reasons for what is none; None where nothing came for a moment."""
+
+    def position(self) -> Position | None:
+        """Where reading goes on after the row that was given last."""
+
+    def commit(self, position: Position) -> None:
+        """All rows before this position are done with."""
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+
+class Placeless:
+    """What a feed is that cannot be read from a place in it."""
+
+    tell: Callable[[str], None] = staticmethod(lambda text: None)
+
+    def position(self) -> Position | None:
+        """There is none."""
+        return None
+
+    def commit(self, position: Position) -> None:
+        """Nothing to do: there is no position."""
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class PipeFeed(Placeless):
+    """Lines of a pipe; where it is silent, None.
+
+    Parameters
+    ----------
+    stream : binary stream
+        The pipe.
+    parse : LiveRows
+        What makes rows of lines.
+    """
+
+    def __init__(self, stream: BinaryIO, parse: LiveRows):
+        self.stream, self.parse = stream, parse
+
+    def rows(self) -> Iterator[LiveRow | str | None]:
+        """Rows as soon as their lines are complete."""
+        for line in lines_of(self.stream):
+            if line is None:
+                yield None
+                continue
+            row = self.parse.read(line)
+            if row is not None:
+                yield row
+
+
+def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
+    """Lines as they come, and None now and then where nothing comes."""
+    try:
+        number = stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        number = -1
+    if number < 0 or sys.platform == "win32":  # where silence cannot be waited for
+        yield from plain_lines(stream)
+        return
+    rest, first = b"", True
+    while True:
+        if not select.select([number], [], [], PATIENCE)[0]:
+            yield None
+            continue
+        block = os.read(number, AT_ONCE)
+        if not block:
+            break
+        *lines, rest = (rest + block).split(b"\n")
+        if first and lines:
+            lines[0], first = lines[0].removeprefix(codecs.BOM_UTF8), False
+        yield from (line + b"\n" for line in lines)
+        if len(rest) > LONGEST_LINE:  # no row, whatever comes: its beginning tells
+            rest = rest[:LONGEST_LINE]
+    if rest:
+        yield rest
+
+
+def plain_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines of a stream; of one that is too long only the beginning."""
+    line = stream.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
+    while line:
+        yield line
+        while len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
+            line = stream.readline(LONGEST_LINE)
+        line = stream.readline(LONGEST_LINE)
+
+
+class FileFeed(Placeless):
+    r"""Files, one after the other, row by row: also rows with missing values.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Files, folders, globs.
+    parse : LiveRows
+        What makes rows.
+    format, array : str, optional
+        As for :class:`Source`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("t,a,b\n1,2,3\n2,,5\n3,x,6\n")
+    >>> import io
+    >>> parse = LiveRows(io.BytesIO(), 2, ["a", "b"], takes_missing=True, time_column="t")
+    >>> for row in FileFeed([str(path)], parse).rows():
+    ...     print(row)
+    LiveRow(x=array([2., 3.]), time='1', kept={})
+    LiveRow(x=array([nan,  5.]), time='2', kept={})
+    column 'a': 'x' is not a number
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        parse: LiveRows,
+        format: str | None = None,
+        array: str | None = None,
+    ):
+        self.files = find_files(paths, format)
+        self.parse, self.reading = parse, Reading(array=array)
+
+    def rows(self) -> Iterator[LiveRow | str | None]:
+        """Rows in the order of the files."""
+        for file in self.files:
+            try:
+                if file.format in TEXT:
+                    yield from self._of_text(file)
+                else:
+                    yield from self._of_table(file)
+            except UNREADABLE as problem:
+                raise SourceError(f"{file.name} cannot be read to its end: {problem}") from problem
+
+    def _of_text(self, file: Any) -> Iterator[LiveRow | str]:
+        opened = open_bytes(file, None)
+        self.parse.columns = None  # each file has its own header
+        try:
+            for line in plain_lines(opened.stream):
+                row = self.parse.read(line)
+                if row is not None:
+                    yield row
+        finally:
+            opened.stream.close()
+
+    def _of_table(self, file: Any) -> Iterator[LiveRow | str]:
+        reader = open_reader(file, self.reading, None)
+        try:
+            for batch in reader.batches(list(reader.fields), 0, self.reading):
+                yield from self._of_batch(batch, reader)
+        finally:
+            reader.close()
+
+    def _of_batch(self, batch: Any, reader: Any) -> Iterator[LiveRow | str]:
+        if batch.matrix is not None:
+            for values in np.asarray(batch.matrix, dtype=np.float64):
+                yield self.parse.row_of(self.parse.named(values.tolist()))
+            return
+        yield from table_rows(batch.table, self.parse, reader.named)
+
+
+def table_rows(table: pa.RecordBatch, parse: LiveRows, named: bool) -> Iterator[LiveRow | str]:
+    """The rows of a piece of a table; what is null is missing."""
+    for cells in table.to_pylist():
+        values = {n: math.nan if v is None else v for n, v in cells.items()}
+        yield parse.row_of(values if named else parse.named(list(values.values())))
+
+
+def open_address(
+    address: str,
+    parse: LiveRows,
+    position: Position | None = None,
+    *,
+    settings: dict[str, str] | None = None,
+    database: str | None = None,
+) -> Feed:
+    """The feed of an address; its package is an extra, and is named where it is missing.
+
+    Parameters
+    ----------
+    address : str
+        ``kafka://broker/topic``, ``mqtt://host/topic``, ``opcua://host:4840``, ``sql:SELECT …``.
+    parse : LiveRows
+        What makes rows of messages.
+    position : dict, optional
+        Where to go on, as :meth:`Feed.position` gave it.
+    settings : dict, optional
+        Of the connection: users, passwords, certificates; see :func:`read_settings`.
+    database : str, optional
+        For ``sql:``, where the query is asked.
+    """
+    scheme = address.split(":", 1)[0].lower()
+    given = dict(settings or {})
+    try:
+        if scheme == "kafka":
+            from kernelstream.tables.kafka import KafkaFeed
+
+            return KafkaFeed(address, parse, position, given)
+        if scheme in ("mqtt", "mqtts"):
+            from kernelstream.tables.mqtt import MqttFeed
+
+            return MqttFeed(address, parse, given)
+        if scheme == "opcua":
+            from kernelstream.tables.opcua import OpcUaFeed
+
+            return OpcUaFeed(address, parse, given)
+        if scheme == "sql":
+            from kernelstream.tables.sql import SqlFeed
+
+            return SqlFeed(address, parse, position, database)
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").startswith("kernelstream"):
+            raise
+        extra = {"mqtts": "mqtt"}.get(scheme, scheme)
+        raise SourceError(
+            f"{scheme}: needs the package {problem.name}: pip install 'kernelstream[{extra}]'"
+        ) from problem
+    raise SourceError(f"{address!r} begins with none of {', '.join(f'{s}:' for s in SCHEMES)}.")
+
+
+def read_settings(path: str | os.PathLike[str] | None) -> dict[str, str]:
+    """Lines ``name = value`` of a file: what should not stand on a command line.
+
+    Parameters
+    ----------
+    path : path-like or None
+        The file; without one, that which the environment variable ``KERNELSTREAM_SETTINGS`` names.
+    """
+    path = path or os.environ.get("KERNELSTREAM_SETTINGS")
+    if not path:
+        return {}
+    settings: dict[str, str] = {}
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            if not text or text.startswith("#"):
+                continue
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise SourceError(f"{path}, line {number}: write name = value.")
+            settings[name.strip()] = value.strip()
+    return settings
+
+
+class Backoff:
+    """Seconds to wait before the next attempt: twice as long each time, up to a bound.
+
+    Examples
+    --------
+    >>> backoff = Backoff(1.0, 5.0)
+    >>> [backoff.next() for _ in range(4)]
+    [1.0, 2.0, 4.0, 5.0]
+    """
+
+    def __init__(self, first: float = 0.5, most: float = 30.0):
+        self.first, self.most, self.wait = first, most, first
+
+    def next(self) -> float:
+        """The next wait."""
+        wait = self.wait
+        self.wait = min(2 * self.wait, self.most)
+        return wait
+
+    def reset(self) -> None:
+        """It worked: begin anew."""
+        self.wait = self.first

@@ -1,0 +1,258 @@
+"""Rows of a live stream, CSV or NDJSON, one by one as they come."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from kernelstream.tables.readers import LONGEST_LINE
+from kernelstream.tables.text import (
+    as_number,
+    csv_cells,
+    guess_delimiter,
+    header_names,
+    looks_like_number,
+    parse_json,
+    readable,
+)
+
+SHOWN = 80  # characters of a line that is none
+
+
+class LiveRow(NamedTuple):
+    """One row: its features, its time stamp, and the values to repeat in an answer."""
+
+    x: np.ndarray
+    time: Any
+    kept: dict[str, Any]
+
+    def at(self, time: Any) -> LiveRow:
+        """The same row with another time stamp.
+
+        Parameters
+        ----------
+        time : object
+            The time stamp.
+        """
+        return LiveRow(self.x, time, self.kept)
+
+
+class LiveRows:
+    r"""Rows of a pipe, each as soon as its line is complete; a bad one is its reason in words.
+
+    Parameters
+    ----------
+    stream : binary stream
+    n_features : int
+        So many values make a row.
+    names : sequence of str, optional
+        Names of the features; without any, those of the first good row count.
+    takes_missing : bool
+        Whether a row may have missing values.
+    format : "auto", "ndjson" or "csv"
+        With ``"auto"``, lines that begin with ``{`` or ``[`` are JSON.
+    delimiter, header : str and bool, optional
+        Of CSV, as for :class:`Source`.
+    time_column : str, optional
+    keep : sequence of str
+        Further values to take along.
+
+    Examples
+    --------
+    >>> import io
+    >>> for row in LiveRows(io.BytesIO(b"t,a,b\n7,1,2\n8,3\n"), 2, ["a", "b"], time_column="t"):
+    ...     print(row)
+    LiveRow(x=array([1., 2.]), time='7', kept={})
+    2 cells, but there are 3 columns
+    """
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        n_features: int,
+        names: Sequence[str] | None = None,
+        *,
+        takes_missing: bool = False,
+        format: str = "auto",
+        delimiter: str | None = None,
+        header: bool | None = None,
+        time_column: str | None = None,
+        keep: Sequence[str] = (),
+    ):
+        self.stream, self.n_features, self.names = stream, n_features, names
+        self.takes_missing, self.format = takes_missing, format
+        self.delimiter, self.header = delimiter, header
+        self.time_column, self.keep = time_column, keep
+        self.columns: list[str] | None = None  # of CSV, once a line has settled them
+        self.separator = ","
+        self.strange_header: str | None = None  # names of other columns than the model's
+        self.saw_json = False
+        self.n_good = 0
+
+    def __iter__(self) -> Iterator[LiveRow | str]:
+        for line in self._lines():
+            row = self.read(line)
+            if row is not None:
+                yield row
+
+    def read(self, line: bytes) -> LiveRow | str | None:
+        """The row of a line, or of a message: its reason in words where it is none.
+
+        Parameters
+        ----------
+        line : bytes
+            CSV or JSON.
+
+        Returns
+        -------
+        LiveRow, str or None
+            None for a line that is no row and no mistake: a header, an empty line.
+        """
+        text = readable(line).strip(" \r\n")
+        if not text:
+            return None
+        if len(line) >= LONGEST_LINE:
+            row: LiveRow | str | None = f"a line of more than {LONGEST_LINE >> 20} MiB"
+        elif self.format == "ndjson" or (self.format == "auto" and text[0] in "{["):
+            row = self._of_json(text)
+        else:
+            row = self._of_csv(text)
+            if isinstance(row, str) and self.saw_json:
+                row = "not a JSON object"
+        self.n_good += isinstance(row, LiveRow)
+        return row
+
+    def row_of(self, cells: dict[str, Any]) -> LiveRow | str:
+        """The row of values that have names already: of a table, or of tags.
+
+        Parameters
+        ----------
+        cells : dict
+            Values by name.
+        """
+        row = self._row(cells)
+        self.n_good += isinstance(row, LiveRow)
+        return row
+
+    def _lines(self) -> Iterator[bytes]:
+        """Lines as they come; of one that is too long only the beginning."""
+        # readline returns as soon as a line is there: nothing waits for a buffer to be full
+        line = self.stream.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
+        while line:
+            yield line
+            while len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
+                line = self.stream.readline(LONGEST_LINE)
+            line = self.stream.readline(LONGEST_LINE)
+
+    def _of_json(self, text: str) -> LiveRow | str:
+        """A line of NDJSON: an object, or values in the order of the model."""
+        value = parse_json(text)
+        if isinstance(value, list):
+            value = self.named(value)
+        if not isinstance(value, dict):
+            return "not a JSON object"
+        self.saw_json = True
+        return self._row(value)
+
+    def _of_csv(self, text: str) -> LiveRow | str | None:
+        """A line of CSV; None for a header.
+
+        The first line may be anything: the banner of a program, a row that was cut. What the
+        columns are is settled by the first line that makes sense as a header or as a row.
+        """
+        if self.columns is not None:
+            row = self._fitted(text, self.columns, self.separator)
+            # Any line of the right length is a header for a model without names. It was none,
+            # where no row fits it.
+            if not isinstance(row, str) or self.n_good or self.names is not None:
+                return row
+        separator = self.delimiter or guess_delimiter(text)
+        try:
+            cells = csv_cells(text, separator)
+        except csv.Error as problem:
+            return f"not a row of CSV: {problem}"
+        names = header_names(cells, self.header)
+        if names is not None and self._names_enough(names):
+            self.columns, self.separator = names, separator
+            return None
+        if names is not None:
+            # Names of other columns, as far as one can tell: rows below are not the model's.
+            if len(names) >= self.n_features and not any(map(looks_like_number, names)):
+                self.strange_header = text[:SHOWN]
+            return f"neither a row nor a header with the columns of the model: {text[:SHOWN]!r}"
+        if self.strange_header is not None:
+            return (
+                f"the header {self.strange_header!r} does not name the columns of the model; with "
+                "--no-header, values are taken in the order of the model"
+            )
+        columns = self._positions(len(cells))
+        row = self._fitted(text, columns, separator)
+        if isinstance(row, LiveRow):
+            self.columns, self.separator = columns, separator
+        return row
+
+    def _fitted(self, text: str, columns: list[str], separator: str) -> LiveRow | str:
+        """A line of CSV as a row of these columns."""
+        try:
+            cells = csv_cells(text, separator)
+        except csv.Error as problem:
+            return f"not a row of CSV: {problem}"
+        if len(cells) != len(columns):
+            return f"{len(cells)} cells, but there are {len(columns)} columns"
+        return self._row(dict(zip(columns, cells, strict=True)))
+
+    def _names_enough(self, names: list[str]) -> bool:
+        if self.names is not None:  # columns that are not there are missing values
+            known = set(self.names) & set(names)
+            return bool(known) if self.takes_missing else len(known) == len(set(self.names))
+        others = {self.time_column, *self.keep} - {None}
+        return others <= set(names) and len(names) - len(others) == self.n_features
+
+    def _positions(self, n: int) -> list[str]:
+        """Names for values that come without: the model's where the number fits."""
+        if self.names is not None and len(self.names) == n:
+            return list(self.names)
+        return [f"x{i}" for i in range(n)]
+
+    def named(self, values: list[Any]) -> dict[str, Any]:
+        """Values that come without names, by those of the model where the number fits.
+
+        Parameters
+        ----------
+        values : list
+            In the order of the model.
+        """
+        return dict(zip(self._positions(len(values)), values, strict=True))
+
+    def _row(self, cells: dict[str, Any]) -> LiveRow | str:
+        names = self.names
+        if names is None:
+            names = tuple(n for n in cells if n not in {self.time_column, *self.keep})
+            if len(names) != self.n_features:
+                return (
+                    f"{len(names)} values, but the model wants {self.n_features}: name "
+                    "the others with --time-column or --keep"
+                )
+        x = np.empty(len(names))
+        if self.takes_missing and not any(name in cells for name in names):
+            return f"there is no value for any of {', '.join(map(repr, names))}"
+        for i, name in enumerate(names):
+            if name not in cells:
+                if not self.takes_missing:
+                    return f"there is no value for {name!r}"
+                x[i] = math.nan
+                continue
+            value = as_number(cells[name])
+            if value is None:
+                return f"column {name!r}: {cells[name]!r} is not a number"
+            if math.isinf(value) or (math.isnan(value) and not self.takes_missing):
+                return f"column {name!r}: the value is missing or infinite"
+            x[i] = value
+        self.names = names  # of the first good row, where the model knows none
+        kept = {name: cells.get(name) for name in self.keep}
+        return LiveRow(x, cells.get(self.time_column) if self.time_column else None, kept)

@@ -1,0 +1,243 @@
+"""The column that a model is to predict: a number, or one of a few classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kernelstream.tables.columns import Bad
+from kernelstream.tables.files import SourceError
+from kernelstream.tables.survey import MOST_LEVELS, REPEATED, Wishes, levels_of, look_at, wish_for
+from kernelstream.tables.treatment import (
+    BOOLEAN,
+    CALENDAR,
+    CATEGORY,
+    CODES,
+    LEFT_OUT,
+    MISSING,
+    NUMBER,
+    Column,
+    as_words,
+    few,
+    is_text,
+    plain_array,
+)
+
+MOST_CLASSES = 20  # different whole numbers up to which they are classes, if they repeat
+INTEGER, TRUTH, TEXT = "whole numbers", "true and false", "words"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a model predicts: a number, or a class of those that the sample had.
+
+    Attributes
+    ----------
+    column : Column
+        The column, and how its cells are read; its levels are the classes.
+    labels : str
+        What classes are called by: ``"whole numbers"``, ``"true and false"`` or ``"words"``; empty
+        where numbers are predicted.
+    """
+
+    column: Column
+    labels: str = ""
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.column.name
+
+    @property
+    def is_class(self) -> bool:
+        """Whether classes are predicted, and not numbers."""
+        return bool(self.labels)
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The classes, sorted: whole numbers, truths or words."""
+        if self.labels == INTEGER:
+            return np.array(sorted(map(int, self.column.levels)))
+        if self.labels == TRUTH:
+            return np.array([False, True])
+        return np.array(sorted(self.column.levels), dtype=object)
+
+    def __str__(self) -> str:
+        if not self.is_class:
+            return f"{self.name}, a number"
+        return f"{self.name}, {len(self.classes)} classes ({few(list(map(str, self.classes)))})"
+
+    def values(self, cells: Any, dtype: str = "float64") -> tuple[np.ndarray, list[Bad]]:
+        """Targets of rows, and the cells that are none.
+
+        Parameters
+        ----------
+        cells : pyarrow.Array
+            The column of the targets.
+        dtype : str, default="float64"
+            The type of the rows, in which a number must be finite.
+
+        Returns
+        -------
+        numpy.ndarray
+            A target for each row.
+        list of Bad
+            The cells that are no target, with the reason.
+        """
+        cells = plain_array(cells)
+        if self.labels in (TRUTH, TEXT):
+            return self._labels(cells)
+        with np.errstate(over="ignore"):
+            values = np.asarray(self.column.encode(cells)[:, 0], dtype=float)
+        strange = ~np.isfinite(values)
+        if self.is_class:
+            strange |= ~np.isin(values, self.classes)
+        bad = [
+            Bad(int(i), self.name, self._why(cells[int(i)].as_py(), dtype))
+            for i in np.flatnonzero(strange)
+        ]
+        if self.is_class:
+            values = np.where(strange, self.classes[0], values).astype(self.classes.dtype)
+        return values, bad
+
+    def _labels(self, cells: pa.Array) -> tuple[np.ndarray, list[Bad]]:
+        words = as_words(cells)
+        levels = np.array(self.column.levels, dtype=object)
+        place = pc.index_in(words, pa.array(self.column.levels, pa.string()))
+        codes = pc.fill_null(place, -1).to_numpy(zero_copy_only=False)
+        bad = [
+            Bad(int(i), self.name, self._why(words[int(i)].as_py(), "float64"))
+            for i in np.flatnonzero(codes < 0)
+        ]
+        named = levels[codes]  # the last one for those that are bad, and are not used
+        return (named == "true" if self.labels == TRUTH else named), bad
+
+    def _why(self, cell: Any, dtype: str) -> str:
+        if cell is None or cell != cell or str(cell).strip().lower() in MISSING:
+            return "the value is missing"
+        if not self.is_class:
+            return self.column.why(cell, dtype) or "the value is missing"
+        return (
+            f"{cell!r} is none of the {len(self.column.levels)} classes that a sample of all rows "
+            "had"
+        )
+
+    # -- files
+
+    def to_facts(self) -> dict[str, Any]:
+        """As plain values, for a model file."""
+        return asdict(self)
+
+    @classmethod
+    def from_facts(cls, facts: Any) -> Target:
+        """Read what ``to_facts`` wrote; anything else is a ``ValueError``.
+
+        Parameters
+        ----------
+        facts : dict
+            As it comes from the header of a model file.
+
+        Returns
+        -------
+        Target
+            The target that was stored.
+        """
+        try:
+            column = facts["column"]
+            found = cls(Column(**{**column, "levels": tuple(column["levels"])}), facts["labels"])
+            found.column.check()
+            if found.labels not in ("", INTEGER, TRUTH, TEXT):
+                raise ValueError(f"classes called by {found.labels!r}")
+            _ = found.classes if found.is_class else None
+        except (TypeError, KeyError, AttributeError, ValueError) as problem:
+            raise ValueError(
+                f"the file has a target that no release has written ({problem})."
+            ) from problem
+        return found
+
+
+def target_of(table: pa.Table, name: str, wishes: Wishes) -> Target:
+    """What a column to be predicted is, by a sample of its rows.
+
+    Words, truths and a few whole numbers that repeat are classes, other numbers are numbers;
+    ``wishes.treat`` says otherwise (``number`` or ``category``).
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The sample.
+    name : str
+        The column.
+    wishes : Wishes
+        What the user says about columns.
+
+    Examples
+    --------
+    >>> rows = pa.table({"kg": [1.5, 2.5, 9.0], "colour": ["red", "blue", "red"]})
+    >>> print(target_of(rows, "kg", Wishes()))
+    kg, a number
+    >>> print(target_of(rows, "colour", Wishes(treat={"colour": "category"})))
+    colour, 2 classes (blue, red)
+    """
+    cells = plain_array(table.column(name))
+    column, wish = look_at(table, name, wishes), wish_for(name, wishes)
+    choice = f"Say what it is with --treat '{name}=number' or '{name}=category' (columns=...)."
+    if column.use == LEFT_OUT and is_text(cells.type):
+        column = _of_words(column, levels_of(cells), len(cells))
+    if column.use in (LEFT_OUT, CALENDAR):
+        reason = "dates or times" if "dates" in column.reason else column.reason
+        raise SourceError(f"The target {name!r} cannot be predicted: {reason}. {choice}")
+    if column.use == NUMBER:
+        found = _of_numbers(column, column.encode(cells)[:, 0], wish)
+    elif column.use == BOOLEAN and pa.types.is_boolean(cells.type):
+        found = Target(_classes(column, ["false", "true"]), TRUTH)
+    else:
+        levels = column.levels or levels_of(cells)
+        whole = column.use in (CATEGORY, CODES) and all(map(_is_whole, levels))
+        spelt = Column(name) if whole else replace(column, use=CATEGORY)
+        found = Target(_classes(spelt, levels), INTEGER if whole else TEXT)
+    seen = set(as_words(cells).drop_null().to_pylist()) if found.labels == TRUTH else None
+    if len(found.column.levels) == 1 or (seen is not None and len(seen) < 2):
+        raise _constant(name, found.column.levels[0] if seen is None else min(seen, default=""))
+    return found
+
+
+def _of_words(column: Column, levels: Sequence[str], n_rows: int) -> Column:
+    """Words that somebody wants to predict are classes where they repeat at all."""
+    dates = "dates" in column.reason
+    if dates or not 0 < len(levels) <= min(MOST_LEVELS, n_rows // 2):
+        return column
+    return _classes(replace(column, use=CATEGORY), levels)
+
+
+def _of_numbers(column: Column, values: np.ndarray, wish: str | None) -> Target:
+    values = values[np.isfinite(values)]
+    different = np.unique(values)
+    if len(different) == 0:
+        raise SourceError(f"The target {column.name!r} has no value in any row that was sampled.")
+    if len(different) == 1:
+        raise _constant(column.name, f"{different[0]:g}")
+    few = len(different) <= MOST_CLASSES and len(different) * REPEATED <= len(values)
+    if wish is None and few and bool(np.all(np.mod(different, 1.0) == 0)):
+        return Target(_classes(column, [str(int(value)) for value in different]), INTEGER)
+    return Target(replace(column, levels=()))
+
+
+def _classes(column: Column, levels: Sequence[str]) -> Column:
+    return replace(column, levels=tuple(levels), reason=f"{len(levels)} classes")
+
+
+def _is_whole(word: str) -> bool:
+    return word.removeprefix("-").isdecimal() and len(word) < 16
+
+
+def _constant(name: str, value: str) -> SourceError:
+    return SourceError(
+        f"The target {name!r} is {value} in all rows that were looked at: there is nothing to "
+        "predict."
+    )

@@ -1,0 +1,275 @@
+"""The table of a certificate: which statement goes where, what it says, and why there is none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelstream import kernels, landmarks, papers, trackers
+from kernelstream.certificates import bounds, rounding
+from kernelstream.certificates.certificate import (
+    Certificate,
+    as_shown,
+    certify,
+    evidence,
+    no_certificate,
+    obstacle,
+    weakness,
+)
+from kernelstream.certificates.entries import Accumulated
+from kernelstream.certificates.ledger import Ledger
+from kernelstream.landmarks.base import Span, factorise, transition
+from kernelstream.trackers import Moments
+
+KERNEL = kernels.Polynomial(degree=2, gamma=0.5, coef0=1.0)
+
+
+def accumulated(center: bool = True, dtype: Any = np.float64, **more: Any) -> Accumulated:
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, size=60)
+    span = factorise(KERNEL, rng.normal(size=(8, 3)).astype(dtype))
+    Z = np.asarray(span.coordinates(KERNEL, X), dtype=float)
+    energy = float(w @ KERNEL.diag(X))
+    ledger = Ledger(
+        energy=energy,
+        fresh=energy - float(w @ np.sum(Z**2, axis=1)),
+        blocks=2,
+        longest=40,
+        extent=1.0,
+    )
+    given: dict[str, Any] = dict(
+        kernel=KERNEL,
+        basis=landmarks.Landmarks(8),
+        tracker=trackers.Covariance(),
+        center=center,
+        certify="auto",
+        span=span,
+        ledger=ledger,
+        moments=Moments(float(w.sum()), w @ Z),
+        scatter=(Z * w[:, None]).T @ Z,
+    )
+    return Accumulated(**(given | more))
+
+
+def shown_by(held: Accumulated, r: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    assert held.span is not None
+    known = evidence(held, held.span)
+    return known.vectors[:, :r], known.mean
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_every_number_is_that_of_its_statement(center: bool) -> None:
+    held = accumulated(center)
+    span = held.span
+    assert span is not None
+    W, S = held.moments.weight, np.asarray(held.scatter)
+    known = evidence(held, span)
+    mean = held.moments.total / W if center else np.zeros(span.rank)
+    np.testing.assert_allclose(known.mean, mean, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(known.moment, S / W, rtol=1e-14)
+    C = S / W - np.outer(mean, mean)
+    np.testing.assert_allclose(known.values, np.linalg.eigvalsh(C)[::-1].clip(0), atol=1e-12)
+    np.testing.assert_allclose(C @ known.vectors, known.vectors * known.values, atol=1e-10)
+    slack = rounding.slack(KERNEL, held.ledger, span, S)
+    assert known.slack == pytest.approx(slack * held.ledger.energy / W, rel=1e-12)
+    assert known.weight == W and known.center is center and known.ledger is held.ledger
+
+    vectors, mu = shown_by(held)
+    found = certify(held, np.hstack([vectors, np.zeros((span.rank, 1))]), mu, span)
+    seen = as_shown(held, span, vectors, mu, span)
+    assert seen.same_span and seen.error == 0.0
+    np.testing.assert_array_equal(seen.T, np.eye(span.rank))
+    intervals = bounds.eigenvalues(known, 3)
+    np.testing.assert_allclose(found.eigenvalue_intervals, intervals * W, rtol=1e-12)
+    error, best = bounds.own_error(known, seen), bounds.best_error(known, 3)
+    assert found.reconstruction_error == error
+    assert found.reconstruction_error_lower_bound == best
+    assert found.excess_bound == error - best > 0
+    assert found.angle_bound is None  # two vectors of three
+    least, most = bounds.leading_sum(known, 3)
+    ratio = least / bounds.total_variance(known)[1], most / (most + best)
+    assert found.explained_variance_ratio_interval == pytest.approx(ratio, rel=1e-12)
+    np.testing.assert_array_equal(found.component_bounds, bounds.outside(known, seen, intervals))
+    assert found.slack == pytest.approx(slack, rel=1e-12)
+    assert found.proved and found.probability == 1.0 and found.reason is None and found.useful
+    one = certify(held, vectors[:, :1], mu, span)
+    assert one.angle_bound == bounds.angle(known, as_shown(held, span, vectors[:, :1], mu, span), 1)
+
+
+def test_what_is_shown_in_another_basis() -> None:
+    held = accumulated()
+    span = held.span
+    assert span is not None
+    new = factorise(KERNEL, np.random.default_rng(1).normal(size=(7, 3)))
+    T = transition(KERNEL, span, new)
+    vectors, mu = T @ shown_by(held)[0], T @ shown_by(held)[1]
+    vectors[:, 1] = 0.0  # fills up missing rank
+    vectors[:, 0] /= np.linalg.norm(vectors[:, 0])
+    seen = as_shown(held, span, vectors, mu, new)
+    S = np.asarray(held.scatter)
+    carried, lost, _ = rounding.change(KERNEL, held.ledger, span, new, T, S, T @ S @ T.T)
+    assert not seen.same_span and seen.V.shape == (new.rank, 1)
+    assert seen.error == pytest.approx(2 * carried + lost)
+    np.testing.assert_allclose(seen.T, T, atol=1e-14)
+
+
+def test_one_is_the_most_that_components_explain() -> None:
+    """Where nothing but rounding is left, shares are 0 and 1."""
+    held = accumulated()
+    assert held.span is not None
+    exact = replace(held.ledger, energy=float(np.trace(np.asarray(held.scatter))), fresh=0.0)
+    vectors, mu = shown_by(held, held.span.rank)
+    held = replace(held, ledger=exact)
+    low, high = certify(held, vectors, mu, held.span).explained_variance_ratio_interval
+    assert 1.0 - 1e-9 < low <= 1.0 and high == 1.0
+    none = certify(held, vectors[:, :0], mu, held.span)
+    assert none.explained_variance_ratio_interval == pytest.approx((0.0, 0.0), abs=1e-9)
+    assert none.eigenvalue_intervals.shape == (0, 2) and none.reason is None
+
+
+OBSTACLES: list[tuple[dict[str, Any], str]] = [
+    (dict(certify=False), "certify=False was given"),
+    (dict(kernel=kernels.Sigmoid()), "the kernel Sigmoid() is not known to be positive semidef"),
+    (dict(span=None, basis=landmarks.Fourier(8)), "Fourier(n_features=8) has no points"),
+    (dict(scatter=None, tracker=papers.RLS()), "the tracker RLS() keeps no moments; use tr"),
+]
+
+
+@pytest.mark.parametrize(("changed", "words"), OBSTACLES, ids=lambda value: str(value)[:30])
+def test_why_there_is_none(changed: dict[str, Any], words: str) -> None:
+    held = accumulated()
+    assert obstacle(held) is None
+    other = replace(held, **changed)
+    reason = obstacle(other)
+    assert reason is not None and reason.startswith(words)
+    found = certify(other, np.zeros((8, 2)), np.zeros(8), held.span)
+    assert found.reason == reason and not found.useful
+    np.testing.assert_array_equal(found.eigenvalue_intervals, [[0.0, math.inf]] * 2)
+    assert found.explained_variance_ratio_interval == (0.0, 1.0)
+    assert found.reconstruction_error == found.excess_bound == found.slack == math.inf
+    assert found.reconstruction_error_lower_bound == 0.0 and found.angle_bound is None
+    np.testing.assert_array_equal(found.component_bounds, [1.0, 1.0])
+    assert not found.proved and found.probability == 1.0
+    assert found.rows() == [("certificate", f"no certificate: {reason}")]
+
+
+def with_energy(energy: float, weight: float, span: Span | None = None) -> str | None:
+    held = accumulated()
+    ledger, moments = replace(held.ledger, energy=energy), Moments(weight, held.moments.total)
+    return obstacle(replace(held, ledger=ledger, moments=moments, span=span or held.span))
+
+
+def test_where_energies_underflow() -> None:
+    """A million times the smallest number that has all its digits, in the type of the rows."""
+    tiny = 1e6 * np.finfo(np.float64).tiny
+    assert with_energy(1.001 * tiny, 1.0) is None
+    for weight in (1e-3, 1.0):
+        reason = with_energy(0.999 * tiny, weight)
+        assert reason is not None and reason.startswith("the weights are so small that sums of th")
+    reason = with_energy(1.0, 1.001 / tiny)
+    assert reason is not None and reason.startswith("the kernel's values are so small that they")
+    assert with_energy(1.0, 0.999 / tiny) is None
+    single = factorise(KERNEL, np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32))
+    assert rounding.in_float32(single.projector)
+    least = 1e6 * float(np.finfo(np.float32).tiny)
+    assert with_energy(1.0, 0.999 / least, single) is None
+    assert with_energy(1.0, 1.001 / least, single) is not None
+    for weight in (0.0, -1.0):
+        reason = with_energy(1.0, weight)
+        assert reason is not None and reason.startswith("the account of missed energy is not comp")
+    held = accumulated()
+    lost = replace(held, ledger=replace(held.ledger, complete=False))
+    assert obstacle(lost) == "the account of missed energy is not complete"
+
+
+def test_rounding_as_large_as_the_data() -> None:
+    held = accumulated()
+    vectors, mu = shown_by(held)
+    for share, useless in ((0.45, False), (0.55, True)):  # twice as much enters the slack
+        rough = replace(held, ledger=replace(held.ledger, rounding=share))
+        reason = certify(rough, vectors, mu, held.span).reason
+        assert (reason == "rounding errors are as large as the data; see the documentation") == (
+            useless
+        )
+
+
+def test_numbers_that_leave_the_range() -> None:
+    held = accumulated()
+    vectors, mu = shown_by(held)
+    huge = replace(held, ledger=replace(held.ledger, stale=math.inf))
+    assert certify(huge, vectors, mu, held.span).reason == "the numbers leave the range of float64"
+
+
+def test_measured_rounding_is_no_proof() -> None:
+    held = accumulated()
+    vectors, mu = shown_by(held)
+    measured = replace(held, ledger=replace(held.ledger, deviation=1e-7))
+    assert not certify(measured, vectors, mu, held.span).proved
+    single = accumulated(dtype=np.float32)
+    assert not certify(single, *shown_by(single), single.span).proved
+
+
+def test_statements_that_are_true_but_of_no_use() -> None:
+    held = accumulated()
+    assert held.span is not None
+    known = evidence(held, held.span)
+    first = known.values[0]
+    for width, useless in ((first, False), (1.001 * first, True)):
+        reason = weakness(known, np.array([[0.0, width]]))
+        assert (reason is not None) == useless
+    assert reason is not None and reason.startswith("no useful certificate: the basis misses too m")
+    assert weakness(known, np.zeros((0, 2))) is None
+    stale = replace(known, ledger=replace(known.ledger, stale=1.0))
+    reason = weakness(stale, np.array([[0.0, 2 * first]]))
+    assert reason is not None and "many rows were folded before the basis last moved" in reason
+
+
+def table(r: int, angle: float | None, proved: bool, reason: str | None) -> Certificate:
+    return Certificate(
+        np.array([[1.0 + i, 2.5 + i] for i in range(r)]),
+        (0.25, 0.75),
+        0.5,
+        0.125,
+        0.375,
+        angle,
+        np.ones(r),
+        1e-12,
+        proved,
+        1.0,
+        reason,
+    )
+
+
+def test_a_certificate_in_words() -> None:
+    rows = dict(table(2, math.pi / 4, True, None).rows())
+    assert rows == {
+        "eigenvalue 1": "between 1 and 2.5",
+        "eigenvalue 2": "between 2 and 3.5",
+        "explained variance ratio": "between 0.2500 and 0.7500",
+        "reconstruction error": "at most 0.5",
+        "best possible error": "at least 0.125",
+        "above the best possible": "at most 0.375",
+        "angle to the exact components": "at most 45 degrees",
+        "kind": "deterministic",
+    }
+    for r, hidden in ((10, 0), (11, 1), (13, 3)):
+        found = table(r, None, False, "beware of it").rows()
+        more = [text for name, text in found if not name]
+        assert more == ([f"… and {hidden} more in eigenvalue_intervals"] if hidden else [])
+        assert (
+            "angle to the exact components",
+            "no certificate (eigenvalues not certainly apart)",
+        ) in (found)
+        assert found[-2:] == [
+            ("kind", "deterministic, but rounding was measured"),
+            ("beware", "beware of it"),
+        ]
+    lines = str(table(2, None, True, None)).splitlines()
+    assert lines[0] == "eigenvalue 1                   between 1 and 2.5"
+    html = table(2, None, True, None)._repr_html_()
+    assert html.startswith("<table><tr><th>eigenvalue 1</th><td>between 1 and 2.5</td></tr>")
+    assert str(no_certificate(1, "why")) == "certificate  no certificate: why"

@@ -1,0 +1,350 @@
+"""Entries into the account, where features can be written down: the kernel is the inner product."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from kernelstream import StreamingKernelPCA, kernels, landmarks, trackers
+from kernelstream.certificates import entries, rounding
+from kernelstream.certificates.entries import Accumulated
+from kernelstream.landmarks.base import (
+    Clock,
+    Measured,
+    Projection,
+    Span,
+    factorise,
+    transition,
+    weighted_total,
+)
+from kernelstream.trackers import Moments
+from tests.conftest import settled_state
+from tests.naive.certificate import kappa
+
+LINEAR = kernels.Linear()
+
+
+def accumulated(span: Span | None, Z: np.ndarray, w: np.ndarray, **more: Any) -> Accumulated:
+    """What rows with the coordinates Z leave."""
+    given: dict[str, Any] = dict(
+        kernel=LINEAR,
+        basis=landmarks.Landmarks(3),
+        tracker=trackers.Covariance(),
+        center=True,
+        certify="tight",
+        span=span,
+        ledger=entries.blank_ledger("tight", 3),
+        moments=Moments(float(w.sum()), w @ Z),
+        scatter=(Z * w[:, None]).T @ Z,
+    )
+    return Accumulated(**(given | more))
+
+
+def orders(R: np.ndarray, w: np.ndarray, n: int = 4) -> np.ndarray:
+    """κ_1 … κ_n of the missed parts R, with their weights."""
+    return np.array([kappa((R * w[:, None]).T @ R, k) for k in range(1, n + 1)])
+
+
+def test_points_far_apart_are_remembered() -> None:
+    """The kernel's rounding depends on the squared norm of the points, about their mean."""
+    kernel = kernels.RBF(0.1)
+    points = np.array([[50.0, 0.0], [60.0, 0.0]])
+    span = factorise(kernel, points)
+    X = points[:1]
+    held = accumulated(span, np.zeros((0, 2)), np.zeros(0), kernel=kernel)
+    block = Projection(span.coordinates(kernel, X), np.ones(1), np.zeros(1))
+    assert held.enter(X, block, None, None).extent == kernel.extent(points, True) > 0  # type: ignore[arg-type]
+    sparse = held.enter(scipy.sparse.csr_matrix(X), block, None, None)  # type: ignore[arg-type]
+    assert sparse.extent == kernel.extent(points, False) > kernel.extent(points, True)
+    # fewer rows than orders: the last sum stands for the others
+    np.testing.assert_allclose(sparse.fresh_orders, 0.0, atol=1e-12)
+    few = accumulated(factorise(LINEAR, np.eye(6)[:3]), np.zeros((0, 3)), np.zeros(0))
+    rows = np.random.default_rng(0).normal(size=(2, 6))
+    missed = np.sum(rows[:, 3:] ** 2, axis=1)
+    block = Projection(rows[:, :3], np.sum(rows**2, axis=1), missed)
+    found = few.enter(rows, block, None, None).fresh_orders  # type: ignore[arg-type]
+    np.testing.assert_allclose(found, orders(rows[:, 3:], np.ones(2)), rtol=1e-9)
+
+
+def test_a_ledger_has_an_order_for_each_component_and_the_mean() -> None:
+    for certify, n_components, expected in (
+        ("tight", 3, 4),
+        ("tight", 0, 1),
+        ("tight", None, 21),
+        ("auto", 3, 0),
+        (False, 3, 0),
+    ):
+        blank = entries.blank_ledger(certify, n_components)
+        assert len(blank.fresh_orders) == len(blank.stale_orders) == expected
+        assert not blank.fresh_orders.any() and not blank.stale_orders.any()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "pieces"), [(100, 1), (128, 1), (300, 3)])
+def test_a_block_in_a_fixed_basis(n: int, pieces: int, weighted: bool) -> None:
+    """128 rows at a time, or as many as there are points: their orders are added up."""
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(n, 6)), rng.uniform(0.2, 3.0, size=n)
+    w = w if weighted else np.ones(n)
+    span = factorise(LINEAR, rng.normal(size=(3, 6)))
+    held = accumulated(span, np.zeros((0, 3)), np.zeros(0))
+    held = replace(held, ledger=replace(held.ledger, blocks=2, longest=120, extent=0.5))
+    Z, Q = span.coordinates(LINEAR, X), np.linalg.qr(span.points.T)[0]
+    R = X - X @ Q @ Q.T
+    energy, residual = np.sum(X**2, axis=1), np.sum(R**2, axis=1)
+    ledger = held.enter(X, Projection(Z, energy, residual), w if weighted else None, None)  # type: ignore[arg-type]
+    assert ledger.blocks == 3 and ledger.longest == max(120, n) and ledger.exact == 0.0
+    assert ledger.energy == pytest.approx(w @ energy) and ledger.stale == 0.0
+    assert ledger.fresh == pytest.approx(w @ residual)
+    cuts = [slice(i * 128, (i + 1) * 128) for i in range(pieces)]
+    expected = sum(orders(R[cut], w[cut]) for cut in cuts)
+    # besides, what rounding of the rows' own values may have hidden: √k c u E
+    np.testing.assert_allclose(ledger.fresh_orders, np.minimum(expected, w @ residual), rtol=1e-9)
+    assert np.all(np.asarray(ledger.fresh_orders)[:2] > np.asarray(expected)[:2])
+    assert ledger.deviation == 0.0
+    assert ledger.extent == max(0.5, span.extent(LINEAR))
+    far = held.enter(X, Projection(Z, energy, residual, extent=1e4), w, None)  # type: ignore[arg-type]
+    assert far.extent == 1e4
+    loose = replace(held, certify=False).enter(X, Projection(Z, energy, residual), w, None)  # type: ignore[arg-type]
+    assert loose.extent == 0.5 and loose.deviation == 0.0
+
+
+def test_rounding_of_the_rows_own_values_is_entered() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(5, 6))
+    span = factorise(LINEAR, np.eye(6)[:3])
+    held = accumulated(span, np.zeros((0, 3)), np.zeros(0))
+    block = Projection(X[:, :3], np.sum(X**2, axis=1), np.sum(X[:, 3:] ** 2, axis=1))
+    w = np.full(5, 2.0)
+    found = held.spectrum(X, block, slice(0, 5), w, 4, None)  # type: ignore[arg-type]
+    more = found - orders(X[:, 3:], w)
+    expected = rounding.gram_error(LINEAR, X) * 2.0 * np.sum(X**2) * np.sqrt([1, 2, 3, 4])
+    np.testing.assert_allclose(more, expected, atol=4e-15 * np.sum(X**2))
+
+
+@pytest.mark.parametrize("points", [100, 200, 600])
+def test_as_many_rows_are_looked_at_together_as_there_are_points(
+    points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def gram(self: kernels.Linear, x: np.ndarray) -> np.ndarray:
+        seen.append(len(x))
+        return np.zeros((len(x), len(x)))
+
+    monkeypatch.setattr(kernels.Linear, "gram", gram)
+    held = accumulated(None, np.zeros((0, points)), np.zeros(0))
+    block = Projection(np.zeros((1100, points)), np.zeros(1100), np.zeros(1100))
+    held.spectrum(np.zeros((1100, 1)), block, slice(0, 1100), np.ones(1100), 2, None)  # type: ignore[arg-type]
+    length = {100: 128, 200: 200, 600: 512}[points]
+    assert seen == [length] * (1100 // length) + [1100 % length]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("certify", ["tight", "auto"])
+def test_rows_before_the_last_point_of_a_block_are_stale(certify: Any, weighted: bool) -> None:
+    """Held is the projection on the points of a row's own time, and the features are the rows."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(90, 8)) * 0.7 ** np.arange(8)
+    w = rng.uniform(0.2, 3.0, size=90) if weighted else np.ones(90)
+    model = StreamingKernelPCA(
+        3,
+        kernel="linear",
+        basis=landmarks.Distance(nu=0.25, max_points=5),
+        certify=certify,
+        batch_size=90,
+    ).partial_fit(X, sample_weight=w if weighted else None)
+    ledger = settled_state(model).ledger
+    points: list[int] = []
+    held = np.zeros_like(X)
+    for i, x in enumerate(X):
+        Q = np.linalg.qr(X[points].T)[0]
+        if np.sum((x - Q @ (Q.T @ x)) ** 2) > 0.25 and len(points) < 5:
+            points.append(i)
+            Q = np.linalg.qr(X[points].T)[0]
+        held[i] = Q @ (Q.T @ x)
+    assert len(points) == 5 and 5 < points[-1] < 60
+    last = points[-1]  # itself in the span that it completes
+    early, late, R = slice(0, last), slice(last, 90), X - held
+    energy = np.sum(X**2, axis=1)
+    assert ledger.energy == pytest.approx(w @ energy, rel=1e-9)
+    assert ledger.fresh == pytest.approx(w[late] @ np.sum(R[late] ** 2, axis=1), rel=1e-9)
+    assert ledger.stale == pytest.approx(w[early] @ np.sum(R[early] ** 2, axis=1), rel=1e-9)
+    assert ledger.exact == pytest.approx(w[points] @ energy[points], rel=1e-9)
+    before = w[points[:-1]] @ energy[points[:-1]]
+    assert ledger.loose == pytest.approx(w[early] @ energy[early] - before, rel=1e-9)
+    assert ledger.stale_weight == pytest.approx(w[early].sum(), rel=1e-9)
+    assert ledger.stale_trace == pytest.approx(
+        w[early] @ np.sum(held[early] ** 2, axis=1), rel=1e-9
+    )
+    total = w[early] @ held[early]
+    assert np.linalg.norm(ledger.stale_sum) == pytest.approx(np.linalg.norm(total), rel=1e-9)
+    if certify == "auto":
+        assert ledger.stale_scatter.size == ledger.stale_orders.size == 0
+        return
+    S = (held[early] * w[early, None]).T @ held[early]
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(ledger.stale_scatter)[::-1], np.linalg.eigvalsh(S)[::-1][:5], 1e-8, 1e-12
+    )
+    np.testing.assert_allclose(ledger.stale_orders, orders(R[early], w[early]), rtol=1e-8)
+    np.testing.assert_allclose(ledger.fresh_orders, orders(R[late], w[late]), rtol=1e-8)
+
+
+def change_of(
+    certify: Any = "tight", exact: float = 0.0
+) -> tuple[Accumulated, Span, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    old, new = (factorise(LINEAR, rng.normal(size=(m, 6))) for m in (4, 3))
+    Z, w = rng.normal(size=(30, 4)), rng.uniform(0.5, 2.0, size=30)
+    ledger = entries.blank_ledger(certify, 2)
+    ledger = replace(ledger.fold(100.0, 5.0, exact=exact), blocks=3, longest=20, extent=2.0)
+    return accumulated(old, Z, w, ledger=ledger, certify=certify), new, Z, w
+
+
+@pytest.mark.parametrize("certify", ["tight", "auto"])
+def test_a_change_of_basis_is_entered_with_its_rounding(certify: Any) -> None:
+    held, new, _, _ = change_of(certify, exact=7.0)
+    assert held.span is not None
+    T = transition(LINEAR, held.span, new)
+    S = np.asarray(held.scatter)
+    moved = T @ S @ T.T
+    loss = float(np.trace(S) - np.trace(moved))
+    asked: list[int] = []
+
+    def lost(n: int) -> np.ndarray | None:
+        asked.append(n)
+        return np.linspace(0.5, 0.9, n) * loss if n else None
+
+    found = held.change(new, moved, T, loss, lost)
+    carried, more, off = rounding.change(LINEAR, held.ledger, held.span, new, T, S, moved)
+    hidden = rounding.slack(LINEAR, held.ledger, held.span, S, off) * (100.0 - 7.0)
+    tight = certify == "tight"
+    expected = held.ledger.widen(hidden).rebase(
+        held.moments.weight,
+        loss + 100.0 * more,
+        np.linspace(0.5, 0.9, 3) * loss + 100.0 * more if tight else None,
+        trace=float(np.trace(S)),
+        total=T @ held.moments.total,
+        scatter=moved if tight else None,
+        rounding=carried,
+    )
+    assert asked == [3 if tight else 0]
+    for name, value in vars(expected).items():
+        np.testing.assert_array_equal(getattr(found, name), value, name)
+    assert found.rounding == carried > 0 and found.exact == 0.0
+
+
+def test_points_that_are_only_appended_change_nothing_else() -> None:
+    held, _, Z, w = change_of()
+    old = held.span
+    assert old is not None
+    T = np.eye(5, 4)
+    points = np.vstack([old.points, np.ones(6)])
+    factor = np.zeros((5, 5))
+    factor[:4, :4], factor[:, 4] = old.factor, 1.0
+    longer = replace(old, points=points, factor=factor)
+    moved = T @ np.asarray(held.scatter) @ T.T
+
+    def never(n: int) -> np.ndarray | None:
+        raise AssertionError
+
+    found = held.change(longer, moved, T, 0.0, never)
+    total = np.append(w @ Z, 0.0)
+    expected = held.ledger.grow(w.sum(), float(np.trace(moved)), total, moved)
+    for name, value in vars(expected).items():
+        np.testing.assert_allclose(getattr(found, name), value, rtol=1e-12, err_msg=name)
+    assert held.change(old, held.scatter, np.eye(4), 0.0, never) is held.ledger  # no new rank
+    assert entries.is_extension(old, longer) and not entries.is_extension(longer, old)
+    for changed in (
+        replace(longer, points=points[::-1]),
+        replace(longer, factor=2 * factor),
+        replace(longer, factor=factor + np.eye(5)[:, ::-1] * (np.arange(5) == 0)[None, :]),
+    ):
+        assert not entries.is_extension(old, changed)
+    assert entries.is_padding(T) and not entries.is_padding(2 * T)
+
+
+def test_energy_that_nobody_measured() -> None:
+    held, new, _, _ = change_of()
+    T = np.eye(3, 4)
+    for unknown in (
+        held.change(new, None, T, None, lambda n: None),
+        replace(held, certify=False).change(new, None, T, 1.0, lambda n: None),
+        held.change(None, None, T, 1.0, lambda n: None),
+        replace(held, span=None).change(new, None, T, 1.0, lambda n: None),
+    ):
+        assert unknown.stale_trace == np.inf and unknown.rounding == 0.0
+        assert unknown.stale_weight == held.moments.weight
+    assert not held.change(new, None, T, None, lambda n: None).complete
+    assert replace(held, scatter=None).trace == np.inf
+    assert held.trace == pytest.approx(float(np.trace(np.asarray(held.scatter))))
+
+
+def test_sums_of_weighted_rows() -> None:
+    values, w = np.array([1.0, 2.0, 4.0]), np.array([3.0, 0.5, 0.25])
+    assert weighted_total(values[:2], None) == 3.0
+    assert weighted_total(values[1:], w[1:]) == 2.0
+    small = np.full(3, 0.1, dtype=np.float32)
+    assert weighted_total(small, None) == 3 * float(np.float32(0.1))
+
+
+@pytest.mark.parametrize("spoiled", ["coordinates", "energy", "nothing"])
+def test_what_is_measured_of_float32_rows(spoiled: str) -> None:
+    """The first row, and the one with the largest numbers among those that the basis holds."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(20, 6)).astype(np.float32)
+    X[7] *= 10.0  # the largest, and held
+    X[3] = [0, 0, 0, 0, 0, 500.0]  # larger, but missed
+    span = factorise(LINEAR, np.eye(6, dtype=np.float32)[:3])
+    Z, energy = span.coordinates(LINEAR, X).astype(np.float32), np.sum(X**2, axis=1)
+    residual = energy - np.sum(Z**2, axis=1)
+    if spoiled == "coordinates":
+        Z = Z + np.outer(np.arange(20) == 7, [0.3, 0.4, 0.0]).astype(np.float32)
+        expected = 0.5 / np.sqrt(float(energy[7]))
+    elif spoiled == "energy":
+        energy = energy * np.where(np.arange(20) == 0, 1.5, 1.0).astype(np.float32)
+        expected = 0.5
+    else:
+        expected = 0.0
+    held = accumulated(span, np.zeros((0, 3)), np.zeros(0))
+    block = Projection(Z, energy, residual)
+    found = held.measured_deviation(X, block, 0, 0.0)
+    assert found == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    assert held.measured_deviation(X, replace(block, fresh_from=1, admitted=(0,)), 0, 0.0) == 0.0
+    assert replace(held, span=None).measured_deviation(X, block, 0, 0.0) == 0.0
+    for blocks, measured in (
+        (0, True),
+        (3, True),
+        (4, False),
+        (15, False),
+        (16, True),
+        (17, False),
+    ):
+        again = held.measured_deviation(X, block, blocks, 1e-7)
+        assert again == (found if measured else 0.0)
+        assert held.measured_deviation(X, block, blocks, 0.0) == found
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_of_measured_blocks_are_entered_as_the_blocks_are(sparse: bool) -> None:
+    kernel = kernels.RBF(0.1)
+    points = np.array([[50.0, 0.0], [60.0, 0.0]])
+    span = factorise(kernel, points)
+    held = accumulated(span, np.zeros((0, 2)), np.zeros(0), kernel=kernel, certify="auto")
+    blocks, one = [], held.ledger
+    for n in (3, 5, 2):
+        X = points[0] + np.random.default_rng(n).normal(size=(n, 2))
+        rows = scipy.sparse.csr_matrix(X) if sparse else X
+        Z = span.coordinates(kernel, X)
+        block = Projection(Z, np.ones(n), 1.0 - np.sum(Z**2, axis=1))
+        blocks.append(Measured.of(rows, None, None, Clock(0, 0), block, scatter=True))
+        one = replace(held, ledger=one).enter(rows, block, None, None)  # type: ignore[arg-type]
+    together = held.enter_sums(blocks)
+    assert together.extent == kernel.extent(points, not sparse) == one.extent
+    assert (together.blocks, together.longest) == (3, 5) == (one.blocks, one.longest)
+    assert together.energy == one.energy == 10.0
+    assert together.fresh == pytest.approx(one.fresh, rel=1e-12) and together.fresh > 0.0

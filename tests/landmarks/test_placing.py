@@ -1,0 +1,472 @@
+"""The decisions of centroids as numbers: sizes, costs, when to look, what a look leaves behind."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from kernelstream import kernels, landmarks
+from kernelstream.landmarks.base import Clock, Measured
+from kernelstream.landmarks.optimized import polish as placing
+from kernelstream.landmarks.optimized.basis import means_of_rows
+from kernelstream.landmarks.optimized.cells import Cells
+from kernelstream.landmarks.optimized.polish import (
+    Sampled,
+    leading,
+    main_directions,
+    n_directions,
+    polish,
+)
+from kernelstream.landmarks.optimized.sample import Reservoir
+from kernelstream.landmarks.optimized.state import CentroidsState, Work
+
+KERNEL = kernels.RBF(gamma=0.3)
+X = np.random.default_rng(0).normal(size=(2000, 3))
+
+
+def begun(basis: landmarks.Centroids, rows: np.ndarray = X[:600]) -> CentroidsState:
+    return basis.begin(KERNEL, rows, None, 0, 2)
+
+
+def measured(basis: landmarks.Centroids, state: Any, rows: np.ndarray, row: int) -> Measured:
+    block = basis.express(KERNEL, state, rows)
+    return Measured.of(rows, None, None, Clock(0, row), block, scatter=False)
+
+
+@pytest.mark.parametrize(
+    ("m", "rows"), [(5, 1000), (33, 1000), (50, 1500), (166, 4980), (200, 5000), (800, 8000)]
+)
+def test_rows_of_the_sample(m: int, rows: int) -> None:
+    assert begun(landmarks.Centroids(m)).sample.size == rows
+
+
+@pytest.mark.parametrize(("m", "rows"), [(10, 500), (50, 500), (51, 510)])
+def test_rows_of_the_start(m: int, rows: int) -> None:
+    assert landmarks.Centroids(m).start_rows() == rows
+    assert landmarks.Centroids(m, tolerance=0.1).start_rows() == 500
+
+
+@pytest.mark.parametrize(
+    ("d", "directions"), [(3, None), (95, None), (96, 64), (128, 64), (180, 90), (784, 100)]
+)
+def test_directions(d: int, directions: int | None) -> None:
+    assert n_directions(d) == directions
+
+
+def test_main_directions_are_those_of_the_singular_vectors() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(400, 120)) * np.geomspace(100, 1e-3, 120)
+    weights = rng.uniform(0.5, 2.0, size=400)
+    V = main_directions(rows, weights, 5, rng)
+    assert V.shape == (120, 15)
+    np.testing.assert_allclose(V.T @ V, np.eye(15), atol=1e-12)
+    top = np.linalg.svd(rows * np.sqrt(weights)[:, None])[2][:5]
+    np.testing.assert_allclose(np.linalg.norm(top @ V, axis=1), 1.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("n, shown", [(1500, 1500), (2000, 2000), (3600, 3600), (4001, 2001)])
+def test_so_many_rows_show_the_directions(
+    n: int, shown: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def directions(rows: Any, *rest: Any) -> np.ndarray:
+        seen.append(len(rows))
+        return np.eye(rows.shape[1])[:, :64]
+
+    monkeypatch.setattr(placing, "main_directions", directions)
+    rng = np.random.default_rng(0)
+    placing.Sampled.of(kernels.RBF(gamma=1.0), rng.normal(size=(n, 96)), None, rng)
+    assert seen == [shown]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "columns", "unit", "looked_at"),
+    [
+        (kernels.RBF(gamma=0.01), 200, 1.0, "float32"),
+        (kernels.RBF(gamma=0.01), 50, 1.0, "float64"),  # no directions: few columns
+        (kernels.Polynomial(2, 0.01, 1.0), 200, 1.0, "float64"),  # values without a bound
+        (kernels.RBF(gamma=1e-42), 200, 1e20, "float64"),  # squares that float32 does not have
+        (kernels.RBF(gamma=1e38), 200, 1e-20, "float64"),
+    ],
+)
+def test_points_of_wide_rows_are_looked_for_in_single_precision(
+    kernel: kernels.Kernel, columns: int, unit: float, looked_at: str
+) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(700, columns)) * np.geomspace(3.0, 0.1, columns) * unit + 5.0 * unit
+    sampled = Sampled.of(kernel, rows, None, np.random.default_rng(1))
+    narrow = sampled.to_look_at()
+    assert sampled.rows.dtype == np.float64 and narrow.rows.dtype == looked_at
+    assert sampled.inside(rows[:30]).dtype == np.float64
+    points = narrow.inside(rows[:30])
+    moved = [
+        polish(kernel, start, each, 8, 6)
+        for start, each in ((points, narrow), (sampled.inside(rows[:30]), sampled))
+    ]
+    assert moved[0].dtype == looked_at and narrow.lift(moved[0]).dtype == np.float64
+    found = [placing.captured(kernel, np.asarray(p, float), sampled, 8, sampled) for p in moved]
+    assert found[0] == pytest.approx(found[1], rel=1e-3)
+    before = placing.captured(kernel, sampled.inside(rows[:30]), sampled, 8, sampled)
+    assert min(found) > 1.01 * before
+    basis = landmarks.Centroids(30)
+    assert basis.begin(kernel, rows, None, 0, 8).span.points.dtype == np.float64
+
+
+def test_what_rows_and_looks_cost() -> None:
+    work = Work(m=20, d=784, wanted=5, rows=1000)
+    assert work.row == 20 * (784 + 2 * 20 + 30) + 2000
+    assert work.evaluation == 1000 * 20 * (2 * 100 + 20 + 2 * 5 + 2 * 30) + 10 * 20**3
+    look = 1000 * 784 * 100 * 2 + 1000 * (3 * 20 * (100 + 30) + work.row) + 20 * 20**3
+    assert work.look == look and work.short_look == look + 4 * work.evaluation
+    narrow = Work(m=20, d=10, wanted=50, rows=1000)
+    assert narrow.evaluation == 1000 * 20 * (2 * 10 + 20 + 2 * 20 + 2 * 30) + 10 * 20**3
+    assert narrow.look == 1000 * (3 * 20 * (10 + 30) + narrow.row) + 20 * 20**3
+    for due in (-1, 0, 3, 12, 40):
+        n = (work.look + (due + 0.5) * work.evaluation + 7.0) / (2.0 * work.row)
+        assert work.evaluations(n, 2.0, 7.0) == min(12, max(0, due))  # type: ignore[arg-type]
+
+
+def test_the_first_state() -> None:
+    basis = landmarks.Centroids(8)
+    state = begun(basis)
+    Z = state.span.coordinates(KERNEL, X[:600])
+    missed = 1.0 - np.sum(Z**2, axis=1)
+    assert state.reference == state.residual == pytest.approx(1.15 * missed.mean())
+    assert state.variance == pytest.approx(missed.var()) and state.unit == 1.0
+    assert (state.n, state.looked_at, state.next_look) == (0, 0, 4 * 600)
+    assert not state.carried and state.growth is None and state.cells is None
+
+
+def test_the_residual_is_watched_and_rows_are_sampled() -> None:
+    basis = landmarks.Centroids(8)
+    state = begun(basis)
+    one, two = (measured(basis, state, X[a : a + 100], a) for a in (0, 100))
+    found, count = basis.enter(KERNEL, state, [one, two])
+    assert count == 2 and found.n == 200 and len(found.sample) == 200
+    residual = state.residual
+    for block in (one, two):  # averaged over 500 rows
+        residual += 0.2 * (block.missed / 100 - residual)
+    assert found.residual == pytest.approx(residual)
+    assert found.missed == pytest.approx(one.missed + two.missed) and found.weight == 200.0
+    once, _ = basis.enter(KERNEL, state, [one])
+    again, _ = basis.enter(KERNEL, once, [two])
+    np.testing.assert_array_equal(again.sample.sample()[0], found.sample.sample()[0])
+    assert again.residual == found.residual and again.missed == found.missed
+
+
+def test_blocks_are_entered_up_to_one_after_which_points_are_looked_for() -> None:
+    basis = landmarks.Centroids(8)
+    state = replace(begun(basis), next_look=150, n=10**7)  # rows that repay a look
+    blocks = [measured(basis, state, X[a : a + 100], a) for a in (0, 100, 200)]
+    found, count = basis.enter(KERNEL, state, blocks)
+    assert count == 1 and found.n == 10**7 + 100
+    assert basis.revise(KERNEL, found, Clock(0, 100)) is not None
+    for other in (
+        replace(state, next_look=0),
+        replace(state, spent=1e20),
+        replace(state, next_look=10**9),
+    ):
+        found, count = basis.enter(KERNEL, other, blocks)
+        assert count == 3 and basis.revise(KERNEL, found, Clock(0, 300)) is None
+    still = landmarks.Centroids(8, follows=False)
+    assert still.enter(KERNEL, state, blocks)[1] == 3
+    assert still.revise(KERNEL, replace(state, n=10**7), Clock(0, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("residual", "variance", "moved"),
+    [
+        (0.126, 1e-6, True),
+        (0.124, 1e-6, False),  # not a quarter above
+        (0.126, 0.02, False),  # within five standard errors of 500 rows
+        (0.2, 0.19, True),
+        (0.2, 0.21, False),
+    ],
+)
+def test_when_a_stream_has_moved(residual: float, variance: float, moved: bool) -> None:
+    state = replace(
+        begun(landmarks.Centroids(8)), reference=0.1, residual=residual, variance=variance
+    )
+    assert state.has_moved(500) is moved
+
+
+def test_nothing_is_gained_where_nothing_is_missed() -> None:
+    state = replace(begun(landmarks.Centroids(8)), reference=0.0, variance=0.0)
+    assert not replace(state, residual=0.9e-9).has_moved(500)
+    assert replace(state, residual=1.1e-9).has_moved(500)
+
+
+def test_looks_on_credit_when_the_stream_has_moved() -> None:
+    basis = landmarks.Centroids(8)
+    state, _ = basis.enter(KERNEL, begun(basis), [measured(basis, begun(basis), X, 0)])
+    state = replace(state, reference=0.01, residual=0.5, variance=0.0)
+    cost = state.work.short_look
+    paid = 0.5 * state.n * state.work.row
+    assert basis._affordable(replace(state, spent=paid + 0.9 * cost)) == 4
+    assert basis._affordable(replace(state, spent=paid + 1.1 * cost)) == 0  # two looks of credit
+    quiet = replace(state, residual=0.01)
+    assert basis._affordable(replace(quiet, spent=paid)) == 0
+    assert basis._affordable(replace(quiet, spent=0.0)) >= 4  # the first look
+
+
+def test_what_a_look_leaves_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    basis = landmarks.Centroids(8)
+    first = begun(basis, X[:600] * 0.3)  # points that are too near to each other
+    state, _ = basis.enter(KERNEL, first, [measured(basis, first, X, 0)])
+    found, T = basis._relook(KERNEL, state, Clock(0, 2000), 4)
+    assert T is not None and found.carried
+    assert found.looked_at == 2000 and found.next_look == 8000
+    work = state.work
+    assert found.spent == pytest.approx(work.look + 4 * work.evaluation)
+    assert found.missed == found.weight == 0.0
+    assert found.residual == found.reference < state.residual
+    residual, variance = found.sample.residual(KERNEL, found.span, 1.0)
+    assert (found.reference, found.variance) == (residual, variance)
+    correction = basis.correction(KERNEL, found)
+    assert correction is not None and basis.correction(KERNEL, state) is None
+    np.testing.assert_allclose(correction.folded, state.sample.sample()[1] @ T.T, atol=1e-12)
+    monkeypatch.setattr("kernelstream.landmarks.optimized.basis.GAIN", 10.0)
+    again, T = basis._relook(KERNEL, found, Clock(0, 2000), 4)
+    assert T is None and again.span is found.span  # nothing is gained that counts
+    assert again.next_look == 0
+
+
+def test_what_is_missed_beside_what_is_held() -> None:
+    basis = landmarks.Centroids(8)
+    state, _ = basis.enter(KERNEL, begun(basis), [measured(basis, begun(basis), X, 0)])
+    rows = state.sample.sample()[0][3::4]
+    Z = state.span.coordinates(KERNEL, rows)
+    share = (1.0 - np.sum(Z**2, axis=1)).mean() / Z.var(axis=0).sum()
+    assert state.sample.missed_share(KERNEL, state.span) == pytest.approx(share)
+    alike = replace(state, sample=state.sample.with_rows(np.zeros_like(state.sample.sample()[0])))
+    assert alike.sample.missed_share(KERNEL, state.span) > 1e6  # nothing is held of equal rows
+
+
+def test_no_look_where_less_is_missed_than_would_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take its time at each query, and keep the points that are there."""
+    basis = landmarks.Centroids(8)
+    first = begun(basis, X[:600] * 0.3)
+    state, _ = basis.enter(KERNEL, first, [measured(basis, first, X, 0)])
+    share = state.sample.missed_share(KERNEL, state.span)
+    monkeypatch.setattr("kernelstream.landmarks.optimized.basis.GAIN", 1.01 * share)
+    monkeypatch.setattr(landmarks.Centroids, "_look", None)
+    found, T = basis._relook(KERNEL, state, Clock(0, 2000), 4)
+    assert T is None and found.span is state.span and found.spent == state.spent
+    assert (found.looked_at, found.next_look) == (2000, 0)
+    assert found.reference == found.residual == state.sample.residual(KERNEL, state.span, 1.0)[0]
+
+
+def test_a_query_looks_where_rows_are_missed_more_than_is_normal() -> None:
+    basis = landmarks.Centroids(8)
+    first = begun(basis, X[:600] * 0.3)
+    state, _ = basis.enter(KERNEL, first, [measured(basis, first, X, 0)])
+    mean = state.missed / state.weight
+    normal = replace(state, reference=mean / 1.04)
+    assert basis.settle(KERNEL, normal, Clock(0, 2000)) is None
+    risen = replace(state, reference=mean / 1.06)
+    assert basis.settle(KERNEL, risen, Clock(0, 2000)) is not None
+    assert basis.settle(KERNEL, replace(risen, looked_at=1801), Clock(0, 2000)) is None
+    assert basis.settle(KERNEL, replace(risen, looked_at=1799), Clock(0, 2000)) is not None
+
+
+def test_fit_knows_all_rows() -> None:
+    basis = landmarks.Centroids(8)
+    sample = basis.draw(X, None, Clock(0, 0))
+    assert sample is not None and len(sample) == 1000
+    placed = basis.survey(KERNEL, sample, 2000, Clock(0, 2000), 2, lambda: [(X, None)])
+    assert (placed.n, placed.next_look, placed.carried) == (2000, 8000, False)
+    np.testing.assert_allclose(
+        placed.sample.sample()[1], placed.span.coordinates(KERNEL, sample.sample()[0])
+    )
+    few = np.repeat(X[:3], 700, axis=0)
+    assert basis.draw(few, None, Clock(0, 0)) is None  # others may be among those not drawn
+    assert basis.draw(few[:900], None, Clock(0, 0)) is not None
+
+
+def test_components_of_a_sample() -> None:
+    rng = np.random.default_rng(2)
+    weights = rng.uniform(0.5, 2.0, size=500)
+    weights /= weights.mean()
+    for kernel in (KERNEL, kernels.Polynomial(2, 1e3, 0.0)):
+        found = leading(kernel, X[:6], Sampled(X[:500], weights), 3)
+        K, gram = kernel(X[:500], X[:6]), kernel(X[:6])
+        mean = weights @ K / 500
+        C = (K * weights[:, None]).T @ K / 500 - np.outer(mean, mean)
+        little = 1e-10 * np.trace(gram) * np.eye(6)  # points that depend on others do not count
+        exact = scipy.linalg.eigvalsh(C, gram + little)[::-1][:3]
+        np.testing.assert_allclose(found.values, exact, rtol=1e-8)
+        scores = kernel(X[:500], X[:6]) @ found.components
+        scores -= weights @ scores / 500
+        shown = np.concatenate(found.along) @ found.turn - found.centre
+        np.testing.assert_allclose(shown, scores, atol=1e-8 * exact[0])
+        np.testing.assert_allclose(weights @ scores**2 / 500, exact, rtol=1e-8)
+
+
+def test_cells_of_old_files() -> None:
+    points = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    rows = np.array([[1.0, 0.0], [9.0, 1.0], [8.0, 0.0], [0.0, 1.0]])
+    basis = landmarks.Landmarks(points)
+    state = basis.begin(KERNEL, points, None, 0)
+    left = np.array([1.0, 2.0, 1.0, 3.0])
+    block = Measured.of(
+        rows, None, left, Clock(0, 0, 0.5), basis.express(KERNEL, state, rows), scatter=False
+    )
+    cells = Cells(np.array([2.0, 4.0]), np.array([[2.0, 2.0], [40.0, 0.0]]))
+    found = cells.enter(block, points)  # the third point has joined since
+    np.testing.assert_allclose(found.mass, [1.0 + 4.0, 2.0 + 3.0, 0.0])
+    np.testing.assert_allclose(found.sums, [[1 + 1, 1 + 3], [20 + 18 + 8, 2], [0, 0]])
+    np.testing.assert_allclose(found.means(points), [[0.4, 0.8], [9.2, 0.4], [0.0, 10.0]])
+
+
+def test_samples_that_meet() -> None:
+    """Thresholds and places in the count go along; the highest that is left out is remembered."""
+    rows = np.arange(60.0)[:, None]
+
+    def offered(size: int, seed: int, beta: float) -> Reservoir:
+        clock = Clock(seed, 0, beta**60, float(np.log(beta)))
+        return Reservoir(size).offer([(rows, rows, None)], clock)
+
+    whole = offered(60, 1, 0.9)
+    some = offered(20, 1, 0.9)
+    left_out = np.sort(whole.priority)[:40]
+    assert some.threshold == left_out.max() and whole.threshold == -np.inf
+    assert some.position.dtype == np.intp
+    shifted = some.later(2.5)
+    assert shifted.threshold == some.threshold + 2.5 and shifted.now == some.now + 2.5
+    np.testing.assert_array_equal(shifted.priority, some.priority + 2.5)
+    assert some.later(0.0) is some
+    joint = whole.merge(offered(60, 2, 0.9))
+    both = np.concatenate([whole.priority, offered(60, 2, 0.9).priority]) + whole.now
+    assert joint.threshold == pytest.approx(np.sort(both)[::-1][60])
+    assert joint.now == pytest.approx(2 * whole.now)
+
+
+def test_the_span_of_points_that_joined() -> None:
+    """Where the start had few different rows, others become points: span, sample, coordinates."""
+    basis = landmarks.Centroids(8)
+    first = begun(basis, np.repeat(X[:3], 200, axis=0))
+    assert len(first.span.points) == 3 and not basis.measures(first)
+    state, block = basis.project(KERNEL, first, X[:20], None, Clock(0, 0))
+    assert len(state.span.points) == 8 and state.carried and basis.measures(state)
+    np.testing.assert_allclose(block.Z, state.span.coordinates(KERNEL, X[:20]), atol=1e-9)
+    np.testing.assert_allclose(block.residual, 1.0 - np.sum(block.Z**2, axis=1), atol=1e-9)
+
+
+@pytest.mark.parametrize(("share", "joins"), [(1.2e-6, True), (0.8e-6, False)])
+def test_rows_that_are_hardly_missed_do_not_become_points(share: float, joins: bool) -> None:
+    basis = landmarks.Centroids(8)
+    first = begun(basis, np.repeat(X[:3], 200, axis=0))
+    block = basis.express(KERNEL, first, X[:3])
+    block = replace(block, missed=np.array([0.0, 0.0, share]))
+    joined = basis._joined(KERNEL, first, X[[0, 1, 5]], block, Clock(0, 0))
+    assert (joined is not None) is joins
+
+
+def test_merged_points_and_what_is_remembered_of_them() -> None:
+    basis = landmarks.Centroids(8)
+    states = []
+    for scale, n in ((0.3, 700), (1.0, 900)):
+        state = begun(basis, X[:600] * scale)
+        states.append(basis.enter(KERNEL, state, [measured(basis, state, scale * X[:n], 0)])[0])
+    a, b = (replace(state, spent=5.0) for state in states)
+    joined, to_a, to_b = basis.merge(KERNEL, a, b, 0)
+    assert to_a is not None and to_b is not None and joined.carried
+    assert (joined.n, joined.looked_at, joined.next_look, joined.spent) == (1600, 1600, 6400, 10.0)
+    assert joined.missed == joined.weight == 0.0
+    residual, variance = joined.sample.residual(KERNEL, joined.span, a.unit)
+    assert (joined.residual, joined.reference, joined.variance) == (residual, residual, variance)
+    again, to_a, to_b = basis.merge(KERNEL, a, replace(b, span=a.span), 0)
+    assert to_a is None and to_b is None and again.span is a.span and not again.carried
+
+
+def telling(asked: list[int]) -> kernels.RBF:
+    """A kernel that tells of blocks with the sample."""
+
+    class Told(kernels.RBF):
+        def block(self, X: Any, Y: Any) -> Any:
+            asked.append(len(X))
+            return super().block(X, Y)
+
+    return Told(gamma=0.3)
+
+
+def test_one_evaluation_is_enough_to_begin_with_and_none_changes_nothing() -> None:
+    sample = Sampled(X, None)
+    points = X[:8] * 0.3
+    assert polish(KERNEL, points, sample, 2, 0) is points
+    assert polish(kernels.Laplacian(gamma=0.3), points, sample, 2, 9) is points
+    asked: list[int] = []
+    polish(telling(asked), points, sample, 2, 1)
+    assert asked  # one look at the sample was taken
+
+
+def test_points_of_a_kernel_with_a_cusp_are_looked_for_among_the_columns_themselves() -> None:
+    wide = np.random.default_rng(0).normal(size=(300, 200))
+    rng = np.random.default_rng(0)
+    assert Sampled.of(KERNEL, wide, None, rng).directions is not None
+    assert Sampled.of(kernels.Laplacian(gamma=0.3), wide, None, rng).directions is None
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_before_a_second_pass_the_sample_counts_as_folded_in_the_points_found(
+    follows: bool,
+) -> None:
+    basis = landmarks.Centroids(8, follows=follows)
+    state = begun(basis)
+    state, _ = basis.enter(KERNEL, state, [measured(basis, state, X[:900], 0)])
+    rows, Z = state.sample.sample()
+    spoiled = replace(state, sample=state.sample.folded_as(0.5 * Z), carried=True)
+    ready = basis.finish(KERNEL, spoiled, Clock(0, 900))
+    assert not ready.carried
+    np.testing.assert_allclose(
+        ready.sample.sample()[1], ready.span.coordinates(KERNEL, rows), atol=1e-12
+    )
+
+
+def test_rows_without_variance_leave_points_where_they_are() -> None:
+    points = X[:3].copy()
+    nothing = Sampled(np.zeros((50, X.shape[1])), None)
+    assert polish(kernels.Linear(), points, nothing, 2, 9) is points
+
+
+def test_merged_streams_of_few_different_rows_have_room_for_those_of_both() -> None:
+    basis = landmarks.Centroids(8)
+    states = []
+    for some in (X[:3], X[3:6]):
+        rows = np.repeat(some, 200, axis=0)
+        state = begun(basis, rows)
+        state, _ = basis.enter(KERNEL, state, [measured(basis, state, rows, 0)])
+        states.append(state)
+    joined, _, _ = basis.merge(KERNEL, states[0], states[1], 0)
+    assert len(joined.span.points) > 3
+    block = basis.express(KERNEL, joined, X[:6])
+    np.testing.assert_allclose(block.residual, 0.0, atol=1e-9)
+
+
+def test_a_cell_without_rows_keeps_its_point() -> None:
+    rows = np.array([[0.0, 1.0], [2.0, 1.0], [9.0, 9.0]])
+    points = np.array([[1.0, 1.0], [100.0, 100.0], [8.0, 8.0]])
+    found = means_of_rows(rows, np.array([1.0, 3.0, 2.0]), Sampled(rows, None), points)
+    np.testing.assert_allclose(found, [[1.5, 1.0], [100.0, 100.0], [9.0, 9.0]])
+
+
+def test_kernel_values_of_one_look_are_gone_at_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[weakref.ref[object]] = []
+    alive: list[int] = []
+    slope = placing.slope
+
+    def watched(*given: Any) -> Any:
+        alive.append(sum(look() is not None for look in looks))
+        found = slope(*given)
+        looks.append(weakref.ref(found.shown))
+        return found
+
+    monkeypatch.setattr(placing, "slope", watched)
+    polish(KERNEL, X[:20], Sampled(X, None), 5, 6)
+    assert len(looks) > 3 and max(alive) == 0

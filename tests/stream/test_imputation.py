@@ -1,0 +1,150 @@
+"""Gaps that the model fills: closer to the truth than means, and by the two laws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelstream import StreamingKernelPCA, landmarks, load
+from kernelstream.estimators.base import set_stream
+from kernelstream.kernels import RBF, Categorical, On
+from kernelstream.stream.imputation import MaskedPreimage
+from kernelstream.stream.queries import scaler_of
+
+RNG = np.random.default_rng(0)
+WHOLE = RNG.normal(size=(1600, 3)) @ RNG.normal(size=(3, 10)) + 0.3 * RNG.normal(size=(1600, 10))
+WHOLE *= [1.0, 20.0, 0.1, 1.0, 5.0, 1.0, 1.0, 300.0, 1.0, 1.0]
+GAPS = RNG.random(WHOLE.shape) < 0.1
+ROWS = np.where(GAPS, np.nan, WHOLE)
+
+
+def model(**options: Any) -> StreamingKernelPCA:
+    usual: dict[str, Any] = dict(basis=60, scale="standard", missing="fill", random_state=0)
+    return StreamingKernelPCA(0.95, **(usual | options))
+
+
+def filled(fitted: StreamingKernelPCA, X: np.ndarray = ROWS) -> np.ndarray:
+    scaler = scaler_of(fitted.stream_)
+    return np.asarray(scaler.undo(scaler.apply(X)))
+
+
+def error(found: np.ndarray, truth: np.ndarray = WHOLE, gaps: np.ndarray = GAPS) -> float:
+    apart = (found - truth[: len(found)]) / truth.std(axis=0)
+    return float(np.sqrt(np.mean(apart[gaps[: len(found)]] ** 2)))
+
+
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+def test_the_model_fills_better_than_means_and_than_rows_alike(how: str) -> None:
+    fitted = getattr(model(), how)(ROWS)
+    means = np.where(GAPS, np.nanmean(ROWS, axis=0), ROWS)
+    first = replace(scaler_of(fitted.stream_), model=None)
+    alike = np.asarray(first.undo(first.apply(ROWS)))
+    found = error(filled(fitted))
+    assert found < 0.45 * error(means) and found < 0.8 * error(alike)
+    assert np.allclose(filled(fitted)[~GAPS], WHOLE[~GAPS])
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+@pytest.mark.parametrize("basis", [30, landmarks.Distance(max_points=30)])
+def test_with_other_kernels_and_bases(kernel: str, basis: Any) -> None:
+    fitted = model(kernel=kernel, basis=basis).fit(ROWS[:900])
+    assert scaler_of(fitted.stream_).model is not None
+    assert error(filled(fitted, ROWS[:900])) < 0.75
+
+
+def test_queries_fill_as_learning_does() -> None:
+    fitted = model().fit(ROWS)
+    same = filled(fitted)
+    assert np.allclose(fitted.transform(ROWS), fitted.transform(same), atol=1e-9)
+    errors = fitted.reconstruction_error(ROWS)
+    assert np.allclose(errors, fitted.reconstruction_error(same), atol=1e-9)
+    assert np.isfinite(fitted.inverse_transform(fitted.transform(ROWS[:50]))).all()
+    assert np.allclose(fitted.transform_one(ROWS[0]), fitted.transform(ROWS[:1])[0])
+    assert fitted.certificate_.filled and "as they were filled" in str(fitted.certificate_)
+
+
+def test_what_is_learned_are_the_filled_rows() -> None:
+    """The certificate is one of them: the same model comes from rows that were filled before."""
+    fitted = model(basis=landmarks.Landmarks(WHOLE[:60]), kernel=RBF(gamma=0.05)).fit(ROWS)
+    scaler = scaler_of(fitted.stream_)
+    again = StreamingKernelPCA(
+        0.95, kernel=RBF(gamma=0.05), basis=landmarks.Landmarks(scaler.apply(WHOLE[:60]))
+    ).fit(scaler.apply(ROWS))
+    assert np.allclose(fitted.explained_variance_, again.explained_variance_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [None, "standard", "auto"])
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+def test_without_gaps_nothing_changes_not_a_bit(how: str, scale: str | None) -> None:
+    options: dict[str, Any] = dict(scale=scale, basis=40)
+    with_it, without = model(**options), model(missing=None, **options)
+    (
+        getattr(with_it, how)(WHOLE / WHOLE.std(axis=0)),
+        getattr(without, how)(WHOLE / WHOLE.std(axis=0)),
+    )
+    assert np.array_equal(with_it.dual_coef_, without.dual_coef_)
+
+
+def test_the_same_model_however_rows_are_cut_and_stored(tmp_path: Path) -> None:
+    whole = model(basis=20).partial_fit(ROWS)
+    cut = model(basis=20)
+    for rows in np.split(ROWS, [3, 400, 700, 701, 1100, 1500]):
+        cut.partial_fit(rows)
+        cut.save(tmp_path / "m.safetensors")
+        cut = load(tmp_path / "m.safetensors")
+        cut.transform(ROWS[:5])  # a query changes nothing
+    assert np.array_equal(whole.dual_coef_, cut.dual_coef_)
+    ours, theirs = scaler_of(whole.stream_).model, scaler_of(cut.stream_).model
+    assert np.array_equal(ours.dual_coef, theirs.dual_coef)
+    assert ours.n_rows == theirs.n_rows >= len(ROWS) / 2
+
+
+def test_merged_models_fill_with_what_both_learned() -> None:
+    begun = model(basis=20).partial_fit(ROWS[:600]).stream_.caught_up
+    parts = []
+    for rows in (ROWS[:800], ROWS[800:]):
+        part = model(basis=20).partial_fit(rows[:10])
+        stream = replace(part.stream_.with_chain(kernel=begun.chain.kernel), scaler=begun.scaler)
+        set_stream(part, stream)
+        parts.append(part.partial_fit(rows[10:]))
+    for a, b in (parts, parts[::-1]):
+        both = a.merge(b)
+        assert scaler_of(both.stream_).model.n_rows == both.n_samples_seen_ == len(ROWS)
+        assert error(filled(both)) < 0.45
+
+
+def test_a_filling_model_repairs() -> None:
+    fitted = model().fit(ROWS)
+    found = fitted.repair(ROWS[:300])
+    assert np.isfinite(found).all() and error(found) < 0.5
+    assert np.array_equal(found[~GAPS[:300]], ROWS[:300][~GAPS[:300]])
+
+
+def test_rows_with_gaps_cannot_be_taken_back() -> None:
+    fitted = model(basis=landmarks.Landmarks(WHOLE[:20])).partial_fit(ROWS)
+    whole = ROWS[~GAPS.any(axis=1)][:5]
+    with pytest.raises(ValueError, match="Rows with gaps cannot be removed"):
+        fitted.remove(ROWS[:50])
+    assert fitted.remove(whole).n_samples_seen_ == len(ROWS) - 5
+
+
+def test_codes_are_not_averaged() -> None:
+    codes = np.column_stack([ROWS[:800, 0], RNG.integers(0, 3, size=800)])
+    kernel = On([0], RBF(gamma=1.0)) * On([1], Categorical())
+    fitted = model(kernel=kernel, scale=None).fit(codes)
+    assert scaler_of(fitted.stream_).model is None
+    assert np.isfinite(fitted.transform(codes)).all()
+
+
+def test_a_gap_far_from_all_points_keeps_its_first_value() -> None:
+    fitted = model().fit(ROWS)
+    masked = scaler_of(fitted.stream_).model
+    assert isinstance(masked, MaskedPreimage)
+    far = np.full((1, 10), 1e6)
+    gaps = np.zeros((1, 10), dtype=bool)
+    gaps[0, 3] = True
+    assert np.isfinite(masked.fill(far, gaps)).all()

@@ -1,0 +1,142 @@
+"""The fold as numbers: what a block leaves in sums and signs, whichever way it went in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import pytest
+
+from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
+from kernelstream.stream.step import MOST_COMPONENTS, Chain, less_running_mean
+from kernelstream.trackers import Moments
+from tests.trackers.test_covariance import rows as random_rows
+
+X = np.random.default_rng(0).normal(size=(400, 3))
+
+
+def chain_of(**parameters: Any) -> Chain:
+    model = StreamingKernelPCA(
+        2, gamma=0.3, basis=landmarks.Landmarks(20), random_state=0, **parameters
+    )
+    stream = model.partial_fit(X[:300])._stream
+    assert stream is not None
+    return stream.chain
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.99])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_that_are_added_up_are_those_folded_one_by_one(beta: float, weighted: bool) -> None:
+    chain = chain_of(tracker=trackers.Covariance(forgetting=beta))
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, size=400) if weighted else None
+    one = together = chain.begin(X[:100], None)
+    cuts = [(a, a + 50) for a in range(0, 400, 50)]
+    blocks = [(X[a:b], None if weights is None else weights[a:b]) for a, b in cuts]
+    for rows, w in blocks:
+        one = chain.fold(one, rows, w)
+    assert not chain.adds_up(together, 50, False, False)  # signs are looked at in the first block
+    together = chain.fold(together, *blocks[0])
+    assert chain.adds_up(together, 50, False, False)
+    together = chain.fold_blocks(together, blocks[1:], frozen=False)
+    own = np.ones(400) if weights is None else weights
+    left = own * beta ** np.arange(399.0, -1.0, -1.0)
+    Z = chain.basis.express(chain.kernel, one.basis, X).Z
+    for state in (one, together):
+        assert state.n_rows == 400
+        assert state.moments.weight == pytest.approx(left.sum(), rel=1e-12)
+        np.testing.assert_allclose(state.moments.total, left @ Z, atol=1e-10)
+        np.testing.assert_allclose(state.tracker.scatter, (Z.T * left) @ Z, atol=1e-10)
+        assert state.ledger.energy == pytest.approx(left.sum(), rel=1e-12)
+        assert state.ledger.longest == 50 and state.ledger.blocks == 8
+    assert together.next_signs == one.next_signs
+    assert one.signs is not None and together.signs is not None
+    np.testing.assert_allclose(together.signs, one.signs, atol=1e-12)
+
+
+@pytest.mark.parametrize(("beta", "step"), [(1.0, 400), (0.99, 100), (0.9999, 400)])
+def test_the_next_reference_for_signs(beta: float, step: int) -> None:
+    chain = chain_of(tracker=trackers.Covariance(forgetting=beta))
+    state = chain.fold(chain.begin(X[:100], None), X, None)
+    assert state.n_rows == 400 and state.next_signs == 400 + step
+    before = replace(state, next_signs=401)
+    assert chain.keep_signs(before) is before
+    assert chain.keep_signs(replace(state, next_signs=400)).next_signs == 400 + step
+
+
+def test_what_a_file_may_say_of_a_chain() -> None:
+    chain = chain_of()
+    for r in (1, MOST_COMPONENTS, 0.5, 1.0, None):
+        replace(chain, n_components=r).check({})
+    for r in (0, MOST_COMPONENTS + 1, 0.0, 1.5):
+        with pytest.raises(ValueError, match=f"{r} components"):
+            replace(chain, n_components=r).check({})
+    sequential = replace(chain, tracker=papers.LMS())
+    sequential.check({})
+    with pytest.raises(ValueError, match=r"0\.5 components for LMS"):
+        replace(sequential, n_components=0.5).check({})
+    for changes in ({"certify": "maybe"}, {"seed": 2**32}):
+        with pytest.raises(ValueError, match=r"certify=.*seed="):
+            replace(chain, **changes).check({})
+    replace(chain, seed=2**32 - 1).check({})
+
+
+# -- the running mean
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("beta", [1.0, 0.9, 1e-30])
+@pytest.mark.parametrize("before", [0, 12])
+def test_each_row_less_the_mean_up_to_it(weighted, beta, before):
+    """Row by row on the host, in pieces on a device: both are the definition.
+
+    Also where a piece is a single row, since all before it is forgotten.
+    """
+    Z, w, _ = random_rows(3, 4, 12 + (700 if beta > 0.5 else 30))
+    w = w if weighted else np.ones(len(Z))
+    age = np.arange(len(Z))
+    expected = []
+    for t in range(before, len(Z)):
+        v = w[: t + 1] * beta ** (t - age[: t + 1])
+        expected.append(Z[t] - v @ Z[: t + 1] / v.sum())
+    v = w[:before] * beta ** (before - 1.0 - age[:before])
+    for array in (np.asarray, array_api_strict.asarray):
+        moments = Moments(float(v.sum()), array(v @ Z[:before]))
+        given_weights = array(w[before:]) if weighted else None
+        found = less_running_mean(array(Z[before:]), given_weights, moments, beta)
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=1e-13)
+
+
+def test_equal_rows_are_at_their_mean_exactly():
+    """What rounding would leave of them would start components."""
+    z = np.random.default_rng(0).normal(size=5)
+    w = np.random.default_rng(1).uniform(0.1, 3.0, size=40)
+    for weights in (None, w):
+        found = less_running_mean(np.tile(z, (40, 1)), weights, Moments(0.0, np.zeros(5)), 1.0)
+        assert not found.any()
+
+
+# -- robust streams, and a basis that is frozen
+
+
+def test_the_first_judge_knows_how_many_rows_it_has_seen() -> None:
+    """It is renewed when a tenth more have come, not with the first block."""
+    chain = replace(chain_of(), robust=True)
+    state = chain.begin(X[:200], None)
+    assert state.judge is not None and state.judge.renewed_at == 200
+    assert not state.judge.is_due(219) and state.judge.is_due(221)
+    after = chain.fold(state, X[:200], None)
+    assert after.judge is not None and after.judge.renewed_at == 200
+    later = chain.fold(after, X[200:221], None)
+    assert later.judge is not None and later.judge.renewed_at == 221
+
+
+def test_a_frozen_basis_neither_learns_nor_changes() -> None:
+    chain = replace(chain_of(), basis=landmarks.Centroids(20))
+    first = chain.fold(chain.begin(X[:300], None), X[:50], None)
+    blocks = [(X[a : a + 50], None) for a in range(50, 400, 50)]
+    frozen = chain.fold_blocks(first, blocks, frozen=True)
+    assert frozen.basis is first.basis and frozen.n_rows == 400
+    free = chain.fold_blocks(first, blocks, frozen=False)
+    assert len(free.basis.sample) > len(first.basis.sample) and free.n_rows == 400

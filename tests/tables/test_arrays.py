@@ -1,0 +1,123 @@
+"""NumPy arrays and archives as sources."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+
+from kernelstream.tables import Position, Source, SourceError, columnar
+from tests.tables.conftest import joined
+
+
+def test_images_are_flattened(tmp_path: Path) -> None:
+    images = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
+    np.savez(tmp_path / "images.npz", images=images, label=np.array([7, 8, 9]))
+    source = Source(tmp_path / "images.npz", keep=["label"])
+    (block,) = source
+    assert source.dtype == "float32" and source.image_shape == (2, 4)
+    assert np.array_equal(block.X, images.reshape(3, 8))
+    assert block.carried.to_pydict() == {"label": [7, 8, 9]}
+
+
+def test_several_arrays_ask_for_a_choice(tmp_path: Path) -> None:
+    np.savez(tmp_path / "two.npz", first=np.zeros((3, 2)), second=np.ones((4, 5)))
+    with pytest.raises(SourceError, match=r"--array: first \(3, 2\), second \(4, 5\)"):
+        Source(tmp_path / "two.npz")
+    assert joined(Source(tmp_path / "two.npz", array="second")).shape == (4, 5)
+    with pytest.raises(SourceError, match="no array 'third'"):
+        Source(tmp_path / "two.npz", array="third")
+
+
+def test_an_archive_without_rows_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "number.npz"
+    np.savez(path, answer=np.float64(42.0))
+    with pytest.raises(SourceError, match="holds no array with rows"):
+        Source(path)
+
+
+@pytest.mark.parametrize("shape", [(1000,), (1000, 3), (1000, 2, 3), (1000, 2, 3, 2), (1000, 0)])
+def test_arrays_stored_by_columns_are_those_stored_by_rows(
+    shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    A = np.random.default_rng(0).normal(size=shape)
+    np.save(tmp_path / "rows.npy", A)
+    np.save(tmp_path / "columns.npy", np.asfortranarray(A))
+    if not A.size:
+        with pytest.raises(SourceError, match="no column of numbers"):
+            Source(tmp_path / "rows.npy")
+        return
+    for name in ("rows.npy", "columns.npy"):
+        assert np.array_equal(joined(Source(tmp_path / name)), A.reshape(1000, -1))
+        after = joined(Source(tmp_path / name), Position(0, 700))
+        assert np.array_equal(after, A.reshape(1000, -1)[700:])
+
+
+def header(shape: str, descr: str = "'<f8'") -> bytes:
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (header("(1152921504606846976, 3)"), "truncated"),
+        (header("(3, 1152921504606846976)"), "numbers a row; at most"),
+        (header("(2, 4294967296, 4294967296)"), "numbers a row; at most"),
+        (header("(-1, 3)"), "not a NumPy array"),
+        (header("(10, 3)", "'|O'"), "holds object, not numbers"),
+        (header("(10, 3)", "'<zz'"), "not a NumPy array"),
+        (header("(" * 90), "not a NumPy array"),
+        (header("(10, 3)")[:30], "not a NumPy array"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.npy", "a.npy.gz"])
+def test_headers_that_promise_what_is_not_there(
+    start: bytes, message: str, name: str, tmp_path: Path
+) -> None:
+    content = start + bytes(100)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.raises(SourceError, match=message):
+        joined(Source(tmp_path / name))
+
+
+def test_a_damaged_archive_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, X=np.random.default_rng(0).normal(size=(2000, 3)))
+    whole = bytearray(path.read_bytes())
+    for place in range(0, len(whole), len(whole) // 60):
+        damaged = whole.copy()
+        damaged[place] ^= 0xFF
+        path.write_bytes(damaged)
+        with contextlib.suppress(SourceError):
+            assert joined(Source(path)).shape[1] > 0
+
+
+# --- files that change while they are read
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("format", ["npy", "arrow", "mapped"])
+def test_a_file_that_is_truncated_while_it_is_read(
+    format: str, order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer begins it anew: an error, not a signal."""
+    X = np.random.default_rng(0).normal(size=(200_000, 5))
+    path = tmp_path / f"t.{format.replace('mapped', 'arrow')}"
+    if format == "npy":
+        np.save(path, np.asfortranarray(X) if order == "F" else X)
+    else:
+        monkeypatch.setattr(columnar, "LARGEST_BATCH", 1 if format == "mapped" else 2**26)
+        table = pa.table({f"c{i}": X[:, i] for i in range(5)})
+        pyarrow.feather.write_feather(table, path, compression="uncompressed")
+    blocks = iter(Source(path))
+    np.testing.assert_array_equal(next(blocks).X[:100], X[:100])
+    os.truncate(path, path.stat().st_size // 3)
+    with pytest.raises(SourceError, match=r"truncated|cannot be read to its end"):
+        list(blocks)

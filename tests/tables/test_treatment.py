@@ -1,0 +1,91 @@
+"""Cells to numbers and back, and treatments in files."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kernelstream.tables import Column, Treatment, Wishes, treatment_of
+from kernelstream.tables.readers import Batch
+
+TABLE = pa.table(
+    {
+        "n": pa.array(["1.234,5", "-0,5", None, "7"] * 10),
+        "ok": pa.array(["yes", "no", "?", "yes"] * 10),
+        "kind": pa.array(["a", "b", "", "a"] * 10),
+        "when": pa.array(["1970-01-05T06:00:00", "1970-01-05T18:00:00", "", "1970-01-06"] * 10),
+    }
+)
+TREATMENT = treatment_of(TABLE, Wishes(treat={"when": "calendar"}))
+
+
+def batch(table: pa.Table) -> Batch:
+    (rows,) = table.combine_chunks().to_batches()
+    return Batch(np.arange(1, len(table) + 1), rows, len(table))
+
+
+def test_rows() -> None:
+    X = TREATMENT.rows_of(TABLE.slice(0, 4), "float64")
+    assert TREATMENT.features[:4] == ("n", "ok", "kind=a", "kind=b")
+    nan = math.nan
+    expected = np.array([[1234.5, 1, 1, 0], [-0.5, 0, 0, 1], [nan] * 4, [7, 1, 1, 0]])
+    assert np.array_equal(X[:, :4], expected, equal_nan=True)
+    hours = X[:, [TREATMENT.features.index(f"when.hour.{part}") for part in ("sin", "cos")]]
+    assert np.allclose(hours[[0, 1, 3]], [[1, 0], [-1, 0], [0, 1]])
+    assert np.isnan(hours[2]).all()
+    weekday = TREATMENT.features.index("when.weekday.sin")
+    assert X[0, weekday] == 0.0  # a Monday
+
+
+def test_bad_cells_are_named_and_gaps_are_not() -> None:
+    table = TABLE.slice(0, 4).set_column(0, "n", pa.array(["1,5", "x", None, "1e999"]))
+    _, bad = TREATMENT.encode(batch(table), "float64")
+    assert [(cell.place, cell.column) for cell in bad] == [(1, "n"), (3, "n")]
+    assert "'x' is not a number" in bad[0].reason and "infinite" in bad[1].reason
+    strict = replace(TREATMENT, fills=False)
+    _, bad = strict.encode(batch(TABLE.slice(0, 4)), "float64")
+    assert [(cell.place, cell.reason) for cell in bad] == [(2, "the value is missing")]
+    wrong = TABLE.slice(0, 1).set_column(3, "when", pa.array(["yesterday"]))
+    _, bad = TREATMENT.encode(batch(wrong), "float64")
+    assert "is not a date like the others" in bad[0].reason
+    wrong = TABLE.slice(0, 1).set_column(1, "ok", pa.array(["perhaps"]))
+    _, bad = TREATMENT.encode(batch(wrong), "float64")
+    assert "neither true nor false" in bad[0].reason
+
+
+def test_and_back() -> None:
+    X = TREATMENT.rows_of(TABLE.slice(0, 2), "float64")
+    back = TREATMENT.decode(X)
+    assert back["n"].to_pylist() == [1234.5, -0.5] and back["kind"].to_pylist() == ["a", "b"]
+    assert back["ok"].to_pylist() == [True, False]
+
+
+def test_codes() -> None:
+    column = Column("kind", "codes", "as asked", ("a", "b"))
+    cells = pa.array(["b", " a", "new", None])
+    assert column.encode(cells).ravel().tolist() == [1, 0, 2, 2]
+    assert column.decode(np.array([[0.2], [0.9], [2.0]])).to_pylist() == ["a", "b", None]
+    assert Column("z", "codes", "", ("1", "3")).encode(pa.array([3.0, 1.0])).ravel().tolist() == [
+        1,
+        0,
+    ]
+
+
+def test_text_of_a_file() -> None:
+    assert Treatment.from_text(TREATMENT.to_text()) == TREATMENT
+    good = TREATMENT.to_text()
+    for wrong in (
+        "[]",
+        "{",
+        good.replace('"category"', '"word"'),
+        good.replace('"levels": ["a", "b"]', '"levels": []'),
+        good.replace('"missing": 0.25', '"missing": 7'),
+        good.replace('"name": "ok"', '"name": 3'),
+        good.replace('"reason"', '"purpose"'),
+    ):
+        with pytest.raises(ValueError, match="no release has written"):
+            Treatment.from_text(wrong)
