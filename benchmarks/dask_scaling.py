@@ -1,7 +1,8 @@
 """``python -m benchmarks.dask_scaling``: a cluster on this machine, a prediction for a large one.
 
 1. *Measured*: ``kernelstream.distributed.dask.fit`` on clusters of 1, 2 and 4 local processes,
-   one thread each. Chunks are made on the workers, so every byte that moves between workers is a byte of the method.
+   one thread each. Chunks are made on the workers, so every byte that moves between workers is
+   a byte of the method.
 2. *Measured*: the constants of the cost model, task by task, in this process: seconds a row,
    seconds a merge, bytes of each kind of result, and the scheduler's time for a task.
 3. *Predicted*: the same runs (to see what the model is worth), and 10¹⁰ rows on 1,000 workers.
