@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin, clone
 
 from kernelstream import kernels, landmarks, preimages
 from kernelstream.arrays.threads import cores, in_threads
-from kernelstream.estimators.base import all_or_nothing, at_one_moment, set_stream
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.estimators.inputs import require_summable
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
@@ -21,9 +21,7 @@ from kernelstream.preimages.repair import repair
 from kernelstream.regression.base import Regression, is_rough
 from kernelstream.regression.normal_equations import NOTHING, NormalEquations, Prediction
 from kernelstream.serialization.part import check_choice, check_count, check_number
-from kernelstream.stream import queries
-from kernelstream.stream.fit import learn_all
-from kernelstream.stream.holdout import IMAGES, HeldBack, split
+from kernelstream.stream.holdout import IMAGES, HeldBack
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -146,14 +144,14 @@ class Denoiser(TransformerMixin, ImageModel):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             draft._check()
             rows, _ = as_rows(X, clipped=draft.clipped)
-            stream, to_learn = draft._new_stream(rows), Rows(require_summable(rows))
+            stream, to_learn = draft.new_stream(rows), Rows(require_summable(rows))
             draft._held_back = None
             if draft._holds_back():
-                to_learn, draft._held_back = split(stream, None, to_learn, True, IMAGES)
-            set_stream(draft, learn_all(stream, to_learn))
+                to_learn, draft._held_back = HeldBack.split(stream, None, to_learn, True, IMAGES)
+            draft.set_stream(stream.learn_all(to_learn))
             draft.n_features_in_ = rows.shape[1]
         return self
 
@@ -170,21 +168,21 @@ class Denoiser(TransformerMixin, ImageModel):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             first = not draft.__sklearn_is_fitted__()
             if first:
                 draft._check()
             else:
                 draft._require_same_parameters()
             rows, _ = as_rows(X, None if first else draft.n_features_in_, draft.clipped)
-            stream = draft._new_stream(rows) if first else draft.stream_
+            stream = draft.new_stream(rows) if first else draft.stream_
             draft._require_points_that_stay(stream.chain.basis)
             rows = require_summable(rows.astype(stream.dtype, copy=False))
             to_learn = Rows(rows)
             if draft._holds_back() if first else draft._held_back is not None:
                 before = None if first else draft._held_back
-                to_learn, draft._held_back = split(stream, before, to_learn, share=IMAGES)
-            set_stream(draft, stream.learn(to_learn) if len(to_learn) else stream)
+                to_learn, draft._held_back = HeldBack.split(stream, before, to_learn, share=IMAGES)
+            draft.set_stream(stream.learn(to_learn) if len(to_learn) else stream)
             draft.n_features_in_ = rows.shape[1]
         return self
 
@@ -203,7 +201,8 @@ class Denoiser(TransformerMixin, ImageModel):
         if self.method == "project" and self.clipped and self.noise_variance is None:
             raise ValueError(NOT_MEASURED)
 
-    def _new_stream(self, rows: np.ndarray) -> Stream:
+    def new_stream(self, rows: np.ndarray) -> Stream:
+        """A stream for rows like these with the parameters of this estimator, which are checked."""
         self._remember("method", *(("noise_variance",) if self.method == "stein" else ()))
         gamma = "median" if self.width is None else 0.5 / float(self.width) ** 2
         kernel, basis = kernels.RBF(gamma=gamma), self._points()
@@ -322,7 +321,7 @@ class Denoiser(TransformerMixin, ImageModel):
     def _project(self, rows: np.ndarray) -> np.ndarray:
         """The classical way: scores and back."""
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
-        return queries.project(self.stream_, rows, method)
+        return self.stream_.project(rows, method)
 
     def _regress(self, rows: np.ndarray) -> np.ndarray:
         regression, standard = self._solution()
@@ -422,7 +421,7 @@ def solve(
         alpha = float(STRENGTHS[np.argmin(risks)])
     prediction = Prediction.of(equations, alpha * unit)
     regression = Regression(chain.kernel, chain.basis, state.basis, prediction, double=True)
-    return replace(regression, double=is_rough(regression, equations)), linear_map
+    return replace(regression, double=is_rough(stream, regression, equations)), linear_map
 
 
 def estimated_errors(

@@ -7,10 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream import preimages
-from kernelstream.estimators.base import all_or_nothing, at_one_moment, set_stream
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.papers import KernelHebbianPCA
-from kernelstream.stream import queries
 
 
 class ImageReconstructor(ImageModel):
@@ -104,7 +103,7 @@ class ImageReconstructor(ImageModel):
         self
         """
         rows, _ = as_rows(X)
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             model = KernelHebbianPCA(
                 draft.n_components,
                 kernel=draft.kernel,
@@ -116,7 +115,7 @@ class ImageReconstructor(ImageModel):
                 random_state=draft.random_state,
             ).fit(rows.astype(np.float64))
             draft.n_epochs_, draft.converged_ = model.n_epochs_, model.converged_
-            set_stream(draft, model.stream_)
+            draft.set_stream(model.stream_)
             draft.n_features_in_ = model.n_features_in_
         return self
 
@@ -137,4 +136,4 @@ class ImageReconstructor(ImageModel):
         self._require_same_parameters()
         rows, shape = as_rows(X, self.n_features_in_)
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
-        return queries.project(self.stream_, rows.astype(np.float64), method).reshape(shape)
+        return self.stream_.project(rows.astype(np.float64), method).reshape(shape)
