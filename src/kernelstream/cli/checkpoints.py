@@ -19,7 +19,6 @@ from kernelstream.cli.modelfile import Stored, history, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch, facts_table
 from kernelstream.cli.wording import in_shell, option_of
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.serialization.writing import is_replaceable, with_ending
 from kernelstream.stream.fit import (
     begin_first_pass,
@@ -197,17 +196,17 @@ class Run:
 
     def found(self) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         """What the model is worth, for machines and for people."""
-        estimator = self.stored.estimator
-        share = float(estimator.explained_variance_ratio_.sum())
-        (low, high), kind = estimator.certificate_.narrowest_ratio
+        shown = self.stored.components
+        count, share = int(shown.variances.shape[0]), float(shown.explained_variance_ratio.sum())
+        (low, high), kind = self.stored.certificate.narrowest_ratio
         facts = {
-            "components": estimator.n_components_,
+            "components": count,
             "explained_variance_ratio": share,
             "explained_variance_ratio_interval": [low, high],
             "kind": kind,
         }
         lines = [
-            ("components", f"{estimator.n_components_} with {share:.1%} of the variance"),
+            ("components", f"{count} with {share:.1%} of the variance"),
             ("best possible", f"{low:.1%} to {high:.1%} of the variance ({kind})"),
         ]
         return facts, lines
@@ -374,7 +373,7 @@ class Run:
         if due and self.held[0] is not None:
             self._save()
 
-    def _model(self) -> StreamingKernelPCA | None:
+    def _model(self) -> Any:
         """The model as it is now, with all that it holds; None before the first row."""
         model = self.stored.estimator
         return copy.copy(model) if model.__sklearn_is_fitted__() else None

@@ -9,7 +9,7 @@ import typer
 
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import USAGE, CommandError, report_failures
-from kernelstream.cli.modelfile import Stored, lock, read, require_new
+from kernelstream.cli.modelfile import Stored, lock, read_kernel_pca, require_new
 from kernelstream.cli.terminal import Screen, facts_table
 
 
@@ -37,7 +37,7 @@ def compress(
     with report_failures(as_json):
         with lock(output):
             require_new(output, force)
-            stored = read(model)
+            stored = read_kernel_pca(model)
             before = told(stored)
             wanted = points or max(1, before["points"] // 2)
             try:

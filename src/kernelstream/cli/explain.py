@@ -12,7 +12,7 @@ from rich.table import Table
 from kernelstream.anomaly import KernelNovelty
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, CommandError, report_failures
-from kernelstream.cli.modelfile import Stored, read
+from kernelstream.cli.modelfile import Stored, read, read_kernel_pca
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch
 from kernelstream.estimators.explain import (
@@ -22,7 +22,6 @@ from kernelstream.estimators.explain import (
     p_values,
     usual_errors,
 )
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.tables import Source
 
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -53,7 +52,7 @@ def explain(
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
-        stored = read(model)
+        stored = read(model) if sources else read_kernel_pca(model)
         if not sources:
             require_kept_rows(stored)
             told = stored.estimator.explain_components(n_columns=by, feature_names=stored.names)[
@@ -106,7 +105,7 @@ def strangest(
     return kept
 
 
-def errors_of(estimator: StreamingKernelPCA, X: np.ndarray) -> np.ndarray:
+def errors_of(estimator: Any, X: np.ndarray) -> np.ndarray:
     """How strange rows are: what a detector says, or the reconstruction error."""
     if isinstance(estimator, KernelNovelty):
         return -np.asarray(estimator.score_samples(X), dtype=float)

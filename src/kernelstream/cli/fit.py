@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelstream import StreamingKernelPCA
 from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.beginning import Like, say_columns
@@ -256,7 +255,7 @@ def fit(
                 return
             if rule.method is not None or novelty:  # scale and width are the method's own
                 wishes = understanding.wishes()
-                if not estimator.can_fill:
+                if not getattr(estimator, "can_fill", True):
                     wishes = replace(wishes, missing="bad")
                 source = Source(sources, **read_options, dtype=dtype.value, treat=wishes)
                 tell_columns(estimator, source)
@@ -322,7 +321,7 @@ def fit(
             run.complete(resume, [])
 
 
-def chosen_parameters(estimator: StreamingKernelPCA, parts: Parts) -> dict[str, Any]:
+def chosen_parameters(estimator: Any, parts: Parts) -> dict[str, Any]:
     """Parameters that options give. What the data decide is none: a checkpoint has it."""
     undecided = {"columns", "missing"} | ({"scale"} if parts.standardize is None else set())
     undecided |= set() if parts.robust else {"robust"}  # not in checkpoints of 0.1

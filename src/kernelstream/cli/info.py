@@ -24,6 +24,7 @@ from kernelstream.cli.modelfile import (
 )
 from kernelstream.cli.supervised import score_line
 from kernelstream.cli.terminal import Screen, facts_table
+from kernelstream.estimators import KernelEstimator
 from kernelstream.plot.drawing import short_numbers
 
 SHOWN = 20  # components in the table
@@ -49,7 +50,7 @@ def info(
             show_monitor(file, model, screen)
             return
         stored = stored_in(file, model, any_kind=True, half_done=True)
-        if not hasattr(type(stored.estimator), "certificate_"):
+        if not isinstance(stored.estimator, KernelEstimator):
             show_other(stored, model, screen)
             return
         facts = facts_of(stored, model)
@@ -57,7 +58,7 @@ def info(
         shown = [facts_table(summary(facts), title=str(model))]
         shown += [] if treatment is None else [column_table(treatment, "Columns")]
         if not predicts(stored.estimator):
-            rows = stored.estimator.certificate_.rows()
+            rows = stored.certificate.rows()
             shown += [
                 component_table(facts, components),
                 facts_table(
@@ -146,9 +147,9 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     """Everything about a model, for machines."""
     estimator, stream = stored.estimator, stored.stream
     treatment = getattr(estimator, "columns_", None)
-    certificate = estimator.certificate_
+    certificate, shown = stored.certificate, stored.components
     finite = np.isfinite(certificate.eigenvalue_intervals).all()
-    weight = stored.components.weight
+    weight = shown.weight
     return {
         **file_facts(path, type(estimator).__name__, stored.version, stored.release),
         "kernel": str(estimator.kernel_),
@@ -170,8 +171,8 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
             for entry in stored.origin.get("history", [])
         ],
         "checkpoint": None if stored.progress is None else stored.progress["place"],
-        "explained_variance": estimator.explained_variance_.tolist(),
-        "explained_variance_ratio": estimator.explained_variance_ratio_.tolist(),
+        "explained_variance": shown.variances.tolist(),
+        "explained_variance_ratio": shown.explained_variance_ratio.tolist(),
         "certificate": {
             "useful": certificate.useful,
             "reason": certificate.reason,

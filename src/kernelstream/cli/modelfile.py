@@ -16,8 +16,10 @@ from sklearn.base import is_classifier, is_regressor
 import kernelstream
 from kernelstream import serialization
 from kernelstream.anomaly import KernelMonitor
+from kernelstream.certificates import Certificate
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.cli.wording import of_shell
+from kernelstream.estimators import KernelEstimator
 from kernelstream.estimators.base import build, is_half_done
 from kernelstream.estimators.inputs import next_rows
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
@@ -46,7 +48,7 @@ class Stored:
     and scikit-learn would warn for every block that they have no names.
     """
 
-    estimator: StreamingKernelPCA
+    estimator: Any  # a KernelEstimator, as a rule
     names: tuple[str, ...] | None = None
     origin: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
@@ -67,6 +69,12 @@ class Stored:
         """What was learned of it."""
         with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
             return self.stream.components
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is certain about it."""
+        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
+            return self.stream.certificate
 
     def learn_again(self, X: np.ndarray, weights: np.ndarray | None) -> None:
         """Learn rows in a second pass: the basis stays as it is."""
@@ -123,7 +131,7 @@ class Stored:
             raise
 
 
-def require_sense(estimator: StreamingKernelPCA, options: Mapping[str, str] | None = None) -> None:
+def require_sense(estimator: Any, options: Mapping[str, str] | None = None) -> None:
     """Fail where parameters make no sense, before any row is read.
 
     ``options`` are what parameters are called that have another name on the command line.
@@ -181,17 +189,31 @@ def stored_in(
 
 
 def require_kernel_pca(stored: Stored, path: Path) -> None:
-    """Fail where a model is of another kind, and say what can be done with it."""
+    """Fail where a model does not learn from rows alone, and say what can be done with it."""
     if predicts(stored.estimator):  # built on kernel PCA, but learns nothing without targets
         raise CommandError(
             MODEL, f"{path} predicts a target: use it with 'kernelstream predict {path}'."
         )
-    if not isinstance(stored.estimator, StreamingKernelPCA):
+    if not isinstance(stored.estimator, KernelEstimator):
         raise CommandError(
             MODEL,
             f"{path} holds a {type(stored.estimator).__name__}, which this command does not know: "
             "use it in Python, with kernelstream.load.",
         )
+
+
+def read_kernel_pca(path: Path) -> Stored:
+    """Read the file of a kernel PCA; that of a detector fails with the reason."""
+    return require_components(read(path), path)
+
+
+def require_components(stored: Stored, path: Path) -> Stored:
+    """The model, unless it is a detector, whose components are not for scores."""
+    if not isinstance(stored.estimator, StreamingKernelPCA):
+        raise CommandError(
+            MODEL, f"{path} holds a detector: use it with 'kernelstream score {path}'."
+        )
+    return stored
 
 
 def predicts(estimator: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 import typer
 
-from kernelstream import KernelMonitor
+from kernelstream import KernelMonitor, preimages
 from kernelstream.anomaly import Record
 from kernelstream.anomaly.monitor.limits import conformal_p_value
 from kernelstream.anomaly.monitor.operation.live import fingerprint
@@ -508,7 +508,7 @@ class ChartJudge(Quiet):
             )
         components = self.stored.components
         self.errors = np.sort(to_host(components.reconstruction_error(rows)).astype(float))
-        self.variances = np.asarray(self.stored.estimator.explained_variance_, dtype=float)
+        self.variances = np.asarray(components.variances, dtype=float)
         self.t2s = np.sort(t_squared(to_host(components.scores(rows)), self.variances))
         scaler = stream.scaler
         units = to_host(rows) if scaler is None else scaler.undo(to_host(rows))
@@ -522,9 +522,10 @@ class ChartJudge(Quiet):
     def judge(self, x: np.ndarray, time: Any) -> Verdict:
         """Both statistics, their limits, and the variables that differ from what is expected."""
         estimator = self.stored.estimator
-        row = x[None, :].astype(self.stored.stream.dtype)
-        scores = estimator.transform(row)
-        error = float(estimator.reconstruction_error(row)[0])
+        stream, components = self.stored.stream, self.stored.components
+        row = estimator.check_rows(x[None, :].astype(stream.dtype))
+        scores = stream.query(components.scores, row)
+        error = float(stream.query(components.reconstruction_error, row)[0])
         t2 = float(t_squared(scores, self.variances)[0])
         p_value = 2 * min(conformal_p_value(self.errors, error), conformal_p_value(self.t2s, t2))
         alarm = error > self.limits["reconstruction_error"] or t2 > self.limits["t2"]
@@ -538,13 +539,16 @@ class ChartJudge(Quiet):
             "p_value": min(1.0, p_value),
             "alarm": alarm,
             "learned": self.learn and not alarm,
-            "top": self._top(x, scores) if alarm else [],
+            "top": self._top(x, row) if alarm else [],
         }
 
-    def _top(self, x: np.ndarray, scores: np.ndarray) -> list[dict[str, Any]]:
+    def _top(self, x: np.ndarray, row: np.ndarray) -> list[dict[str, Any]]:
         """Variables by the squared difference to the pre-image, in units of their deviation."""
         try:
-            expected = self.stored.estimator.inverse_transform(scores)[0].astype(float)
+            method = preimages.resolve(
+                getattr(self.stored.estimator, "preimage", "auto"), self.stored.components.kernel
+            )
+            expected = self.stored.stream.project(row, method)[0].astype(float)
         except ValueError:  # a basis without points has no pre-images, and no causes either
             return []
         apart = np.abs(x - expected) / self.deviation

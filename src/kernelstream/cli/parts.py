@@ -168,7 +168,7 @@ class Parts:
         require_sense(estimator, {"forgetting": "--forgetting"})
         return estimator
 
-    def detector(self, alpha: float) -> StreamingKernelPCA:
+    def detector(self, alpha: float) -> kernelstream.KernelNovelty:
         """The same as a detector of novelty, which has its own defaults for what is not given."""
         plain = self.estimator()
         usual = self.kernel == "rbf" and self.gamma is None

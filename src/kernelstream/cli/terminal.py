@@ -14,7 +14,7 @@ from rich.table import Table
 
 from kernelstream.arrays.progress import duration
 from kernelstream.cli.failures import leave_closed_pipe
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import KernelEstimator
 from kernelstream.serialization.writing import open_descriptor
 from kernelstream.tables import Source
 
@@ -97,7 +97,7 @@ class Watch:
         if not self.bar.disable:  # older rich ends a bar that was never shown with a new line
             self.bar.stop()
 
-    def update(self, n: int, estimator: StreamingKernelPCA | None = None) -> None:
+    def update(self, n: int, estimator: KernelEstimator | None = None) -> None:
         """More rows were worked on."""
         self.rows += n
         now = time.monotonic()
@@ -107,7 +107,7 @@ class Watch:
         if self.bar.disable or now - self.drawn < REFRESH:
             return
         if estimator is not None and now - self.looked > LOOK_EVERY:
-            share = float(estimator.explained_variance_ratio_.sum())
+            share = float(estimator.stream_.components.explained_variance_ratio.sum())
             points = len(getattr(estimator, "basis_points_", ()))
             self.seen = f", {points} points, {share:.1%} variance"
             # A look may cost much with many points: never more than a few per cent of the time.

@@ -16,7 +16,7 @@ from kernelstream.anomaly import KernelNovelty
 from kernelstream.cli import options as opt
 from kernelstream.cli.explain import cause_words, explained, ranked, row_facts, row_table, strangest
 from kernelstream.cli.failures import DATA, MODEL, USAGE, CommandError, report_failures, terminable
-from kernelstream.cli.modelfile import Stored, predicts, read, require_apart
+from kernelstream.cli.modelfile import Stored, predicts, read, read_kernel_pca, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.tables import Writer, format_of
 from kernelstream.cli.terminal import Screen, Watch
@@ -82,7 +82,7 @@ def transform(query: Query) -> None:
     def scores(stored: Stored, X: np.ndarray) -> Columns:
         return {f"pc{i}": column for i, column in enumerate(stored.estimator.transform(X).T, 1)}
 
-    apply(query, scores)
+    apply(query, scores, read_kernel_pca)
 
 
 def denoise(query: Query) -> None:
@@ -103,7 +103,7 @@ def denoise(query: Query) -> None:
         names = stored.names or [f"x{i}" for i in range(clean.shape[1])]
         return dict(zip(names, clean.T, strict=True))
 
-    apply(query, clean_rows)
+    apply(query, clean_rows, read_kernel_pca)
 
 
 def score(

@@ -88,7 +88,7 @@ def first_rows(
 
 def fills(estimator: BaseEstimator) -> bool:
     """Whether the gaps of rows are filled: on demand, or where the first frame had some."""
-    if not getattr(estimator, "can_fill", False):
+    if not getattr(estimator, "can_fill", True):
         return False
     treatment = getattr(estimator, "columns_", None)
     return getattr(estimator, "missing", None) == "fill" or bool(treatment and treatment.fills)

@@ -84,13 +84,34 @@ class KernelEstimator(StreamEstimator):
         with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
             return self.stream_.components
 
-    def _query_rows(self, X: Any) -> Array:
-        """The rows of a query, checked, in the units of the data."""
+    def check_rows(self, X: Any) -> Array:
+        """The rows of a query: finite numbers, as many features as were learned, the same names.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR, or data frame
+            Rows in the units of the data.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The rows, for functions of :class:`~kernelstream.stream.Stream`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import KernelNovelty
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> model = KernelNovelty(basis=20, random_state=0).fit(X)
+        >>> stream = model.stream_
+        >>> stream.query(stream.components.scores, model.check_rows(X[:5])).shape
+        (5, 20)
+        """
         return inputs.query_rows(self, self.stream_, X)
 
     def _query(self, function: Callable[[Array], Array], X: Any) -> Array:
         """Apply a function of rows, as the kernel sees them, to the rows of a query."""
-        return self.stream_.query(function, self._query_rows(X))
+        return self.stream_.query(function, self.check_rows(X))
 
     def _of_host_rows(self, function: Any) -> Callable[[np.ndarray], np.ndarray]:
         """A function of rows, as the kernel sees them, for rows of numbers on the host."""
@@ -112,14 +133,14 @@ class KernelEstimator(StreamEstimator):
     ) -> list[RowExplanation]:
         """The columns behind an error of rows."""
         check_count(type(self).__name__, "n_columns", n_columns, none_allowed=False)
-        rows = to_host(as_dense(self._query_rows(X))).astype(float)
+        rows = to_host(as_dense(self.check_rows(X))).astype(float)
         names = self._names(feature_names)
         known = self._reference(reference)
         return explain_rows(self._of_host_rows(error), rows, known, names, n_columns)
 
     def _reference(self, X: Any) -> np.ndarray:
         """Rows to compare with, as float64 on the host."""
-        rows = self.stream_.kept_rows() if X is None else self._query_rows(X)
+        rows = self.stream_.kept_rows() if X is None else self.check_rows(X)
         if rows is None:
             raise ValueError(
                 f"{type(self).__name__} has kept no rows in the units of the data to compare with; "

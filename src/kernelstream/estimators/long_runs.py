@@ -201,7 +201,7 @@ class LongRun:
 
     def _learn(self, X: Any, weights: Any, frozen: bool) -> None:
         estimator = self.estimator
-        rows, stream = estimator.checked_rows(X, weights)
+        rows, stream = estimator._rows_to_learn(X, weights)
         if len(rows):
             with inputs.explain_rows(rows.X):
                 stream = stream or estimator.new_stream(rows.X)

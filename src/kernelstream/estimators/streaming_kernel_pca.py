@@ -212,9 +212,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         self.columns = columns
         self.missing = missing
 
-    #: Whether gaps of rows can be filled: where a stream scales them.
-    can_fill = True
-
     # -- learning
 
     def fit(
@@ -661,9 +658,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     @property
     def explained_variance_ratio_(self) -> Array:
         """Share of each output in the total variance in feature space, (r,)."""
-        shown = self._components()
-        total = shown.total_variance
-        return shown.variances / total if total > 0 else 0.0 * shown.variances
+        return self._components().explained_variance_ratio
 
     @property
     def eigenvalues_(self) -> Array:
@@ -809,18 +804,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-    def checked_rows(self, X: Any, sample_weight: Any = None) -> tuple[Rows, Stream | None]:
-        """The next rows, checked, and the stream that they go on; for those who learn in pieces.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), dense or CSR, or data frame
-            The rows.
-        sample_weight : array of shape (n,), optional
-            Their weights.
-        """
-        return self._rows_to_learn(X, sample_weight)
 
     def _warn_of_scales(self, X: Array) -> None:
         """Say so where a few columns make all distances, and nothing is done about it."""

@@ -157,7 +157,7 @@ class FileRows:
         missing = getattr(model, "missing", None)
         begin_with(model, self.source)
         names = vars(model).pop("feature_names_in_", None)  # rows that were read have none
-        rows, stream = model.checked_rows(X)
+        rows, stream = model._rows_to_learn(X, None)
         with inputs.explain_rows(rows.X):
             model.set_stream(learn_all(stream or model.new_stream(rows.X), rows))
         if names is not None:

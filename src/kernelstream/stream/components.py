@@ -65,6 +65,12 @@ class Components:
         """From scores back to coordinates, (q, r); the components, where they are orthonormal."""
         return self.vectors if self.orthonormal else lift(self.vectors)
 
+    @property
+    def explained_variance_ratio(self) -> Array:
+        """Variances as a share of the total variance in feature space, (r,)."""
+        total = self.total_variance
+        return self.variances / total if total > 0 else 0.0 * self.variances
+
     @cached_property
     def dual_coef(self) -> Array:
         """Coefficients of the components over the points, (m, r)."""

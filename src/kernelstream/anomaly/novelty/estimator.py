@@ -308,7 +308,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         """
         self._held_errors()  # raises in words where no row was held back
         stream = self.stream_
-        rows = self._query_rows(X)
+        rows = self.check_rows(X)
         found = stream.project(rows, preimages.resolve("auto", self._components().kernel))
         held = stream.in_units(held_back_of(self).X.astype(float))
         given, made = (stream.in_units(to_host(each).astype(float)) for each in (rows, found))

@@ -22,6 +22,7 @@ from kernelstream.cli.modelfile import (
     monitor_in,
     open_file,
     require_apart,
+    require_components,
     require_writable,
     stored_in,
 )
@@ -85,7 +86,7 @@ def report(
             return
         if event is not None:
             raise CommandError(USAGE, f"{model} is no monitor: it has no events.")
-        stored = stored_in(file, model)
+        stored = require_components(stored_in(file, model), model)
         facts = facts_of(stored, model)
         observed = None
         if sources:
