@@ -217,7 +217,7 @@ def as_rows(
     if stack.ndim == 3 and stack.shape[2] == 3 and min(stack.shape) < min(stack.shape[:2]):
         raise ValueError(
             f"An array of shape {stack.shape} looks like one photograph in colour, and many small "
-            "grey images are learned here: images.denoise_photo is for a photograph."
+            "grey images are learned here: for a photograph see examples/plot_denoise_photo.py."
         )
     rows = stack.reshape(len(stack), -1)
     if pixels is not None and rows.shape[1] != pixels:
