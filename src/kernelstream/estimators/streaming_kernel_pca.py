@@ -40,7 +40,6 @@ from kernelstream.estimators.explain import (
     RowExplanation,
     explain_components,
     explain_rows,
-    known_rows,
 )
 from kernelstream.estimators.long_runs import (
     LongRun,
@@ -672,7 +671,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
     def _reference(self, X: Any) -> np.ndarray:
         """Rows to compare with, as float64 on the host."""
-        rows = known_rows(self.stream_) if X is None else inputs.query_rows(self, self.stream_, X)
+        rows = self.stream_.kept_rows() if X is None else inputs.query_rows(self, self.stream_, X)
         if rows is None:
             raise ValueError(
                 f"{type(self).__name__} has kept no rows in the units of the data to compare with; "

@@ -29,7 +29,6 @@ from kernelstream.regression.normal_equations import (
 )
 from kernelstream.serialization.part import as_number
 from kernelstream.stream.buffer import MOST_OF_A_ROW
-from kernelstream.stream.fit import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -188,7 +187,7 @@ class OnePassRidge(StreamingKernelPCA):
     def _learn_from_all(self, rows: Rows) -> Stream:
         """Points may follow the rows while they are chosen, and stay from then on."""
         begun = self.new_stream(rows.X)
-        learned = learn_all(free_points(self, begun), rows)
+        learned = free_points(self, begun).learn_all(rows)
         return learned.with_chain(basis=begun.chain.basis)
 
     @abstractmethod

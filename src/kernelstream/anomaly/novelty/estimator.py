@@ -18,9 +18,7 @@ from kernelstream.estimators.explain import RowExplanation
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.preimages.repair import column_units
 from kernelstream.serialization.part import check_number
-from kernelstream.stream import queries
-from kernelstream.stream.fit import learn_all
-from kernelstream.stream.holdout import HeldBack, forgetting_of, split
+from kernelstream.stream.holdout import HeldBack
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -161,9 +159,9 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
             if len(rows) == 0:
                 raise ValueError(inputs.NO_WEIGHT)
             stream = draft.new_stream(rows.X)
-            to_learn, draft._held_back = split(stream, None, rows, at_once=True)
+            to_learn, draft._held_back = HeldBack.split(stream, None, rows, at_once=True)
             with inputs.explain_rows(rows.X):
-                draft.set_stream(learn_all(stream, to_learn))
+                draft.set_stream(stream.learn_all(to_learn))
             draft.decision_scores_ = to_host(draft._errors(rows.X)).astype(float)
         self.report_progress()
         return self
@@ -197,7 +195,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
             if len(rows):
                 draft.__dict__.pop("decision_scores_", None)
                 stream = stream or draft.new_stream(rows.X)
-                to_learn, draft._held_back = split(stream, draft._held_back, rows)
+                to_learn, draft._held_back = HeldBack.split(stream, draft._held_back, rows)
                 with inputs.explain_rows(rows.X):
                     draft.set_stream(stream.learn(to_learn) if len(to_learn) else stream)
         self.report_progress()
@@ -343,11 +341,9 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         stream = self.stream_
         rows = inputs.query_rows(self, stream, X)
         method = preimages.resolve(self.preimage, self._components().kernel)
-        found = queries.project(stream, rows, method)
-        held = queries.in_units(stream, held_back_of(self).X.astype(float))
-        given, made = (
-            queries.in_units(stream, to_host(each).astype(float)) for each in (rows, found)
-        )
+        found = stream.project(rows, method)
+        held = stream.in_units(held_back_of(self).X.astype(float))
+        given, made = (stream.in_units(to_host(each).astype(float)) for each in (rows, found))
         return ((given - made) / column_units(held)) ** 2
 
     @property
@@ -395,7 +391,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
             )
         model = super().merge(other)
         both = held_back_of(self).join(held_back_of(other))
-        model._held_back = both.thin(*forgetting_of(model.stream_))
+        model._held_back = both.thin_for(model.stream_)
         return model
 
     # -- inside
@@ -419,7 +415,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
 
     def _errors(self, X: Array) -> Array:
         stream = self.stream_
-        return queries.in_pieces(stream, self._components().unexplained, X)
+        return stream.query(self._components().unexplained, X)
 
     def _held_errors(self) -> Reference:
         """Errors of the rows held back, by the model as it is."""
@@ -432,7 +428,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
 
         def measure() -> Reference:
             errors = to_host(self._errors(like(held.X, stream.held_array, held.X.dtype)))
-            weights = held.current_weights(forgetting_of(stream)[0])
+            weights = held.weights_in(stream)
             return Reference.of(errors.astype(float), weights)
 
         return stream.solved(("limits", held.n_seen), measure)
@@ -465,5 +461,5 @@ def held_back_of(model: KernelNovelty) -> HeldBack:
 def hold(model: KernelNovelty, stream: Stream, held: HeldBack) -> None:
     """Let a detector go on from another stream, and from other rows that were held back."""
     model.set_stream(stream)
-    model._held_back = held.thin(*forgetting_of(stream))
+    model._held_back = held.thin_for(stream)
     model.__dict__.pop("decision_scores_", None)
