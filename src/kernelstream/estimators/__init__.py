@@ -1,14 +1,29 @@
 """Estimators with scikit-learn's conventions."""
 
-from kernelstream.estimators.base import load
+from kernelstream.estimators.base import (
+    StoredEstimator,
+    StreamEstimator,
+    Transactional,
+    at_one_moment,
+    load,
+)
+from kernelstream.estimators.explain import ComponentExplanation, RowExplanation
+from kernelstream.estimators.inputs import check_rows
 from kernelstream.estimators.kernel_pca import KernelPCA
 from kernelstream.estimators.selection import Suggestion, suggest
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 
 __all__ = [
+    "ComponentExplanation",
     "KernelPCA",
+    "RowExplanation",
+    "StoredEstimator",
+    "StreamEstimator",
     "StreamingKernelPCA",
     "Suggestion",
+    "Transactional",
+    "at_one_moment",
+    "check_rows",
     "load",
     "suggest",
 ]

@@ -155,8 +155,33 @@ def checked_rows(
     return X
 
 
-def plain_next_rows(stream: Stream, X: Any, weights: Any = None) -> Rows:
-    """Rows to learn checked against a stream alone, in its type."""
+def check_rows(stream: Stream, X: Any, weights: Any = None) -> Rows:
+    """Rows to learn, checked against a stream and cast to its type.
+
+    Rows of weight zero are left out.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream that is to learn them.
+    X : array of shape (n, d)
+        The rows.
+    weights : array of shape (n,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    Rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA
+    >>> from kernelstream.estimators import check_rows
+    >>> stream = StreamingKernelPCA(2).new_stream(np.empty((0, 3)))
+    >>> len(check_rows(stream, np.ones((4, 3)), [1.0, 0.0, 2.0, 1.0]))
+    3
+    """
     X = plain_rows(stream, X, check_finite=False)
     return _weighted_rows(cast(X, getattr(namespace_of(X), stream.dtype)), weights)
 

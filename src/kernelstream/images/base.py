@@ -8,15 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelstream.estimators.base import StreamEstimator, at_one_moment
-from kernelstream.estimators.inputs import real_numbers
-from kernelstream.images.pixels import as_floats, require_pixels
+from kernelstream.estimators import StreamEstimator, at_one_moment
+from kernelstream.images.pixels import as_floats, real_numbers, require_pixels
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Basis
-from kernelstream.serialization.part import checked_seed
-from kernelstream.stream.scaling import Scaling
-from kernelstream.stream.step import Chain
-from kernelstream.stream.stream import Stream
+from kernelstream.serialization import checked_seed
+from kernelstream.stream import Chain, Scaling, Stream
 from kernelstream.trackers import Covariance
 
 ROUNDING = 1e-6  # of pixels that were scaled in single precision

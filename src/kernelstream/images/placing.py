@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelstream.arrays.threads import cores, in_threads
+from kernelstream.arrays import cores, in_threads
 from kernelstream.images.features import PatchFeatures, PatchFeaturesState
 from kernelstream.landmarks.optimized.lbfgs import minimise
 

@@ -23,10 +23,9 @@ import numpy as np
 from sklearn.base import clone
 
 from kernelstream.anomaly import KernelNovelty as Detector
-from kernelstream.estimators.base import Transactional
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import StreamingKernelPCA, Transactional
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
-from kernelstream.serialization.part import check_choice
+from kernelstream.serialization import check_choice
 
 try:
     from river.base import MiniBatchTransformer

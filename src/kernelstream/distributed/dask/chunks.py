@@ -14,7 +14,7 @@ from distributed import Client
 
 from kernelstream.distributed.dask.graph import computed, tree
 from kernelstream.distributed.dask.worker import naming
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 from kernelstream.regression.base import OnePassRidge, checked_alpha, targets_of
 from kernelstream.regression.ridge import note_shape

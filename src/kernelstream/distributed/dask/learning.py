@@ -11,6 +11,7 @@ from dask.delayed import Delayed, delayed
 from distributed import Client
 from sklearn.utils.validation import validate_data
 
+from kernelstream import landmarks
 from kernelstream.anomaly import KernelNovelty
 from kernelstream.anomaly.novelty.estimator import held_back_of
 from kernelstream.anomaly.novelty.estimator import hold as hold_both
@@ -35,8 +36,7 @@ from kernelstream.distributed.dask.worker import (
     sum_chunk,
     without_sums,
 )
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
-from kernelstream.landmarks import Landmarks
+from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import (
     OnePassRidge,
@@ -44,9 +44,7 @@ from kernelstream.regression.base import (
     require_same_columns,
 )
 from kernelstream.regression.classifier import announce_classes, set_classes
-from kernelstream.stream.holdout import ROWS, HeldBack
-from kernelstream.stream.merge import add_states
-from kernelstream.stream.stream import Stream
+from kernelstream.stream import HeldBack, Stream
 
 Fitted = TypeVar("Fitted", bound=StreamingKernelPCA)
 
@@ -220,7 +218,7 @@ def _hold_back(
 ) -> tuple[HeldBack, Chunks]:
     """Rows of all chunks that a detector does not learn, and the chunks without them."""
     n = chunks.rows.shape[0]
-    share = ROWS.share if np.isnan(n) else float(ROWS.of(float(n_before + n)))
+    share = HeldBack.ROWS.share if np.isnan(n) else float(HeldBack.ROWS.of(float(n_before + n)))
     holding = Holding(stream.chain.seed, share, n_before)
     rows = chunks.each(chosen_rows, sent_once(stream), holding=holding)
     found = something(computed(tree(join_held, rows), client))
@@ -238,12 +236,12 @@ def _go_on(model: StreamingKernelPCA, chunks: Chunks, client: Client | None) -> 
     if isinstance(model, KernelNovelty):
         more, chunks = _hold_back(given, chunks, client, model.n_samples_seen_)
         apart = held_back_of(model).join(more)
-    chain, state = before.chain, before.begun
-    has_begun = given.state is not None or is_chosen_once(chain.basis)
-    if has_begun and stays(chain.basis):
+    basis = before.chain.basis
+    has_begun = given.state is not None or is_chosen_once(basis)
+    if has_begun and stays(basis):
         new = computed(_statistics(sent_once(before), chunks), client)
         if new is not None:
-            hold(model, before.with_state(add_states(chain, state, new, state.basis)), apart)
+            hold(model, before.add(new), apart)
     else:
         empty = replace(before.with_state(None), scaling=None)
         models = chunks.each(learn, sent_once(empty), targets=True, n_before=before.n_rows)
@@ -255,7 +253,7 @@ def _decide(begun: Stream, chunks: Chunks, client: Client | None) -> Delayed:
     """The model with all that the data decide for every chunk alike, as one task."""
     basis, kernel = begun.chain.basis, begun.chain.kernel
     shared = sent_once(begun)
-    draws = isinstance(basis, Landmarks) and np.ndim(basis.points) == 0
+    draws = isinstance(basis, landmarks.Landmarks) and np.ndim(basis.points) == 0
     if kernel.fixed and begun.scaling is None and not draws:
         return delayed(decide)(shared, None)
     joint = tree(join_samples, chunks.each(sample, shared), begun.start_rows)
