@@ -9,12 +9,14 @@ from kernelstream.estimators.base import (
 )
 from kernelstream.estimators.explain import ComponentExplanation, RowExplanation
 from kernelstream.estimators.inputs import check_rows
+from kernelstream.estimators.kernel_estimator import KernelEstimator
 from kernelstream.estimators.kernel_pca import KernelPCA
 from kernelstream.estimators.selection import Suggestion, suggest
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 
 __all__ = [
     "ComponentExplanation",
+    "KernelEstimator",
     "KernelPCA",
     "RowExplanation",
     "StoredEstimator",

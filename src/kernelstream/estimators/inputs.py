@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from kernelstream.arrays.namespaces import (
     cast,
     is_foreign,
     is_sparse,
+    like,
     namespace_of,
     on_accelerator,
     row_norms_squared,
@@ -31,6 +33,7 @@ from kernelstream.arrays.threads import cores, in_threads, tiles
 from kernelstream.estimators import frames
 from kernelstream.estimators.frames import is_frame
 from kernelstream.serialization.part import check_choice
+from kernelstream.stream.buffer import MOST_OF_A_ROW
 from kernelstream.stream.scaling import column_ranges, dominating, spread
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
@@ -155,7 +158,9 @@ def checked_rows(
     return X
 
 
-def check_rows(stream: Stream, X: Any, weights: Any = None) -> Rows:
+def check_rows(
+    stream: Stream, X: Any, weights: Any = None, targets: np.ndarray | None = None
+) -> Rows:
     """Rows to learn, checked against a stream and cast to its type.
 
     Rows of weight zero are left out.
@@ -168,6 +173,8 @@ def check_rows(stream: Stream, X: Any, weights: Any = None) -> Rows:
         The rows.
     weights : array of shape (n,), optional
         Non-negative weights.
+    targets : array of shape (n, t), optional
+        Targets of a regression.
 
     Returns
     -------
@@ -183,7 +190,8 @@ def check_rows(stream: Stream, X: Any, weights: Any = None) -> Rows:
     3
     """
     X = plain_rows(stream, X, check_finite=False)
-    return _weighted_rows(cast(X, getattr(namespace_of(X), stream.dtype)), weights)
+    X = cast(X, getattr(namespace_of(X), stream.dtype))
+    return with_summable_targets(_weighted_rows(X, weights, targets=targets))
 
 
 def one_row(stream: Stream, x: Any, learning: bool = False) -> Array:
@@ -361,6 +369,21 @@ def require_summable(X: Array, gaps: bool = False, names: Any = None) -> Array:
             " (to unit variance, say), or leave these rows out."
         )
     return X
+
+
+def with_summable_targets(rows: Rows) -> Rows:
+    """Rows whose targets, if any, as they were given, can be learned with them."""
+    if rows.targets is None or len(rows) == 0:
+        return rows
+    targets, weights = np.asarray(rows.targets), rows.weights
+    weighted = targets if weights is None else targets * weights[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.max(np.abs(weighted * targets))
+    if not largest < MOST_OF_A_ROW:
+        raise ValueError(
+            "y has numbers so large that the sum of their squares overflows: scale the targets."
+        )
+    return replace(rows, targets=to_float64(like(np.ascontiguousarray(targets), rows.X)))
 
 
 def bad_cell(X: np.ndarray, names: Any = None) -> str:

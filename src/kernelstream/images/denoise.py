@@ -421,7 +421,7 @@ def solve(
         alpha = float(STRENGTHS[np.argmin(risks)])
     prediction = Prediction.of(equations, alpha * unit)
     regression = Regression(chain.kernel, chain.basis, state.basis, prediction, double=True)
-    return replace(regression, double=is_rough(regression, equations)), linear_map
+    return replace(regression, double=is_rough(stream, regression, equations)), linear_map
 
 
 def estimated_errors(

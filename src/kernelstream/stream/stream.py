@@ -37,6 +37,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.printing import prints_short
 from kernelstream.arrays.threads import cores, cut
 from kernelstream.certificates.certificate import Certificate, certify
+from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.certificates.statement import Judged
 from kernelstream.kernels import Euclidean, Linear
 from kernelstream.landmarks import Clock
@@ -638,6 +639,15 @@ class Stream(Value):
     def kept_rows(self) -> np.ndarray | None:
         """Rows that were kept, in the units of the data: a sample, or the points; None: none."""
         return queries.kept_rows(self)
+
+    def moved_in_float32(self, coefficients: Array) -> np.ndarray:
+        """How far rounding of kernel values in single precision moves combinations of them.
+
+        The coefficients, a column for each combination, are over the points or the features.
+        """
+        span = self.chain.basis.span(self.begun.basis)
+        points = None if span is None else span.points
+        return moved_in_float32(self.chain.kernel, points, coefficients)
 
     def judged(self, shown: Components) -> Judged:
         """What is shown, for the sample of rows to judge when somebody asks."""

@@ -36,7 +36,7 @@ from kernelstream.distributed.dask.worker import (
     sum_chunk,
     without_sums,
 )
-from kernelstream.estimators import StreamingKernelPCA
+from kernelstream.estimators import KernelEstimator
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import (
     OnePassRidge,
@@ -46,7 +46,7 @@ from kernelstream.regression.base import (
 from kernelstream.regression.classifier import announce_classes, set_classes
 from kernelstream.stream import HeldBack, Stream
 
-Fitted = TypeVar("Fitted", bound=StreamingKernelPCA)
+Fitted = TypeVar("Fitted", bound=KernelEstimator)
 
 
 def fit(
@@ -168,14 +168,14 @@ def partial_fit(
 
 def _require_known(model: Any) -> None:
     """Raise in words where an estimator is none that chunks can be put together for."""
-    if not isinstance(model, StreamingKernelPCA):
+    if not isinstance(model, KernelEstimator):
         raise TypeError(
             f"{type(model).__name__} cannot learn on a cluster: use StreamingKernelPCA, "
             "KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier."
         )
 
 
-def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passes: int) -> None:
+def _fit(model: KernelEstimator, chunks: Chunks, client: Client | None, passes: int) -> None:
     validate_data(model, chunks.meta, reset=True, skip_check_array=True)
     begun = looking = model.new_stream(np.empty((0, model.n_features_in_), chunks.dtype))
     require_parallel(begun)
@@ -204,7 +204,7 @@ def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passe
     hold(model, learned.with_chain(basis=begun.chain.basis), apart)
 
 
-def hold(model: StreamingKernelPCA, stream: Stream, apart: HeldBack | None = None) -> None:
+def hold(model: KernelEstimator, stream: Stream, apart: HeldBack | None = None) -> None:
     """Let an estimator go on from a stream, and from the rows that were held back of it."""
     if isinstance(model, KernelNovelty):
         assert apart is not None
@@ -225,7 +225,7 @@ def _hold_back(
     return found, chunks.with_weights(holding.weights_to_learn)
 
 
-def _go_on(model: StreamingKernelPCA, chunks: Chunks, client: Client | None) -> None:
+def _go_on(model: KernelEstimator, chunks: Chunks, client: Client | None) -> None:
     validate_data(model, chunks.meta, reset=False, skip_check_array=True)
     given = model.stream_
     require_parallel(given)

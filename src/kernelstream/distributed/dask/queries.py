@@ -14,7 +14,7 @@ from kernelstream.arrays import Array
 from kernelstream.distributed.dask.chunks import as_array, chunk_name, float_type
 from kernelstream.distributed.dask.graph import sent_once
 from kernelstream.distributed.dask.worker import align, naming
-from kernelstream.estimators import StreamingKernelPCA
+from kernelstream.estimators import KernelEstimator, StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import OnePassRidge, Regression, solution_of
 from kernelstream.regression.ridge import in_shape
@@ -156,7 +156,7 @@ def _labels(found: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return classes[found.argmax(axis=1)]
 
 
-def _query(model: StreamingKernelPCA, X: Any, what: str, n_columns: int | None) -> da.Array:
+def _query(model: KernelEstimator, X: Any, what: str, n_columns: int | None) -> da.Array:
     """``what`` of every chunk, as a Dask array with or without columns."""
     rows, meta, word = as_array(X)
     validate_data(model, meta, reset=False, skip_check_array=True)
@@ -197,7 +197,7 @@ class _Reading:
         return found.astype(X.dtype, copy=False)
 
 
-def _reading(model: StreamingKernelPCA, what: str) -> _Reading:
+def _reading(model: KernelEstimator, what: str) -> _Reading:
     """What answers, with the points of the basis and nothing more, and how rows are scaled."""
     stream = model.stream_
     scaler = (stream if stream.knows_units else stream.caught_up).scaler

@@ -18,7 +18,6 @@ import numpy as np
 from kernelstream import landmarks, trackers
 from kernelstream.arrays import cores, generator
 from kernelstream.estimators import check_rows
-from kernelstream.regression.base import require_summable
 from kernelstream.serialization import Part
 from kernelstream.stream import HeldBack, Rows, State, Stream
 
@@ -107,12 +106,7 @@ def rows_of(stream: Stream, block: Any, weights: Any, targets: Any = None) -> Ro
     """A chunk as checked rows; None where there is nothing to learn from."""
     if block.shape[0] == 0 or (weights is not None and not np.any(weights)):
         return None
-    rows = check_rows(stream, block, weights)
-    if targets is not None:
-        if rows.weights is not None:  # rows of weight zero were dropped
-            targets = targets[np.flatnonzero(weights)]
-        require_summable(targets, rows.weights)
-        rows = replace(rows, targets=targets)
+    rows = check_rows(stream, block, weights, targets)
     return rows if len(rows) else None
 
 
