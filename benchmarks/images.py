@@ -1,10 +1,10 @@
-"""What the models of images reach: strong noise, photographs, gaps, wild pixels, enlarging.
+"""What the models of images reach: strong noise, gaps, wild pixels, enlarging.
 
     python -m benchmarks.images --data FOLDER [--only WORD …]
 
 PSNR in dB, the mean over unseen images. Faces are those of Yale B and Frey, digits those of MNIST,
-photographs those of BSDS500 and Set12, all from the folder. Biharmonic inpainting and BM3D are
-asked where scikit-image and bm3d are installed.
+photographs those of BSDS500, all from the folder. Biharmonic inpainting is asked where scikit-image
+is installed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ import numpy as np
 from benchmarks.anchored import Anchored
 from benchmarks.applications import Reached, Row
 from kernelstream import StreamingKernelPCA
-from kernelstream.images import Denoiser, SuperResolver, denoise_photo
+from kernelstream.images import Denoiser, SuperResolver
 from kernelstream.images.files import resized
 from kernelstream.images.superresolution import back_projected
 
 NO_DATA = Reached("needs --data with the images", None)
 STRENGTHS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1)
-# PSNR of the twelve photographs of Set12 by bm3d 4.0.3, the authors' package, on the noise that is
-# drawn here: for where it is not installed.
-BM3D = (29.42, 32.99, 30.21, 28.68, 29.45, 28.49, 28.90, 32.08, 30.66, 29.87, 29.63, 29.67)
 SURE_CASES = (
     ("yale_b", 0.5),
     ("yale_b", 0.1),
@@ -102,28 +99,6 @@ def chosen_strengths(data: Path | None) -> Reached:
         losses.append(best - psnr(chosen.transform(noisy[n:]), clean[n:]))
     near = sum(loss <= 0.1 for loss in losses)
     return Reached(f"{near} of 6 (largest loss {max(losses):.2f} dB)", near == 6)
-
-
-def photographs(data: Path | None) -> Reached:
-    """Set12 under noise of deviation 25/255, each photograph learned from itself."""
-    if data is None or not there(data, "natural_images"):
-        return NO_DATA
-    file = np.load(data / "natural_images.npz")
-    try:
-        from bm3d import bm3d  # type: ignore[import-not-found]
-    except ModuleNotFoundError:
-        bm3d = None
-    found, peers, deviation = [], [], 25 / 255
-    for i, image in enumerate([*file["set12_256"], *file["set12_512"]]):
-        clean = image / 255.0
-        noisy = clean + deviation * np.random.default_rng(i).normal(size=clean.shape)
-        found.append(psnr(denoise_photo(noisy, deviation**2, random_state=0)[None], clean[None]))
-        peer = None if bm3d is None else bm3d(noisy, deviation)
-        peers.append(BM3D[i] if peer is None else psnr(peer[None], clean[None]))
-    ours, theirs = float(np.mean(found)), float(np.mean(peers))
-    least = min(a - b for a, b in zip(found, peers, strict=True))
-    words = f"{ours:.2f} dB (BM3D {theirs:.2f}, furthest below it {-least:.2f})"
-    return Reached(words, ours >= theirs - 1.0)
 
 
 def model_of(images: np.ndarray) -> StreamingKernelPCA:
@@ -256,7 +231,6 @@ def beside_anchored(data: Path | None) -> Reached:
 APPLICATIONS = [
     Row("denoise: Yale-like strong noise (σ = .5)", "17.0 dB", "≥ 19.3", strong_noise),
     Row("denoise: within .1 dB of the best of eight ridges", "–", "6 of 6", chosen_strengths),
-    Row("denoise: photographs (σ = 25/255), BM3D", "27.3, 28.9", "within 1 dB", photographs),
     Row("inpaint: blocks of faces, over biharmonic", "–", "+2.1 dB", inpainting),
     Row("repair: salt and pepper 10 %, 30 %, covered; two sets", "–", "robust PCA", wild_pixels),
     Row("enlarge ×2 over bicubic", "+1.58 dB", "+1.65", enlarging),

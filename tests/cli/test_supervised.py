@@ -12,7 +12,7 @@ import pytest
 from kernelstream import StreamingKernelRidge, load
 from kernelstream.cli import supervised
 from kernelstream.cli.failures import DATA, MODEL, USAGE
-from kernelstream.stream.holdout import draws
+from kernelstream.stream import HeldBack
 from tests.cli.conftest import outcome, run, said
 
 MODEL_FILE = "m.safetensors"
@@ -124,7 +124,7 @@ def test_weights_count(rows: pd.DataFrame) -> None:
 
 
 def held_back(n: int) -> np.ndarray:
-    held = draws(0, 0, n) < 0.2
+    held = HeldBack.draws(0, 0, n) < 0.2
     held[0] = False
     return held
 

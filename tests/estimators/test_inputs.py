@@ -58,7 +58,7 @@ def test_names_of_a_frame_are_forgotten_with_rows_that_have_none() -> None:
 
 def test_the_number_of_features_is_that_of_the_stream() -> None:
     stream = model().stream_
-    for act in (inputs.plain_rows, inputs.plain_next_rows):
+    for act in (inputs.plain_rows, inputs.check_rows):
         with pytest.raises(ValueError, match="X has 2 features, but StreamingKernelPCA is expecti"):
             act(stream, X[:, :2])
     with pytest.raises(ValueError, match="X has 4 features, but Other is expecting 3 features"):
@@ -68,8 +68,8 @@ def test_the_number_of_features_is_that_of_the_stream() -> None:
         inputs.plain_rows(stream, spoiled)
     assert inputs.checked_rows(spoiled, 3, check_finite=False).shape == (1, 3)
     with pytest.raises(ValueError, match="NaN"):
-        inputs.plain_next_rows(stream, spoiled)
-    assert inputs.plain_next_rows(stream, X[:2].astype("f4")).X.dtype == np.float64
+        inputs.check_rows(stream, spoiled)
+    assert inputs.check_rows(stream, X[:2].astype("f4")).X.dtype == np.float64
     csr = inputs.plain_rows(stream, scipy.sparse.csc_matrix(X))
     assert csr.format == "csr"
 

@@ -541,3 +541,8 @@ def test_colours_are_enlarged_by_themselves() -> None:
     assert found.shape == (18, 16, 3)
     for c in range(3):
         np.testing.assert_array_equal(found[..., c], images.enlarge(image[..., c], 2))
+
+
+def test_a_photograph_in_colour_is_no_stack_of_images() -> None:
+    with pytest.raises(ValueError, match="plot_denoise_photo"):
+        Denoiser(0.01).fit(np.full((96, 128, 3), 0.5))

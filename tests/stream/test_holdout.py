@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, trackers
-from kernelstream.stream.holdout import ROWS, HeldBack, draws, forgetting_of
+from kernelstream.stream.holdout import HeldBack, forgetting_of
 
 X = np.random.default_rng(0).normal(size=(30_000, 2))
 
@@ -49,7 +49,7 @@ def test_rows_of_the_whole_stream_are_alike():
 def test_where_old_rows_are_forgotten_the_latest_are_held_back():
     held = stream(0, 10_000, 30_000, memory=500.0, forgetting=1 - 1 / 500)
     assert held.index.min() > 30_000 - 500 * 10
-    assert (ROWS.of(500.0) * 0.99 < np.mean(np.diff(np.sort(held.index))) ** -1).all()
+    assert (HeldBack.ROWS.of(500.0) * 0.99 < np.mean(np.diff(np.sort(held.index))) ** -1).all()
     weights = held.current_weights(math.log(1 - 1 / 500))
     np.testing.assert_allclose(weights, (1 - 1 / 500) ** (29_999 - held.index))
 
@@ -76,8 +76,8 @@ def test_two_streams_together():
 
 
 def test_draws_are_those_of_the_row():
-    np.testing.assert_array_equal(draws(3, 0, 1000)[400:], draws(3, 400, 600))
-    assert not np.array_equal(draws(3, 0, 10), draws(4, 0, 10))
+    np.testing.assert_array_equal(HeldBack.draws(3, 0, 1000)[400:], HeldBack.draws(3, 400, 600))
+    assert not np.array_equal(HeldBack.draws(3, 0, 10), HeldBack.draws(4, 0, 10))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +22,7 @@ from kernelstream import (
     trackers,
 )
 from kernelstream.landmarks.base import Span, from_eigenvectors
+from kernelstream.stream import Rows, Stream
 from kernelstream.stream.merge import merge, of_both, same, same_numbers
 from kernelstream.stream.scaling import Standardisation
 from kernelstream.trackers.moments import CrossMoments
@@ -276,3 +279,27 @@ def test_every_number_of_two_streams_adds() -> None:
     wide = replace(two, targets=CrossMoments.begin(5, np.ones((1, 3))))
     with pytest.raises(ValueError, match="Cannot merge regressions on 2 and 3 target columns"):
         of_both(one, wide)
+
+
+def test_sums_of_parts_are_added_to_a_stream() -> None:
+    X, weights = stream(0, 300), np.random.default_rng(1).uniform(0.5, 2.0, size=300)
+    begun = fitted(X[:100], weights[:100]).stream_.caught_up
+    empty = begun.for_sums()
+    assert empty.n_rows == 0 and empty.begun.next_signs == sys.maxsize
+    cuts = [slice(100, 130), slice(130, 290), slice(290, 300)]
+    sums = [empty.fold(Rows(X[at], weights[at]), frozen=True).begun for at in cuts]
+    whole = functools.reduce(Stream.add, sums, begun).finish()
+    due = fitted(X, weights).stream_
+    assert whole.n_rows == due.n_rows == 300
+    np.testing.assert_allclose(whole.components.variances, due.components.variances, rtol=1e-11)
+    np.testing.assert_allclose(whole.components.mean, due.components.mean, atol=1e-12)
+
+
+def test_a_part_may_be_summed_without_the_basis_that_all_have() -> None:
+    begun = fitted(stream(0)).stream_.caught_up
+    part = begun.for_sums().fold(Rows(stream(1)), frozen=True).begun
+    with_basis, without = begun.add(part), begun.add(replace(part, basis=None))
+    assert serialization.to_bytes({"model": with_basis.for_file()}) == serialization.to_bytes(
+        {"model": without.for_file()}
+    )
+    assert with_basis.begun.basis is begun.begun.basis

@@ -49,8 +49,10 @@ def _blas() -> list[Any]:
 
 
 @contextlib.contextmanager
-def cores() -> Iterator[int]:
+def cores(most: int | None = None) -> Iterator[int]:
     """One thread for BLAS inside, and how many blocks to work on at a time: as many as it had.
+
+    Or ``most``, if that is fewer.
 
     So whatever limits BLAS limits us: environment variables, threadpoolctl, a worker of joblib, a
     Dask task. And so does ``joblib.parallel_config(n_jobs=…)``, as it does for scikit-learn's
@@ -68,8 +70,8 @@ def cores() -> Iterator[int]:
         yield _here.n
         return
     n = max((lib.get_num_threads() or 1 for lib in _blas()), default=1)
-    n = min(n, _jobs() or n)
     alone = n == 1 and _inside == 0
+    n = min(n, _jobs() or n, most or n)
     _here.n = n
     try:
         with contextlib.nullcontext() if alone else one_blas_thread():

@@ -24,7 +24,7 @@ from kernelstream.regression.base import (
 )
 from kernelstream.regression.classifier import set_classes
 from kernelstream.regression.ridge import note_shape
-from kernelstream.stream.holdout import draws
+from kernelstream.stream import HeldBack
 from kernelstream.tables import Block, Target
 from kernelstream.tables.target import INTEGER
 
@@ -165,7 +165,7 @@ class SupervisedRun(Run):
     def _held_back(self, first: int, count: int) -> np.ndarray:
         """Which of some rows are not learned; the first row always is."""
         numbers = np.arange(first, first + count)
-        return (draws(self._seed, first, count) < self.share) & (numbers > 0)
+        return (HeldBack.draws(self._seed, first, count) < self.share) & (numbers > 0)
 
     @property
     def _seed(self) -> int:

@@ -1,7 +1,14 @@
 """Estimators with scikit-learn's conventions."""
 
-from kernelstream.estimators.base import StoredEstimator, StreamEstimator, at_one_moment, load
+from kernelstream.estimators.base import (
+    StoredEstimator,
+    StreamEstimator,
+    Transactional,
+    at_one_moment,
+    load,
+)
 from kernelstream.estimators.explain import ComponentExplanation, RowExplanation
+from kernelstream.estimators.inputs import check_rows
 from kernelstream.estimators.kernel_estimator import KernelEstimator
 from kernelstream.estimators.kernel_pca import KernelPCA
 from kernelstream.estimators.selection import Suggestion, suggest
@@ -16,7 +23,9 @@ __all__ = [
     "StreamEstimator",
     "StreamingKernelPCA",
     "Suggestion",
+    "Transactional",
     "at_one_moment",
+    "check_rows",
     "load",
     "suggest",
 ]

@@ -158,10 +158,40 @@ def checked_rows(
     return X
 
 
-def plain_next_rows(stream: Stream, X: Any, weights: Any = None) -> Rows:
-    """Rows to learn checked against a stream alone, in its type."""
+def check_rows(
+    stream: Stream, X: Any, weights: Any = None, targets: np.ndarray | None = None
+) -> Rows:
+    """Rows to learn, checked against a stream and cast to its type.
+
+    Rows of weight zero are left out.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream that is to learn them.
+    X : array of shape (n, d)
+        The rows.
+    weights : array of shape (n,), optional
+        Non-negative weights.
+    targets : array of shape (n, t), optional
+        Targets of a regression.
+
+    Returns
+    -------
+    Rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA
+    >>> from kernelstream.estimators import check_rows
+    >>> stream = StreamingKernelPCA(2).new_stream(np.empty((0, 3)))
+    >>> len(check_rows(stream, np.ones((4, 3)), [1.0, 0.0, 2.0, 1.0]))
+    3
+    """
     X = plain_rows(stream, X, check_finite=False)
-    return _weighted_rows(cast(X, getattr(namespace_of(X), stream.dtype)), weights)
+    X = cast(X, getattr(namespace_of(X), stream.dtype))
+    return with_summable_targets(_weighted_rows(X, weights, targets=targets))
 
 
 def one_row(stream: Stream, x: Any, learning: bool = False) -> Array:
@@ -345,13 +375,7 @@ def with_summable_targets(rows: Rows) -> Rows:
     """Rows whose targets, if any, as they were given, can be learned with them."""
     if rows.targets is None or len(rows) == 0:
         return rows
-    targets = np.asarray(rows.targets)
-    require_summable_targets(targets, rows.weights)
-    return replace(rows, targets=to_float64(like(np.ascontiguousarray(targets), rows.X)))
-
-
-def require_summable_targets(targets: np.ndarray, weights: np.ndarray | None) -> None:
-    """Raise in words where moments of the targets would overflow, with this call or a later one."""
+    targets, weights = np.asarray(rows.targets), rows.weights
     weighted = targets if weights is None else targets * weights[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
         largest = np.max(np.abs(weighted * targets))
@@ -359,6 +383,7 @@ def require_summable_targets(targets: np.ndarray, weights: np.ndarray | None) ->
         raise ValueError(
             "y has numbers so large that the sum of their squares overflows: scale the targets."
         )
+    return replace(rows, targets=to_float64(like(np.ascontiguousarray(targets), rows.X)))
 
 
 def bad_cell(X: np.ndarray, names: Any = None) -> str:

@@ -2,7 +2,6 @@
 
 from kernelstream.images import files, noise, patches
 from kernelstream.images.denoise import Denoiser
-from kernelstream.images.photograph import denoise_photo
 from kernelstream.images.reconstruct import PatchReconstructor
 from kernelstream.images.superresolution import SuperResolver, enlarge
 from kernelstream.images.whole import ImageReconstructor
@@ -12,7 +11,6 @@ __all__ = [
     "ImageReconstructor",
     "PatchReconstructor",
     "SuperResolver",
-    "denoise_photo",
     "enlarge",
     "files",
     "noise",

@@ -8,15 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelstream.estimators.base import StreamEstimator, at_one_moment
-from kernelstream.estimators.inputs import real_numbers
-from kernelstream.images.pixels import as_floats, require_pixels
+from kernelstream.estimators import StreamEstimator, at_one_moment
+from kernelstream.images.pixels import as_floats, real_numbers, require_pixels
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Basis
-from kernelstream.serialization.part import checked_seed
-from kernelstream.stream.scaling import Scaling
-from kernelstream.stream.step import Chain
-from kernelstream.stream.stream import Stream
+from kernelstream.serialization import checked_seed
+from kernelstream.stream import Chain, Scaling, Stream
 from kernelstream.trackers import Covariance
 
 ROUNDING = 1e-6  # of pixels that were scaled in single precision
@@ -215,7 +212,7 @@ def as_rows(
     if stack.ndim == 3 and stack.shape[2] == 3 and min(stack.shape) < min(stack.shape[:2]):
         raise ValueError(
             f"An array of shape {stack.shape} looks like one photograph in colour, and many small "
-            "grey images are learned here: images.denoise_photo is for a photograph."
+            "grey images are learned here: for a photograph see examples/plot_denoise_photo.py."
         )
     rows = stack.reshape(len(stack), -1)
     if pixels is not None and rows.shape[1] != pixels:

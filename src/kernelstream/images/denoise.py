@@ -11,19 +11,15 @@ import numpy as np
 from sklearn.base import TransformerMixin, clone
 
 from kernelstream import kernels, landmarks, preimages
-from kernelstream.arrays.threads import cores, in_threads
-from kernelstream.estimators.base import at_one_moment
-from kernelstream.estimators.inputs import require_summable
+from kernelstream.arrays import cores, in_threads
+from kernelstream.estimators import at_one_moment, check_rows
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
 from kernelstream.images.wiener import LinearMap, Wiener
-from kernelstream.preimages.repair import repair
 from kernelstream.regression.base import Regression, is_rough
 from kernelstream.regression.normal_equations import NOTHING, NormalEquations, Prediction
-from kernelstream.serialization.part import check_choice, check_count, check_number
-from kernelstream.stream.holdout import IMAGES, HeldBack
-from kernelstream.stream.state import Rows
-from kernelstream.stream.stream import Stream
+from kernelstream.serialization import check_choice, check_count, check_number
+from kernelstream.stream import HeldBack, Stream
 
 REFINEMENTS = 5  # of centroids for pre-images, chosen on draws of digits that no table shows
 STRENGTHS = np.geomspace(1e-7, 1.0, 22)  # that "sure" chooses from: three a decade
@@ -147,10 +143,13 @@ class Denoiser(TransformerMixin, ImageModel):
         with self.transaction() as draft:
             draft._check()
             rows, _ = as_rows(X, clipped=draft.clipped)
-            stream, to_learn = draft.new_stream(rows), Rows(require_summable(rows))
+            stream = draft.new_stream(rows)
+            to_learn = check_rows(stream, rows)
             draft._held_back = None
             if draft._holds_back():
-                to_learn, draft._held_back = HeldBack.split(stream, None, to_learn, True, IMAGES)
+                to_learn, draft._held_back = HeldBack.split(
+                    stream, None, to_learn, True, HeldBack.IMAGES
+                )
             draft.set_stream(stream.learn_all(to_learn))
             draft.n_features_in_ = rows.shape[1]
         return self
@@ -177,11 +176,12 @@ class Denoiser(TransformerMixin, ImageModel):
             rows, _ = as_rows(X, None if first else draft.n_features_in_, draft.clipped)
             stream = draft.new_stream(rows) if first else draft.stream_
             draft._require_points_that_stay(stream.chain.basis)
-            rows = require_summable(rows.astype(stream.dtype, copy=False))
-            to_learn = Rows(rows)
+            to_learn = check_rows(stream, rows)
             if draft._holds_back() if first else draft._held_back is not None:
                 before = None if first else draft._held_back
-                to_learn, draft._held_back = HeldBack.split(stream, before, to_learn, share=IMAGES)
+                to_learn, draft._held_back = HeldBack.split(
+                    stream, before, to_learn, share=HeldBack.IMAGES
+                )
             draft.set_stream(stream.learn(to_learn) if len(to_learn) else stream)
             draft.n_features_in_ = rows.shape[1]
         return self
@@ -315,7 +315,7 @@ class Denoiser(TransformerMixin, ImageModel):
         def project(Z: np.ndarray) -> np.ndarray:
             return clean(Z.astype(rows.dtype)).astype(float)
 
-        found = repair(rows.astype(float), project, points, mask, loss).model
+        found = preimages.repair(rows.astype(float), project, points, mask, loss).model
         return found.astype(rows.dtype)
 
     def _project(self, rows: np.ndarray) -> np.ndarray:
@@ -373,7 +373,7 @@ class Denoiser(TransformerMixin, ImageModel):
         assert isinstance(other, Denoiser)
         ours, theirs = self._held_back, other._held_back
         if ours is not None and theirs is not None:
-            ours = ours.join(theirs).thin(0.0, math.inf, IMAGES)
+            ours = ours.join(theirs).thin(0.0, math.inf, HeldBack.IMAGES)
         model._held_back = theirs if ours is None else ours
         return model
 

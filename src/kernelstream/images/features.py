@@ -7,13 +7,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from kernelstream.arrays.draws import generator
-from kernelstream.arrays.namespaces import Array
+from kernelstream import landmarks
+from kernelstream.arrays import Array, generator
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import Basis, Projection, finite
-from kernelstream.landmarks.optimized.kmeans import lloyd, seed_points
-from kernelstream.serialization import stored
-from kernelstream.serialization.part import check_count, check_number
+from kernelstream.landmarks import Basis, Projection
+from kernelstream.serialization import check_count, check_number, stored
 
 LLOYD_STEPS = 8
 FLAT_SHARE = 0.3  # of the first patches, those of least contrast: they show no direction
@@ -107,9 +105,8 @@ class PatchFeatures(Basis[PatchFeaturesState]):
         """k-means of the directions of all but the flattest patches."""
         contrast, U = self.contrast_and_directions(X)
         U = U[contrast >= np.quantile(contrast, FLAT_SHARE)]
-        ones, rng = np.ones(len(U)), generator(seed, "directions")
-        points = seed_points(U, ones, min(self.n_points, len(U)), rng)
-        return PatchFeaturesState(lloyd(U, ones, points, LLOYD_STEPS, rng))
+        rng, m = generator(seed, "directions"), min(self.n_points, len(U))
+        return PatchFeaturesState(landmarks.kmeans(U, m, LLOYD_STEPS, rng))
 
     def rank(self, state: PatchFeaturesState) -> int:
         """Return the number of features."""
@@ -132,7 +129,7 @@ class PatchFeatures(Basis[PatchFeaturesState]):
 
     def express(self, kernel: Kernel, state: PatchFeaturesState, X: Array) -> Projection:
         """Express a block; the features are all there is."""
-        Z = finite(self.coordinates(kernel, state, X), kernel)
+        Z = self.coordinates(kernel, state, X)
         energy = np.einsum("ij,ij->i", Z, Z)
         return Projection(Z, energy, 0.0 * energy)
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from kernelstream.serialization.part import as_number
+from kernelstream.serialization import as_number
 
 # Variance of max(n, 0) over that of normal n: the noise that is left on a black pixel.
 LEFT_ON_BLACK = 0.5 - 0.5 / math.pi

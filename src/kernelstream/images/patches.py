@@ -77,25 +77,6 @@ class Canvas:
         self.total[top : top + height, left : left + width] += patch
         self.count[top : top + height, left : left + width] += 1.0
 
-    def add_windows(self, top: int, blocks: np.ndarray, weights: np.ndarray) -> None:
-        """Lay windows from every pixel of some rows on the canvas, with weights.
-
-        Parameters
-        ----------
-        top : int
-            The row of the first windows.
-        blocks : array of shape (rows, columns, planes, side, side)
-            For a canvas of shape (planes, height, width).
-        weights : array of shape (rows, columns)
-        """
-        rows, columns, _, side, _ = blocks.shape
-        weighted = np.moveaxis(blocks * weights[:, :, None, None, None], 2, 0)
-        for i in range(side):
-            for j in range(side):
-                place = np.s_[..., top + i : top + i + rows, j : j + columns]
-                self.total[place] += weighted[..., i, j]
-                self.count[place] += weights
-
     def image(self) -> np.ndarray:
         """The mean of what was laid on each pixel, zero where nothing was."""
         return self.total / np.where(self.count > 0.0, self.count, 1.0)

@@ -5,8 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 
 WHITE = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
+
+
+def real_numbers(pixels: Any) -> np.ndarray:
+    """Pixels as an array of any shape; complex numbers are an error."""
+    return check_array(
+        pixels,
+        dtype=None,
+        ensure_all_finite=False,
+        ensure_2d=False,
+        allow_nd=True,
+        ensure_min_samples=0,
+        ensure_min_features=0,
+    )
 
 
 def as_bytes(image: np.ndarray) -> np.ndarray:

@@ -20,19 +20,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize
 
-from kernelstream.arrays.threads import cores, in_threads
+from kernelstream.arrays import cores, in_threads
 from kernelstream.images.features import PatchFeatures, PatchFeaturesState
-from kernelstream.landmarks.optimized.lbfgs import minimise
 
 PATCHES = 120  # a direction that are wanted, of which …
 STEEP = 0.4  # … this share is looked at: those of most contrast have most of the error
 FEWEST = 20  # of them a direction, at least: of fewer only noise is learned
 RIDGE = 1e-4  # share of the mean second moment: more than for regression, whose patches are more
-EVALUATIONS = 6  # of E
-LEAST_GAIN = 1e-4  # share of |Y|² that a step has to gain for another one
+# Evaluations of E; the share of |Y|² that a step has to gain for another one; steps remembered.
+OPTIONS = {"maxfun": 6, "ftol": 1e-4, "maxcor": 8}
 UNIT = 10.0  # widths: how far all directions together are moved by the first step
-CORRECTIONS = 8  # pairs of steps that L-BFGS remembers
 STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 
 
@@ -57,8 +56,8 @@ def placed(
         return value / energy, gradient.ravel() * (unit / energy)
 
     with cores():
-        end, _ = minimise(downhill, (D / unit).ravel(), EVALUATIONS, LEAST_GAIN, CORRECTIONS)
-    return PatchFeaturesState(end.reshape(D.shape) * unit)
+        found = minimize(downhill, (D / unit).ravel(), jac=True, method="L-BFGS-B", options=OPTIONS)
+    return PatchFeaturesState(found.x.reshape(D.shape) * unit)
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream import kernels, landmarks, preimages
-from kernelstream.arrays.draws import generator
-from kernelstream.estimators.base import at_one_moment
+from kernelstream.arrays import generator
+from kernelstream.estimators import at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.images.pixels import as_floats
-from kernelstream.serialization.part import check_count
-from kernelstream.stream.state import Rows
-from kernelstream.stream.stream import Stream
+from kernelstream.serialization import check_count
+from kernelstream.stream import Rows, Stream
 
 STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 

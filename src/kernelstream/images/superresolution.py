@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream import kernels
-from kernelstream.arrays.draws import generator
-from kernelstream.estimators.base import at_one_moment
+from kernelstream.arrays import generator
+from kernelstream.estimators import at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
@@ -21,10 +21,8 @@ from kernelstream.images.pixels import WHITE, as_floats, as_integers
 from kernelstream.images.placing import PATCHES, placed
 from kernelstream.regression.base import Regression
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
-from kernelstream.serialization.part import check_count, check_number
-from kernelstream.stream.fit import defer_signs
-from kernelstream.stream.state import Rows
-from kernelstream.stream.stream import Stream
+from kernelstream.serialization import check_count, check_number
+from kernelstream.stream import Rows, Stream
 
 SIDE = 5  # pixels of a low-resolution patch
 MARGIN = SIDE // 2
@@ -123,7 +121,7 @@ class SuperResolver(PatchModel):
             share = -(-stream.start_rows // len(images))
             first = [draft._patches(stream, image, i, share)[0] for i, image in enumerate(images)]
             # There are no components to show, so nobody asks for their signs.
-            stream = defer_signs(stream.start(Rows(np.concatenate(first))))
+            stream = stream.start(Rows(np.concatenate(first))).without_signs()
             stream = draft._place(stream, images)
             for number, image in enumerate(images):
                 stream = draft._learn_image(stream, image, number)

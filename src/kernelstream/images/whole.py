@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream import preimages
-from kernelstream.estimators.base import at_one_moment
+from kernelstream.estimators import at_one_moment
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.papers import KernelHebbianPCA
 

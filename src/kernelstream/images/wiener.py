@@ -8,11 +8,9 @@ from typing import Annotated
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import Array, like, to_host
-from kernelstream.serialization import stored
-from kernelstream.serialization.part import check_count, check_number
-from kernelstream.stream.scaling import Scaling
-from kernelstream.stream.state import Rows
+from kernelstream.arrays import Array, like, to_host
+from kernelstream.serialization import check_count, check_number, stored
+from kernelstream.stream import Rows, Scaling
 
 PIECE = 4096  # rows that are worked on at a time
 
@@ -52,7 +50,7 @@ class Wiener(Scaling[LinearMap]):
     --------
     >>> import numpy as np
     >>> from kernelstream.images.wiener import Wiener
-    >>> from kernelstream.stream.state import Rows
+    >>> from kernelstream.stream import Rows
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 1)) * np.ones(20) + 0.5 * rng.normal(size=(2000, 20))
     >>> round(Wiener(1).measure(Rows(X)).noise_variance, 2)

@@ -23,10 +23,9 @@ import numpy as np
 from sklearn.base import clone
 
 from kernelstream.anomaly import KernelNovelty as Detector
-from kernelstream.estimators.base import Transactional
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import StreamingKernelPCA, Transactional
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
-from kernelstream.serialization.part import check_choice
+from kernelstream.serialization import check_choice
 
 try:
     from river.base import MiniBatchTransformer
@@ -50,6 +49,8 @@ class OnDictionaries(Transactional):
     alone: neither a query nor the way they are cut into calls changes anything.
     """
 
+    _models: tuple[type, ...] = (StreamingKernelPCA,)  # that the part works with
+
     def __init__(
         self,
         model: Any = None,
@@ -58,7 +59,7 @@ class OnDictionaries(Transactional):
         refresh: int = 500,
     ):
         model = StreamingKernelPCA(2) if model is None else model
-        _check_model(model)
+        _check_model(model, self._models)
         if missing is not None and not _is_number(missing):
             raise ValueError(f"missing must be a finite number or None; got {missing!r}.")
         check_choice("extra", extra, ("raise", "ignore"))
@@ -86,7 +87,7 @@ class OnDictionaries(Transactional):
             self._look()
 
     @property
-    def estimator(self) -> StreamingKernelPCA:
+    def estimator(self) -> Any:
         """A copy of the model as it is now, with the names of the features: query it, save it."""
         with self._turn():  # rows of a frame are learned in several steps
             model, features = copy.deepcopy(self._learning), self._features or ()
@@ -131,7 +132,9 @@ class OnDictionaries(Transactional):
         return model.n_samples_seen_ if model.__sklearn_is_fitted__() else 0
 
     def _look(self) -> None:
-        self._looked = copy.deepcopy(self._learning).set_output(transform="default")
+        self._looked = copy.deepcopy(self._learning)
+        if isinstance(self._looked, StreamingKernelPCA):
+            self._looked.set_output(transform="default")
         n = self._n_learned()
         self._next_look = n + max(1, min(n // GROWTH, self.refresh))
 
@@ -322,6 +325,8 @@ class KernelNovelty(OnDictionaries, AnomalyDetector):
     True
     """
 
+    _models = (StreamingKernelPCA, Detector)
+
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """How strange one row is: its reconstruction error.
 
@@ -364,15 +369,15 @@ class KernelNovelty(OnDictionaries, AnomalyDetector):
         return float(looked.p_values(row[None, :])[0])
 
 
-def _check_model(model: Any) -> None:
+def _check_model(model: Any, models: tuple[type, ...]) -> None:
     if isinstance(model, StreamingKernelRidge | StreamingKernelClassifier):
         raise TypeError(
             f"{type(model).__name__} learns targets: use river.compat.convert_sklearn_to_river."
         )
-    if not isinstance(model, StreamingKernelPCA):
+    if not isinstance(model, models):
+        names = ", a ".join(each.__name__ for each in models)
         raise TypeError(
-            "model must be a StreamingKernelPCA, a KernelNovelty or an estimator of a paper, got "
-            f"{type(model).__name__}."
+            f"model must be a {names} or an estimator of a paper, got {type(model).__name__}."
         )
 
 

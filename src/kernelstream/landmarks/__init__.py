@@ -12,6 +12,7 @@ from kernelstream.landmarks.exact import Everything
 from kernelstream.landmarks.fixed import Landmarks
 from kernelstream.landmarks.fourier import Fourier
 from kernelstream.landmarks.optimized.basis import Centroids
+from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.reduced_set import ReducedSet
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Projection",
     "ReducedSet",
     "Span",
+    "kmeans",
     "resolve",
 ]
 

@@ -99,11 +99,11 @@ def repair(
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream.preimages.repair import repair
+    >>> from kernelstream import preimages
     >>> line = np.ones((1, 4)) / 2.0  # the model: all entries alike
     >>> points = np.arange(5.0)[:, None] * np.ones(4)
     >>> rows = np.array([[2.0, np.nan, 2.0, 2.0]])
-    >>> repair(rows, lambda Z: (Z @ line.T) @ line, points).X.round(2)
+    >>> preimages.repair(rows, lambda Z: (Z @ line.T) @ line, points).X.round(2)
     array([[2., 2., 2., 2.]])
     """
     check_choice("loss", loss, ("squared", "robust"))

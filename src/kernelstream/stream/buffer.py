@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.linalg
 
-from kernelstream.arrays.namespaces import Array, concatenate_rows, is_foreign, is_sparse, like
+from kernelstream.arrays.namespaces import Array, is_foreign, is_sparse, like
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.stream.state import Rows
@@ -47,14 +47,7 @@ class Buffer(Value):
 
     def join(self, *more: Rows) -> Rows:
         """The waiting rows followed by ``more``, in one piece."""
-        blocks = [*self.blocks, *more]
-        X = concatenate_rows([rows.X for rows in blocks])
-        given = [rows.targets for rows in blocks if rows.targets is not None]
-        targets = concatenate_rows(given) if given else None
-        if all(rows.weights is None for rows in blocks):
-            return Rows(X, None, targets)
-        weights = [np.ones(len(b)) if b.weights is None else b.weights for b in blocks]
-        return Rows(X, np.concatenate(weights), targets)
+        return Rows.joined((*self.blocks, *more))
 
     def in_one_piece(self) -> Buffer:
         """The same rows: how they came in is no part of the model."""

@@ -25,7 +25,7 @@ import numpy as np
 from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.base import Span, factorise
-from kernelstream.landmarks.optimized.kmeans import lloyd, seed_points
+from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.optimized.polish import Sampled, polish
 from kernelstream.landmarks.optimized.state import FEWEST, STEPS
 from kernelstream.stream.components import NO_VARIANCE
@@ -153,9 +153,8 @@ def enough_points(
     tried: list[tuple[int, float]] = []
     m = max(FEWEST_POINTS, 2 ** math.ceil(math.log2(max(r, 1))))
     while True:
-        sampled, alike = Sampled.of(kernel, rows, None, rng), np.ones(len(rows))
-        first = seed_points(sampled.seen, alike, m, rng)
-        points = lloyd(sampled.seen, alike, first, STEPS, rng)
+        sampled = Sampled.of(kernel, rows, None, rng)
+        points = kmeans(sampled.seen, m, STEPS, rng)
         points = polish(kernel, points, sampled, r, FEWEST)
         span = factorise(kernel, sampled.beside(points))
         held = np.zeros(len(exact))

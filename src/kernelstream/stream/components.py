@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Basis, Span
 from kernelstream.landmarks.base import Correction, KeptCorrection
+from kernelstream.landmarks.fixed import FixedState
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.stream.state import State
@@ -99,6 +100,10 @@ class Components:
     def points(self) -> Array:
         """The points that span the model, (m, d)."""
         return self._span().points
+
+    def without_sample(self) -> Components:
+        """The same components without what the basis keeps besides its points: light to send."""
+        return self if self.span is None else replace(self, basis_state=FixedState(self.span))
 
     def coordinates(self, X: Array) -> Array:
         """Coordinates of rows, less the mean."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -58,7 +57,7 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
     order = np.arange(n)
     if chain.basis.order_free:
         order = generator(chain.seed, "order").permutation(n)
-    stream = defer_signs(stream.start(rows.take(order[: stream.start_rows]), rows))
+    stream = stream.start(rows.take(order[: stream.start_rows]), rows).without_signs()
     if not wants_second_pass(stream):
         return take_signs(filled_by_all(stream, rows, lambda begun: begun.fold(rows)))
     if chain.tracker.forgetting != 1.0:
@@ -135,7 +134,7 @@ def surveyed(stream: Stream, rows: Rows, faded: np.ndarray | None, sample: Any) 
 
     basis = chain.basis.survey(chain.kernel, sample, len(rows), clock, chain.wanted, read)
     reference = like(np.zeros(0), basis.span.points)
-    return defer_signs(stream.with_state(chain.blank(basis, reference)))
+    return stream.with_state(chain.blank(basis, reference)).without_signs()
 
 
 def wants_second_pass(stream: Stream) -> bool:
@@ -166,7 +165,7 @@ def begin_second_pass(stream: Stream, read: Reader | None = None) -> Stream:
         before = stream.caught_up.filling_anew()
         stream = finish_basis(before, read).with_chain(only_points=False).blank()
     judged = replace(stream.begun, judge=judge_of(before, stream))
-    return defer_signs(stream.with_state(judged))
+    return stream.with_state(judged).without_signs()
 
 
 def judge_of(before: Stream, after: Stream) -> Judge | None:
@@ -198,11 +197,6 @@ def end_second_pass(stream: Stream) -> Stream:
         rows = stream.waiting.join()
         stream = replace(stream.fold(rows, frozen=True), waiting=Buffer())
     return take_signs(stream)
-
-
-def defer_signs(stream: Stream) -> Stream:
-    """The stream that takes no references for signs: they will come from all rows at once."""
-    return stream.with_state(replace(stream.begun, next_signs=sys.maxsize))
 
 
 def take_signs(stream: Stream) -> Stream:

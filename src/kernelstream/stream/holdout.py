@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Share:
 
     Examples
     --------
-    >>> ROWS.of(np.array([200.0, 1000.0, 10_000.0, 100_000.0]))
+    >>> HeldBack.ROWS.of(np.array([200.0, 1000.0, 10_000.0, 100_000.0]))
     array([0.25, 0.1 , 0.1 , 0.01])
     """
 
@@ -50,27 +50,14 @@ class Share:
         return np.minimum(LARGEST_SHARE, np.clip(self.share * n, self.fewest, self.most) / n)
 
 
-ROWS = Share(0.1, 100, 1000)  # for quantiles of their errors
-IMAGES = Share(0.05, 20, 100)  # for a mean over their pixels, of which each has many
-
-
-def draws(seed: int, first: int, count: int) -> np.ndarray:
-    """Numbers in [0, 1) of the rows ``first`` …: evenly spread in every stretch of rows.
-
-    Examples
-    --------
-    >>> int(np.sum(draws(0, 1000, 400) < 0.25))  # of 100
-    99
-    """
-    start = generator(seed, "held back").integers(2**64, dtype=np.uint64)
-    index = np.arange(first, first + count, dtype=np.uint64)
-    return (start + index * np.uint64(GOLDEN)) / 2.0**64
-
-
 @stored
 @dataclass(frozen=True, eq=False)
 class HeldBack(Value):
     """The rows that are held back, and of how many rows they are a sample."""
+
+    #: For quantiles of the errors of rows; for a mean over the pixels of images, which are many.
+    ROWS: ClassVar[Share] = Share(0.1, 100, 1000)
+    IMAGES: ClassVar[Share] = Share(0.05, 20, 100)
 
     X: Annotated[np.ndarray, "rows (.held, columns), or empty, or NaN"]
     weights: Annotated[np.ndarray, "float64 (.held), positive, or empty"]
@@ -87,6 +74,19 @@ class HeldBack(Value):
         none = np.zeros(0)
         return cls(np.zeros((0, n_features), dtype), none, none.astype(np.int64), none, 0)
 
+    @staticmethod
+    def draws(seed: int, first: int, count: int) -> np.ndarray:
+        """Numbers in [0, 1) of the rows ``first`` …: evenly spread in every stretch of rows.
+
+        Examples
+        --------
+        >>> int(np.sum(HeldBack.draws(0, 1000, 400) < 0.25))  # of 100
+        99
+        """
+        start = generator(seed, "held back").integers(2**64, dtype=np.uint64)
+        index = np.arange(first, first + count, dtype=np.uint64)
+        return (start + index * np.uint64(GOLDEN)) / 2.0**64
+
     def choose(
         self, n: int, seed: int, memory: float, at_once: bool = False, share: Share = ROWS
     ) -> np.ndarray:
@@ -95,7 +95,7 @@ class HeldBack(Value):
         A row of a stream has to be decided on when it comes. Where all rows are at hand
         (``at_once``) only those are held back that stay so to the end.
         """
-        u = draws(seed, self.n_seen, n)
+        u = self.draws(seed, self.n_seen, n)
         so_far = self.n_seen + 1.0 + np.arange(n)
         limit = share.of(float(self.n_seen + n) if at_once else so_far, memory)
         return (u < limit) & (so_far > 1)
@@ -111,7 +111,7 @@ class HeldBack(Value):
             np.concatenate([self.X, X[own]]),
             np.concatenate([self.weights, w[own]]),
             np.concatenate([self.index, self.n_seen + own]),
-            np.concatenate([self.draw, draws(seed, self.n_seen, n)[own]]),
+            np.concatenate([self.draw, self.draws(seed, self.n_seen, n)[own]]),
             self.n_seen + n,
         )
 

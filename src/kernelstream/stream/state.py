@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import Array, take_rows
+from kernelstream.arrays.namespaces import Array, concatenate_rows, take_rows
 from kernelstream.certificates.audit import AuditSample
 from kernelstream.certificates.drawn import Told
 from kernelstream.certificates.ledger import Ledger
@@ -63,6 +64,17 @@ class Rows:
         weights = None if self.weights is None else self.weights[index]
         targets = None if self.targets is None else take_rows(self.targets, index)
         return Rows(take_rows(self.X, index), weights, targets)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """The rows of several parts, in one piece."""
+        X = concatenate_rows([rows.X for rows in parts])
+        given = [rows.targets for rows in parts if rows.targets is not None]
+        targets = concatenate_rows(given) if given else None
+        if all(rows.weights is None for rows in parts):
+            return cls(X, None, targets)
+        weights = [np.ones(len(rows)) if rows.weights is None else rows.weights for rows in parts]
+        return cls(X, np.concatenate(weights), targets)
 
     def canonical(self) -> Rows:
         """The same rows in C order, and no weights where all are 1.

@@ -8,10 +8,11 @@ the rows. A query folds the waiting rows on the side and forgets that it did.
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Annotated, Any
 
 import numpy as np
@@ -41,18 +42,19 @@ from kernelstream.certificates.statement import Judged
 from kernelstream.kernels import Euclidean, Linear
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.base import finite
+from kernelstream.landmarks.fixed import FixedState
 from kernelstream.preimages import Preimage
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.stream import choosing, queries
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.components import Components, Learned
-from kernelstream.stream.fit import learn_all
+from kernelstream.stream.fit import Reader, begin_second_pass, end_second_pass, learn_all
 from kernelstream.stream.imputation import MaskedPreimage
-from kernelstream.stream.merge import merge
+from kernelstream.stream.merge import add_states, merge
 from kernelstream.stream.robust import START_ROWS, first_weights
 from kernelstream.stream.scaling import START_ROWS as SCALING_ROWS
-from kernelstream.stream.scaling import Automatic, Filled, Scaling, require_dense
+from kernelstream.stream.scaling import Automatic, ColumnMoments, Filled, Scaling, require_dense
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.step import Chain, overflowing
 
@@ -506,6 +508,48 @@ class Stream(Value):
                     state, together = chain.fold_blocks(state, together, frozen), []
             state = chain.fold_blocks(state, together, frozen)
         return self.with_state(state)
+
+    # -- rows in parts
+
+    def column_moments(self, rows: Rows) -> ColumnMoments | None:
+        """What a scaling measures of some rows; None without one. Those of two parts are pooled."""
+        if self.scaling is None:
+            return None
+        size = self.batch_size
+        blocks = (rows[start : start + size] for start in range(0, len(rows), size))
+        return reduce(ColumnMoments.pool, map(ColumnMoments.of, blocks))
+
+    def for_sums(self) -> Stream:
+        """The stream with its landmarks fixed and without its sums and buffered rows.
+
+        Parts of the rows are summed in it by ``fold(rows, frozen=True)``, anywhere and in any
+        order, and :meth:`add` adds their states. It holds nothing but what that takes.
+        """
+        chain, state = self.chain, self.begun
+        span = chain.basis.span(state.basis)
+        basis = state.basis if span is None else FixedState(span)
+        blank = self.with_state(chain.blank(basis, state.moments.total))
+        return replace(blank.without_signs(), waiting=Buffer())
+
+    def add(self, sums: State) -> Stream:
+        """The stream with the sums of more rows, which were learned with the same landmarks."""
+        state = self.begun
+        return self.with_state(add_states(self.chain, state, sums, state.basis))
+
+    def begin_second_pass(self, read: Reader | None = None) -> Stream:
+        """The stream with its final landmarks and without its sums.
+
+        ``read`` goes through all rows once more, for landmarks that are chosen by all of them.
+        """
+        return begin_second_pass(self, read)
+
+    def finish(self) -> Stream:
+        """The stream after the last row of a pass: nothing is buffered, and signs are fixed."""
+        return end_second_pass(self)
+
+    def without_signs(self) -> Stream:
+        """The stream that keeps no signs on the way: they are taken by :meth:`finish`."""
+        return self.with_state(replace(self.begun, next_signs=sys.maxsize))
 
     # -- what queries see
 

@@ -14,7 +14,7 @@ from distributed import Client
 
 from kernelstream.distributed.dask.graph import computed, tree
 from kernelstream.distributed.dask.worker import naming
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import KernelEstimator
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 from kernelstream.regression.base import OnePassRidge, checked_alpha, targets_of
 from kernelstream.regression.ridge import note_shape
@@ -103,7 +103,7 @@ def _labels_together(labels: list[np.ndarray]) -> np.ndarray:
     return np.unique(np.concatenate(labels))
 
 
-def chunks_of(model: StreamingKernelPCA, X: Any, y: Any, sample_weight: Any) -> Chunks:
+def chunks_of(model: KernelEstimator, X: Any, y: Any, sample_weight: Any) -> Chunks:
     """What the user gave, checked as far as it can be without computing it."""
     rows, meta, word = as_array(X)
     targets, learner = _targets(model, y, rows)
@@ -139,7 +139,7 @@ def _weights(sample_weight: Any, rows: da.Array) -> da.Array | None:
 
 
 def _targets(
-    model: StreamingKernelPCA, y: Any, rows: da.Array
+    model: KernelEstimator, y: Any, rows: da.Array
 ) -> tuple[da.Array | None, OnePassRidge | None]:
     """Targets as columns in the chunks of the rows, and who learns them."""
     name = type(model).__name__

@@ -13,8 +13,7 @@ from dask.sizeof import sizeof
 from distributed import Client, futures_of
 
 from kernelstream.distributed.dask.worker import Sample
-from kernelstream.stream.state import State
-from kernelstream.stream.stream import Stream
+from kernelstream.stream import State, Stream
 
 FAN_IN = 8  # results that one task of a tree takes together
 

@@ -11,6 +11,7 @@ from dask.delayed import Delayed, delayed
 from distributed import Client
 from sklearn.utils.validation import validate_data
 
+from kernelstream import landmarks
 from kernelstream.anomaly import KernelNovelty
 from kernelstream.anomaly.novelty.estimator import held_back_of
 from kernelstream.anomaly.novelty.estimator import hold as hold_both
@@ -35,8 +36,7 @@ from kernelstream.distributed.dask.worker import (
     sum_chunk,
     without_sums,
 )
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
-from kernelstream.landmarks import Landmarks
+from kernelstream.estimators import KernelEstimator
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import (
     OnePassRidge,
@@ -44,11 +44,9 @@ from kernelstream.regression.base import (
     require_same_columns,
 )
 from kernelstream.regression.classifier import announce_classes, set_classes
-from kernelstream.stream.holdout import ROWS, HeldBack
-from kernelstream.stream.merge import add_states
-from kernelstream.stream.stream import Stream
+from kernelstream.stream import HeldBack, Stream
 
-Fitted = TypeVar("Fitted", bound=StreamingKernelPCA)
+Fitted = TypeVar("Fitted", bound=KernelEstimator)
 
 
 def fit(
@@ -170,14 +168,14 @@ def partial_fit(
 
 def _require_known(model: Any) -> None:
     """Raise in words where an estimator is none that chunks can be put together for."""
-    if not isinstance(model, StreamingKernelPCA):
+    if not isinstance(model, KernelEstimator):
         raise TypeError(
             f"{type(model).__name__} cannot learn on a cluster: use StreamingKernelPCA, "
             "KernelNovelty, StreamingKernelRidge or StreamingKernelClassifier."
         )
 
 
-def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passes: int) -> None:
+def _fit(model: KernelEstimator, chunks: Chunks, client: Client | None, passes: int) -> None:
     validate_data(model, chunks.meta, reset=True, skip_check_array=True)
     begun = looking = model.new_stream(np.empty((0, model.n_features_in_), chunks.dtype))
     require_parallel(begun)
@@ -206,7 +204,7 @@ def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passe
     hold(model, learned.with_chain(basis=begun.chain.basis), apart)
 
 
-def hold(model: StreamingKernelPCA, stream: Stream, apart: HeldBack | None = None) -> None:
+def hold(model: KernelEstimator, stream: Stream, apart: HeldBack | None = None) -> None:
     """Let an estimator go on from a stream, and from the rows that were held back of it."""
     if isinstance(model, KernelNovelty):
         assert apart is not None
@@ -220,14 +218,14 @@ def _hold_back(
 ) -> tuple[HeldBack, Chunks]:
     """Rows of all chunks that a detector does not learn, and the chunks without them."""
     n = chunks.rows.shape[0]
-    share = ROWS.share if np.isnan(n) else float(ROWS.of(float(n_before + n)))
+    share = HeldBack.ROWS.share if np.isnan(n) else float(HeldBack.ROWS.of(float(n_before + n)))
     holding = Holding(stream.chain.seed, share, n_before)
     rows = chunks.each(chosen_rows, sent_once(stream), holding=holding)
     found = something(computed(tree(join_held, rows), client))
     return found, chunks.with_weights(holding.weights_to_learn)
 
 
-def _go_on(model: StreamingKernelPCA, chunks: Chunks, client: Client | None) -> None:
+def _go_on(model: KernelEstimator, chunks: Chunks, client: Client | None) -> None:
     validate_data(model, chunks.meta, reset=False, skip_check_array=True)
     given = model.stream_
     require_parallel(given)
@@ -238,12 +236,12 @@ def _go_on(model: StreamingKernelPCA, chunks: Chunks, client: Client | None) -> 
     if isinstance(model, KernelNovelty):
         more, chunks = _hold_back(given, chunks, client, model.n_samples_seen_)
         apart = held_back_of(model).join(more)
-    chain, state = before.chain, before.begun
-    has_begun = given.state is not None or is_chosen_once(chain.basis)
-    if has_begun and stays(chain.basis):
+    basis = before.chain.basis
+    has_begun = given.state is not None or is_chosen_once(basis)
+    if has_begun and stays(basis):
         new = computed(_statistics(sent_once(before), chunks), client)
         if new is not None:
-            hold(model, before.with_state(add_states(chain, state, new, state.basis)), apart)
+            hold(model, before.add(new), apart)
     else:
         empty = replace(before.with_state(None), scaling=None)
         models = chunks.each(learn, sent_once(empty), targets=True, n_before=before.n_rows)
@@ -255,7 +253,7 @@ def _decide(begun: Stream, chunks: Chunks, client: Client | None) -> Delayed:
     """The model with all that the data decide for every chunk alike, as one task."""
     basis, kernel = begun.chain.basis, begun.chain.kernel
     shared = sent_once(begun)
-    draws = isinstance(basis, Landmarks) and np.ndim(basis.points) == 0
+    draws = isinstance(basis, landmarks.Landmarks) and np.ndim(basis.points) == 0
     if kernel.fixed and begun.scaling is None and not draws:
         return delayed(decide)(shared, None)
     joint = tree(join_samples, chunks.each(sample, shared), begun.start_rows)

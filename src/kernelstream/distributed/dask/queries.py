@@ -7,22 +7,20 @@ from typing import Any
 
 import numpy as np
 from dask import array as da
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from kernelstream.anomaly import KernelNovelty
-from kernelstream.arrays.namespaces import Array, cast, concatenate_rows
+from kernelstream.arrays import Array
 from kernelstream.distributed.dask.chunks import as_array, chunk_name, float_type
 from kernelstream.distributed.dask.graph import sent_once
 from kernelstream.distributed.dask.worker import align, naming
-from kernelstream.estimators.inputs import checked_rows
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
-from kernelstream.landmarks.base import finite
-from kernelstream.landmarks.fixed import FixedState
+from kernelstream.estimators import KernelEstimator, StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import OnePassRidge, Regression, solution_of
 from kernelstream.regression.ridge import in_shape
-from kernelstream.stream import queries
-from kernelstream.stream.components import Components
+from kernelstream.stream import Components
+
+QUERY_ROWS = 4096  # rows that are worked on at a time, so that memory stays bounded
 
 
 def transform(model: StreamingKernelPCA, X: Any) -> da.Array:
@@ -158,17 +156,16 @@ def _labels(found: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return classes[found.argmax(axis=1)]
 
 
-def _query(model: StreamingKernelPCA, X: Any, what: str, n_columns: int | None) -> da.Array:
+def _query(model: KernelEstimator, X: Any, what: str, n_columns: int | None) -> da.Array:
     """``what`` of every chunk, as a Dask array with or without columns."""
     rows, meta, word = as_array(X)
-    stream = model.stream_
     validate_data(model, meta, reset=False, skip_check_array=True)
     dtype = float_type(rows)
     columns = () if n_columns is None else (n_columns,)
     return da.map_blocks(
         _answer,
         rows,
-        sent_once(_Reading(_answers(model, what), queries.scaler_of(stream), stream.n_features)),
+        sent_once(_reading(model, what)),
         what=what,
         word=word,
         empty=np.empty((0, *columns), dtype),
@@ -185,25 +182,29 @@ class _Reading:
 
     answers: Components | Regression
     scaler: Any
-    n_features: int
 
     def ask(self, what: str, X: Array) -> Array:
         """``what`` of rows, checked and worked on in pieces."""
-        X = checked_rows(X, self.n_features)
-        X = X if self.scaler is None else self.scaler.apply(X)
-        question, starts = getattr(self.answers, what), range(0, X.shape[0], queries.QUERY_ROWS)
-        pieces = [question(X[start : start + queries.QUERY_ROWS]) for start in starts]
-        return finite(cast(concatenate_rows(pieces), X.dtype), self.answers.kernel)
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        rows = X if self.scaler is None else self.scaler.apply(X)
+        question, starts = getattr(self.answers, what), range(0, rows.shape[0], QUERY_ROWS)
+        found = np.concatenate([question(rows[start : start + QUERY_ROWS]) for start in starts])
+        if not np.isfinite(found).all():
+            raise ValueError(
+                f"The kernel {self.answers.kernel} gave values that are not finite on these rows. "
+                "Scale the data or choose other kernel parameters."
+            )
+        return found.astype(X.dtype, copy=False)
 
 
-def _answers(model: StreamingKernelPCA, what: str) -> Components | Regression:
-    """What answers: components or a regression, with the points of the basis and nothing more."""
+def _reading(model: KernelEstimator, what: str) -> _Reading:
+    """What answers, with the points of the basis and nothing more, and how rows are scaled."""
+    stream = model.stream_
+    scaler = (stream if stream.knows_units else stream.caught_up).scaler
     if isinstance(model, OnePassRidge) and what == "predict":
-        solution = solution_of(model)
-        span = solution.basis.span(solution.basis_state)
-        return solution if span is None else replace(solution, basis_state=FixedState(span))
-    shown = model.stream_.components
-    return shown if shown.span is None else replace(shown, basis_state=FixedState(shown.span))
+        points = stream.settled.for_sums().begun.basis
+        return _Reading(replace(solution_of(model), basis_state=points), scaler)
+    return _Reading(stream.components.without_sample(), scaler)
 
 
 def _answer(

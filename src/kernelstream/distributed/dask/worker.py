@@ -15,26 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.draws import generator, highest
-from kernelstream.arrays.threads import one_blas_thread
-from kernelstream.estimators.inputs import plain_next_rows, require_summable_targets
-from kernelstream.landmarks import Basis, Centroids, Fourier, Landmarks
-from kernelstream.landmarks.fixed import FixedState
-from kernelstream.serialization.part import Part
-from kernelstream.stream.buffer import Buffer
-from kernelstream.stream.fit import defer_signs, finish_basis, take_signs
-from kernelstream.stream.holdout import HeldBack, draws
-from kernelstream.stream.merge import add_states, merge
-from kernelstream.stream.scaling import ColumnMoments
-from kernelstream.stream.state import Rows, State
-from kernelstream.stream.stream import Stream
-from kernelstream.trackers import Tracker
+from kernelstream import landmarks, trackers
+from kernelstream.arrays import cores, generator
+from kernelstream.estimators import check_rows
+from kernelstream.serialization import Part
+from kernelstream.stream import HeldBack, Rows, State, Stream
 
 
 def require_parallel(stream: Stream) -> None:
     """Raise in words, before any work, where the parts cannot work on chunks apart."""
     basis, tracker = stream.chain.basis, stream.chain.tracker
-    if tracker.sequential or type(tracker).merge is Tracker.merge:
+    if tracker.sequential or type(tracker).merge is trackers.Tracker.merge:
         raise ValueError(
             f"The tracker {tracker} learns rows one after another and cannot be merged: it cannot "
             "run on a cluster. Use trackers.Covariance()."
@@ -54,21 +45,21 @@ def require_parallel(stream: Stream) -> None:
             "What is 'auto' is chosen from rows of one machine: kernelstream.suggest(X) with some "
             "of the rows gives numbers for gamma, n_components and basis."
         )
-    if type(basis).merge is Basis.merge:
+    if type(basis).merge is landmarks.Basis.merge:
         raise ValueError(
             f"The basis {basis} cannot be merged: it cannot run on a cluster. Use "
             "landmarks.Centroids, or give points with landmarks.Landmarks."
         )
 
 
-def is_chosen_once(basis: Basis) -> bool:
+def is_chosen_once(basis: landmarks.Basis) -> bool:
     """Whether the start of the stream decides the basis for ever: one for all chunks."""
-    return isinstance(basis, Landmarks | Fourier)
+    return isinstance(basis, landmarks.Landmarks | landmarks.Fourier)
 
 
-def stays(basis: Basis) -> bool:
+def stays(basis: landmarks.Basis) -> bool:
     """Whether rows that come later leave a basis that exists as it is."""
-    return is_chosen_once(basis) or (isinstance(basis, Centroids) and not basis.follows)
+    return is_chosen_once(basis) or (isinstance(basis, landmarks.Centroids) and not basis.follows)
 
 
 def align(value: Any) -> Any:
@@ -93,7 +84,7 @@ def on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
-        with one_blas_thread():
+        with cores(1):
             return function(
                 *map(align, arguments), **{name: align(value) for name, value in options.items()}
             )
@@ -115,12 +106,7 @@ def rows_of(stream: Stream, block: Any, weights: Any, targets: Any = None) -> Ro
     """A chunk as checked rows; None where there is nothing to learn from."""
     if block.shape[0] == 0 or (weights is not None and not np.any(weights)):
         return None
-    rows = plain_next_rows(stream, block, weights)
-    if targets is not None:
-        if rows.weights is not None:  # rows of weight zero were dropped
-            targets = targets[np.flatnonzero(weights)]
-        require_summable_targets(targets, rows.weights)
-        rows = replace(rows, targets=targets)
+    rows = check_rows(stream, block, weights, targets)
     return rows if len(rows) else None
 
 
@@ -148,7 +134,7 @@ class Holding:
         A chunk may be all there is.
         """
         seed = chunk_seed(self.seed, index, self.n_before)
-        held = draws(seed, 0, n) < self.share
+        held = HeldBack.draws(seed, 0, n) < self.share
         held[:1] = False
         return held, seed
 
@@ -189,7 +175,7 @@ class Sample:
 
     priority: np.ndarray
     rows: Rows
-    moments: ColumnMoments | None
+    moments: Any  # None where nothing is scaled
 
 
 @on_worker
@@ -201,12 +187,12 @@ def sample(stream: Stream, index: int, chunk: str, block: Any, weights: Any) -> 
             return None
         priority = generator(seed_of(stream, index), "sample").random(len(rows))
         kept = highest(priority, stream.start_rows)
-        moments = None
-        if stream.scaling is not None:
-            size = stream.batch_size
-            pieces = (rows[start : start + size] for start in range(0, len(rows), size))
-            moments = reduce(ColumnMoments.pool, map(ColumnMoments.of, pieces))
-        return Sample(priority[kept], rows.take(kept), moments)
+        return Sample(priority[kept], rows.take(kept), stream.column_moments(rows))
+
+
+def highest(priority: np.ndarray, size: int) -> np.ndarray:
+    """Indices of the ``size`` highest priorities, in their own order; of equals the first."""
+    return np.sort(np.argsort(-priority, kind="stable")[:size])
 
 
 @on_worker
@@ -217,9 +203,9 @@ def join_samples(size: int, samples: list[Sample | None]) -> Sample | None:
         return None
     priority = np.concatenate([sample.priority for sample in present])
     kept = highest(priority, size)
-    rows = Buffer(tuple(sample.rows for sample in present)).join()
+    rows = Rows.joined([sample.rows for sample in present])
     moments = [sample.moments for sample in present if sample.moments is not None]
-    pooled = reduce(ColumnMoments.pool, moments) if moments else None
+    pooled = reduce(lambda a, b: a.pool(b), moments) if moments else None
     return Sample(priority[kept], rows.take(kept), pooled)
 
 
@@ -270,7 +256,7 @@ def merge_all(streams: list[Stream | None]) -> Stream | None:
     def join(a: Stream, b: Stream) -> Stream:
         few, other = (a, b) if a.state is None else (b, a)
         if few.state is not None:
-            return merge(a, b)
+            return a.merge(b)
         return fold_waiting(other.learn(few.waiting.join()))
 
     present = [stream for stream in streams if stream is not None]
@@ -285,20 +271,15 @@ def fold_waiting(stream: Stream) -> Stream:
 @on_worker
 def end_first_pass(begun: Stream, stream: Stream | None, passes: int) -> Stream:
     """The stream as it stands, or with its basis made up for a second pass."""
-    stream = replace(something(stream).with_chain(seed=begun.chain.seed), scaling=begun.scaling)
-    if passes == 1:
-        return take_signs(stream.caught_up)
-    return finish_basis(stream.caught_up)
+    stream = something(stream).with_chain(seed=begun.chain.seed).caught_up
+    stream = stream.finish() if passes == 1 else stream.begin_second_pass()
+    return replace(stream, scaling=begun.scaling)
 
 
 @on_worker
 def without_sums(stream: Stream) -> Stream:
     """An empty stream that only reads its basis: points and factor, nothing else travels."""
-    chain, state = stream.chain, stream.begun
-    span = chain.basis.span(state.basis)
-    basis = state.basis if span is None else FixedState(span)
-    empty = stream.with_state(chain.blank(basis, state.moments.total))
-    return replace(defer_signs(empty), waiting=Buffer())
+    return stream.for_sums()
 
 
 @on_worker
@@ -317,14 +298,14 @@ def add_sums(reader: Stream, states: list[State | None]) -> State | None:
     present = [state for state in states if state is not None]
     if not present:
         return None
-    return reduce(lambda a, b: add_states(reader.chain, a, b, None), present)
+    return reduce(Stream.add, present[1:], reader.with_state(present[0])).state
 
 
 @on_worker
 def end_second_pass(begun: Stream, first: Stream, sums: State | None) -> Stream:
     """The finished stream: the basis of the first pass, the sums of the second."""
     state = replace(something(sums), basis=first.begun.basis)
-    return take_signs(replace(first.with_state(state), scaling=begun.scaling))
+    return replace(first.with_state(state).finish(), scaling=begun.scaling)
 
 
 def something(result: Any) -> Any:

@@ -51,13 +51,7 @@ from kernelstream.landmarks.base import (
 )
 from kernelstream.landmarks.distance import Distance
 from kernelstream.landmarks.growing import GrowingState
-from kernelstream.landmarks.optimized.kmeans import (
-    Reader,
-    lloyd,
-    means_of_cells,
-    nearest,
-    seed_points,
-)
+from kernelstream.landmarks.optimized.kmeans import Reader, kmeans, means_of_cells, nearest
 from kernelstream.landmarks.optimized.polish import Sampled, captured, is_smooth, polish
 from kernelstream.landmarks.optimized.sample import HELD_BACK, Reservoir, no_coordinates
 from kernelstream.landmarks.optimized.state import (
@@ -608,7 +602,7 @@ class Centroids(Basis[CentroidsState]):
         judging = judging if len(judging) else learning  # of very few rows none is held back
         sampled = Sampled.of(kernel, rows, weights, rng).to_look_at().take(learning)
         w = np.ones(len(learning)) if sampled.weights is None else sampled.weights
-        anew = lloyd(sampled.seen, w, seed_points(sampled.seen, w, m, rng), STEPS, rng)
+        anew = kmeans(sampled.seen, m, STEPS, rng, w)
         if evaluations and smooth:
             starts = [anew, *(sampled.inside(points) for points in present)]
             if present:

@@ -24,7 +24,7 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.base import Span
-from kernelstream.landmarks.optimized.kmeans import lloyd, seed_points
+from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.optimized.polish import Sampled, captured, polish
 from kernelstream.landmarks.optimized.state import STEPS
 
@@ -51,10 +51,9 @@ def fewer_points(
     second = along @ xp.matrix_transpose(along) * int(points.shape[0])
     held = Sampled(points, None, second=second)
     wanted = max(wanted, m // 4)
-    alike = np.ones(int(points.shape[0]))
     use = to_host(row_norms_squared(along[:, :wanted]))
     starts = [
-        lloyd(points, alike, seed_points(points, alike, m, rng), STEPS, rng),
+        kmeans(points, m, STEPS, rng),
         take_rows(points, np.sort(np.argsort(-use, kind="stable")[:m])),
     ]
     kept = [captured(kernel, start, held, wanted, held) for start in starts]

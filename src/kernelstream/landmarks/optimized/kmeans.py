@@ -26,6 +26,47 @@ from kernelstream.kernels.distances import squared_distances
 Reader = Callable[[], Iterable[tuple[Array, np.ndarray | None]]]  # of blocks and their weights
 
 
+def kmeans(
+    X: Array,
+    n_points: int,
+    steps: int,
+    rng: np.random.Generator,
+    weights: np.ndarray | None = None,
+) -> Array:
+    """Cluster centers of rows: k-means++ in two rounds, then steps of Lloyd's algorithm.
+
+    The result depends on the rows and the generator only, not on the number of threads.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The rows.
+    n_points : int
+        Number of centers; fewer are returned if fewer rows differ.
+    steps : int
+        Steps of Lloyd's algorithm.
+    rng : numpy.random.Generator
+        What the first centers are drawn with.
+    weights : array of shape (n,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    array of shape (n_points, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import landmarks
+    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> np.sort(landmarks.kmeans(X, 2, 5, np.random.default_rng(0)), axis=0)
+    array([[ 0.5],
+           [10.5]])
+    """
+    given = np.ones(int(X.shape[0])) if weights is None else weights
+    return lloyd(X, given, seed_points(X, given, n_points, rng), steps, rng)
+
+
 def nearest(X: Array, points: Array) -> tuple[np.ndarray, np.ndarray]:
     """Index of the nearest point of each row, and the squared distance to it."""
     points = cast(points, X.dtype)
