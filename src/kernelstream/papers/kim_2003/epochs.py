@@ -19,7 +19,7 @@ Centring (eq. 13, where the second bracket must have a minus: ``k(x(t), x_k) −
 ``K̃_b = H (K_b − k̄ 1ᵀ)``. With the sums ``s = A 1`` and ``q = A k̄``, which a block changes like A
 itself, ``G = A K_b − s k̄_Jᵀ − (q − s k̄̄) 1ᵀ``, and no centred matrix is ever formed.
 
-The rows and their kernel matrix are in ``gram.py``, epochs on a GPU in ``gpu.py``.
+The rows and their kernel matrix are in ``gram.py``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import in_threads, tiles
 from kernelstream.landmarks.base import Span, finite, require_semidefinite
 from kernelstream.papers.hebbian import recursion, require_bounded
-from kernelstream.papers.kim_2003.gpu import DeviceEpochs, runs_on_device
 from kernelstream.papers.kim_2003.gram import KernelMatrix, Means
 from kernelstream.papers.schedules import Schedule
 
@@ -130,12 +129,6 @@ def sample_epoch(
     The squared lengths ``Δ K̃ Δᵀ`` of other functions may be measured on the way: ``watched`` are
     their coefficients, and the kernel blocks are there anyway.
     """
-    if guard and runs_on_device(state.A):
-        if data.epochs is None:
-            data.epochs = DeviceEpochs(data, means, int(state.A.shape[0]), schedule)
-        A, variances, shortened, found = data.epochs.run(state, order, watched)
-        after = Expansion(A, variances, state.time + len(order), state.n_shortened + shortened)
-        return after, None if watched is None else centred_lengths(watched, means, found)
     xp = namespace_of(state.A)
     A = state.A
     variances, time, n_shortened = state.variances.copy(), state.time, state.n_shortened

@@ -22,18 +22,15 @@ from kernelstream.arrays.namespaces import (
     is_sparse,
     like,
     namespace_of,
-    on_accelerator,
     take_rows,
     to_float64,
     to_host,
 )
 from kernelstream.arrays.threads import in_threads, in_turn, tiles
 from kernelstream.kernels import Kernel
-from kernelstream.papers.kim_2003.gpu import DeviceEpochs, block_rows
 
 # Bytes of a kernel block when the block size is left to us: it should stay in reach of the cache.
 _BLOCK_BYTES = 2**25
-_DEVICE_BLOCK_BYTES = 2**28  # on a GPU
 
 
 class KernelMatrix:
@@ -88,12 +85,8 @@ class KernelMatrix:
         self.weights = np.ones(self.n_rows) if weights is None else weights / weights.mean()
         row_bytes = self.n_rows * np.dtype(dtype_name(X)).itemsize
         if batch_size is None:
-            most, wanted = _BLOCK_BYTES, max(128, n_components)
-            if on_accelerator(X):
-                most, wanted = _DEVICE_BLOCK_BYTES, block_rows(n_components)
-            batch_size = max(16, min(most // row_bytes, wanted))
+            batch_size = max(16, min(_BLOCK_BYTES // row_bytes, max(128, n_components)))
         self.batch_size = batch_size
-        self.epochs: DeviceEpochs | None = None  # what the first epoch on a GPU sets up
         self.matrix: Array | None = None  # the first rows, as many as are kept
         self.n_kept = min(self.n_rows, cache_bytes // row_bytes)
         if self.n_kept:
@@ -108,9 +101,7 @@ class KernelMatrix:
 
     def _fill(self, matrix: Array) -> None:
         """Compute the kernel matrix: half of it, where the kernel is sure to be symmetric."""
-        # a device looks at every new cut of the points anew, and waits for the answer
-        whole = self.n_kept == self.n_rows
-        half = whole and self.kernel.psd and not on_accelerator(self.points)
+        half = self.n_kept == self.n_rows and self.kernel.psd
         transposed = namespace_of(matrix).matrix_transpose
 
         def write(here: slice) -> None:
