@@ -17,7 +17,7 @@ MOST_ROOMS = 24
 
 # Beside the rooms: slow twins, laws over all parts, contracts with others, accuracy and cost, the
 # project itself, and files of earlier releases.
-OTHER_TESTS = {"naive", "laws", "contracts", "numerics", "project", "golden"}
+OTHER_TESTS = {"naive", "invariants", "contracts", "numerics", "project", "golden"}
 NAMELESS = {"utils", "helpers", "common", "misc"}
 # Private names of other libraries that have no public way.
 FOREIGN = {
