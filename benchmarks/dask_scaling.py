@@ -40,7 +40,6 @@ import numpy as np
 import kernelstream.distributed.dask as kd
 from kernelstream import StreamingKernelPCA
 from kernelstream.distributed.dask import worker
-from kernelstream.estimators.base import new_stream
 
 NETWORK = 1.25e9  # bytes a second: 10 Gbit/s, an assumption
 LOOPBACK = 1.0e9  # bytes a second between processes of one machine, an assumption
@@ -141,7 +140,7 @@ def measured(problem: Problem, workers: int, repeats: int) -> tuple[Cost, Stream
 def constants(problem: Problem, repeats: int) -> Constants:
     """Every kind of task by itself, here."""
     n, d = problem.chunk_rows, problem.d
-    begun = new_stream(estimator(problem), np.empty((0, d)))
+    begun = estimator(problem).new_stream(np.empty((0, d)))
     X, Y = chunk(0, n, d), chunk(1, n, d)
 
     def timed(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:

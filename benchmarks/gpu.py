@@ -20,7 +20,6 @@ from threadpoolctl import threadpool_limits
 
 from kernelstream import StreamingKernelPCA, landmarks
 from kernelstream.arrays.namespaces import to_host
-from kernelstream.estimators.base import set_stream
 from kernelstream.papers import KernelHebbianPCA
 
 GAMMA = 1 / (2 * 8.5**2)
@@ -63,7 +62,7 @@ def fold(m: int, n: int, dtype: str) -> dict[str, Any]:
     start = model.stream_
 
     def learn() -> None:
-        set_stream(model, start)  # every repetition folds the same rows into the same state
+        model.set_stream(start)  # every repetition folds the same rows into the same state
         model.partial_fit(X)
 
     F = model.stream_.begun.basis.span.projector

@@ -39,7 +39,6 @@ from kernelstream import (
 from kernelstream import load as load_model
 from kernelstream.certificates import audit
 from kernelstream.distributed.dask import worker
-from kernelstream.estimators.base import new_stream
 from kernelstream.images import Denoiser
 from kernelstream.papers import schedules
 from kernelstream.stream.state import Rows
@@ -472,7 +471,7 @@ class TestOneProcess:
         sample = 8 * max(1000, 30 * m) * (d + m)  # its rows and their coordinates
         sample += 8 * audit.ROWS * (d + 4)  # rows that judge, with energies and priorities
         bound = sample + 8 * (12 * m * m + 40 * m * d) + 20_000
-        begun = new_stream(estimator(basis=basis), X)
+        begun = estimator(basis=basis).new_stream(X)
         fixed = worker.decide(begun, worker.sample(begun, 0, "", X, None))
         for n in (40_000, 80_000):
             chunk = rows(n)

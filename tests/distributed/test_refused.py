@@ -9,7 +9,6 @@ import pytest
 
 from kernelstream import StreamingKernelPCA
 from kernelstream.distributed.dask.worker import require_parallel
-from kernelstream.estimators.base import new_stream
 
 
 @pytest.mark.parametrize(
@@ -17,7 +16,7 @@ from kernelstream.estimators.base import new_stream
     [(dict(robust=True), "compares rows with those before"), (dict(gamma="auto"), "suggest")],
 )
 def test_streams_that_judge_or_choose(options: dict[str, Any], reason: str) -> None:
-    stream = new_stream(StreamingKernelPCA(2, **options), np.empty((0, 3)))
+    stream = StreamingKernelPCA(2, **options).new_stream(np.empty((0, 3)))
     with pytest.raises(ValueError, match=reason):
         require_parallel(stream)
-    require_parallel(new_stream(StreamingKernelPCA(2), np.empty((0, 3))))
+    require_parallel(StreamingKernelPCA(2).new_stream(np.empty((0, 3))))

@@ -28,7 +28,6 @@ from kernelstream import (
     StreamingKernelRidge,
     landmarks,
 )
-from kernelstream.estimators.base import turn_of
 from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver
 from kernelstream.integrations.river import KernelComponents
 from kernelstream.papers import KernelHebbianPCA, OnlineKernelPCA
@@ -386,7 +385,7 @@ def duplicates(model: Any) -> list[Any]:
 
 def test_a_model_can_be_copied_while_another_thread_has_its_turn() -> None:
     model = pca().partial_fit(X).learn_one(X[0])
-    with turn_of(model):
+    with model._turn():
         others = duplicates(model)
         all_at_once(*(lambda other=other: other.partial_fit(X) for other in others))
     assert [other.n_samples_seen_ for other in others] == [141, 141, 141, 140]
@@ -398,7 +397,7 @@ def test_a_child_process_does_not_wait_for_a_thread_that_is_gone() -> None:
     model, begun, done = pca().partial_fit(X), threading.Event(), threading.Event()
 
     def hold() -> None:
-        with turn_of(model):
+        with model._turn():
             begun.set()
             done.wait()
 

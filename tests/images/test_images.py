@@ -14,7 +14,6 @@ from sklearn.datasets import load_digits, load_sample_image
 from sklearn.decomposition import PCA
 
 from kernelstream import StreamingKernelPCA, images, landmarks, load
-from kernelstream.estimators.base import set_stream
 from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver, files, noise, patches
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.superresolution import TO_YCBCR, counts, enlarge, luma
@@ -480,7 +479,7 @@ def test_reconstruction_is_the_naive_one(kernel, keep_mean):
         6, 7, kernel=kernel, basis=30, step=4, keep_mean=keep_mean, random_state=0
     ).fit([picture(0), picture(1)])
     pca = StreamingKernelPCA(7)
-    set_stream(pca, model.stream_)
+    pca.set_stream(model.stream_)
     pca.n_features_in_ = 36
 
     def project(row):

@@ -31,7 +31,6 @@ from kernelstream import (
     load,
     serialization,
 )
-from kernelstream.estimators.base import content_of
 from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver
 from kernelstream.integrations.river import KernelComponents, KernelNovelty
 from kernelstream.papers import (
@@ -69,7 +68,7 @@ class Stream:
     n: int
     marks: tuple[int, ...]
     nothing: Callable[[Any], Any] = lambda model: None
-    keep: Callable[[Any], bytes] = lambda model: serialization.to_bytes(content_of(model))
+    keep: Callable[[Any], bytes] = lambda model: serialization.to_bytes(model._content())
 
 
 def without_weight(model: Any) -> None:
@@ -137,9 +136,9 @@ def frames(part: Any, some: slice) -> None:
 
 
 def part_bytes(part: Any) -> bytes:
-    looked = serialization.to_bytes(content_of(part._looked))
+    looked = serialization.to_bytes(part._looked._content())
     return (
-        looked + serialization.to_bytes(content_of(part.estimator)) + bytes([part._next_look % 256])
+        looked + serialization.to_bytes(part.estimator._content()) + bytes([part._next_look % 256])
     )
 
 

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, serialization, trackers
-from kernelstream.estimators.base import new_stream, set_stream
 from kernelstream.papers import schedules
 from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.state import Rows
@@ -81,7 +80,7 @@ def bring(model, X: Any, weights: Any, pieces):
             model.transform(probe)
             assert len(model.explained_variance_ratio_) == model.n_components_
         elif then == "reload":
-            set_stream(model, serialization.from_bytes(to_bytes(model)).values()["model"])
+            model.set_stream(serialization.from_bytes(to_bytes(model)).values()["model"])
     return model
 
 
@@ -137,7 +136,7 @@ def test_any_cutting_gives_the_same_bytes(chain, variant, data):
         pytest.skip("500 rows before the start: the same code as for Distance, but slow")
     X, weights = given_rows(chain, variant)
     model = new_model(chain, variant)
-    stream = new_stream(model, X)
+    stream = model.new_stream(X)
     blocks = (stream.batch_size * i for i in (1, 2, stream.start_rows // stream.batch_size))
     pieces = data.draw(cuttings(X.shape[0], (stream.start_rows, *blocks)))
     assert to_bytes(bring(model, X, weights, pieces)) == in_one_call(chain, variant)
@@ -155,7 +154,7 @@ def test_a_call_that_completes_the_start_folds_what_one_call_folds(
     def model() -> StreamingKernelPCA:
         return StreamingKernelPCA(2, batch_size=batch_size, random_state=0, **options)
 
-    start = new_stream(model(), X).start_rows
+    start = model().new_stream(X).start_rows
     assert start == 500
     for n in (500, 501, 511, 513, 600, 999, 1000, 1030):
         whole = to_bytes(model().partial_fit(X[:n]))
@@ -169,7 +168,7 @@ def test_a_call_that_completes_the_start_folds_what_one_call_folds(
 def asked(file: bytes, x: np.ndarray) -> np.ndarray:
     """What a model file answers for one row."""
     model = StreamingKernelPCA()
-    set_stream(model, serialization.from_bytes(file).values()["model"])
+    model.set_stream(serialization.from_bytes(file).values()["model"])
     return model.transform_one(x)
 
 
@@ -177,10 +176,10 @@ def test_a_file_in_which_more_than_a_block_waits_goes_on_like_any_other():
     """Version 0.1 left blocks unfolded that a call completed together with the start."""
     X = np.random.default_rng(0).normal(size=(700, 2))
     model = StreamingKernelPCA(2, gamma=0.4, basis=8, batch_size=64, random_state=0)
-    begun = new_stream(model, X).start(Rows(X[:500]))
+    begun = model.new_stream(X).start(Rows(X[:500]))
     left = replace(begun, waiting=Buffer((Rows(X[:510]),)))
-    set_stream(
-        model, serialization.from_bytes(serialization.to_bytes({"model": left})).values()["model"]
+    model.set_stream(
+        serialization.from_bytes(serialization.to_bytes({"model": left})).values()["model"]
     )
     whole = StreamingKernelPCA(2, gamma=0.4, basis=8, batch_size=64, random_state=0)
     for stop in (511, 520, 700):

@@ -12,7 +12,6 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, load, papers, trackers
 from kernelstream.certificates import audit
-from kernelstream.estimators.base import set_stream
 from kernelstream.landmarks.base import Clock
 from kernelstream.stream import fit
 from kernelstream.stream.fit import (
@@ -40,7 +39,7 @@ def streamed() -> Stream:
 
 def new(**options: Any) -> Stream:
     given = dict(gamma=0.3, basis=12, batch_size=64, random_state=0) | options
-    return StreamingKernelPCA(2, **given)._new_stream(X)
+    return StreamingKernelPCA(2, **given).new_stream(X)
 
 
 ROWS = np.vstack([0.2 * X[:500], X, X + 1.0])
@@ -142,7 +141,7 @@ def test_between_two_passes_nothing_is_claimed(tmp_path: Path) -> None:
     certificate = looked.certificate
     assert not certificate.useful and certificate.statistical.reason is not None
     model = StreamingKernelPCA(2, gamma=0.3, basis=12, batch_size=64, random_state=0)
-    set_stream(model.partial_fit(X), looked)
+    model.partial_fit(X).set_stream(looked)
     model.save(tmp_path / "m.safetensors")
     with pytest.raises(ValueError, match="checkpoint of the first of two passes"):
         load(tmp_path / "m.safetensors")

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, load
-from kernelstream.estimators.base import set_stream
 from kernelstream.kernels import RBF, Categorical, On
 from kernelstream.stream.imputation import MaskedPreimage
 from kernelstream.stream.queries import scaler_of
@@ -109,7 +108,7 @@ def test_merged_models_fill_with_what_both_learned() -> None:
     for rows in (ROWS[:800], ROWS[800:]):
         part = model(basis=20).partial_fit(rows[:10])
         stream = replace(part.stream_.with_chain(kernel=begun.chain.kernel), scaler=begun.scaler)
-        set_stream(part, stream)
+        part.set_stream(stream)
         parts.append(part.partial_fit(rows[10:]))
     for a, b in (parts, parts[::-1]):
         both = a.merge(b)

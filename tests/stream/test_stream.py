@@ -17,7 +17,6 @@ import pytest
 import scipy.sparse
 
 from kernelstream import StreamingKernelPCA, StreamingKernelRidge, kernels, landmarks
-from kernelstream.estimators.base import set_stream
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.scaling import Standardisation
 from kernelstream.stream.state import Rows
@@ -205,7 +204,7 @@ def poisoned(learned: int) -> StreamingKernelPCA:
         GOOD[:learned]
     )
     stream = model.stream_
-    set_stream(model, replace(stream, waiting=stream.waiting.append(Rows(FAR))))
+    model.set_stream(replace(stream, waiting=stream.waiting.append(Rows(FAR))))
     return model
 
 
@@ -472,7 +471,7 @@ def test_rows_that_are_all_at_hand_are_scaled_once_to_decide(
 
     monkeypatch.setattr(Standardisation, "apply", counted)
     X = Rows(np.random.default_rng(0).normal(size=(90, 3)) * [1.0, 5.0, 9.0])
-    blank = StreamingKernelPCA(basis=5, scale="standard")._new_stream(X.X)
+    blank = StreamingKernelPCA(basis=5, scale="standard").new_stream(X.X)
     decided = blank.decide(X[:40], X)
     assert decided.chain.kernel.fixed
     assert seen.count(90) == 1

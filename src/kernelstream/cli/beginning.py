@@ -11,7 +11,6 @@ from kernelstream import landmarks
 from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, read
 from kernelstream.cli.terminal import Screen
-from kernelstream.estimators.base import new_stream, set_stream
 from kernelstream.estimators.beginning import set_beginning
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.stream.queries import scaler_of
@@ -50,9 +49,9 @@ class Like:
             scaler = scaler_of(stream)
             estimator.basis = landmarks.Landmarks(points if scaler is None else scaler.undo(points))
         rows = np.empty((1, stream.n_features), source.dtype)
-        set_beginning(estimator, source, new_stream(estimator, rows), stream.chain.kernel)
+        set_beginning(estimator, source, estimator.new_stream(rows), stream.chain.kernel)
         begun = replace(estimator.stream_, scaling=stream.scaling, scaler=stream.scaler)
-        set_stream(estimator, begun)
+        estimator.set_stream(begun)
 
 
 def say_columns(source: Source, estimator: StreamingKernelPCA, screen: Screen) -> None:

@@ -18,7 +18,7 @@ from kernelstream import serialization
 from kernelstream.anomaly import KernelMonitor
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.cli.wording import of_shell
-from kernelstream.estimators.base import build, content_of, is_half_done, new_stream, set_stream
+from kernelstream.estimators.base import build, is_half_done
 from kernelstream.estimators.inputs import next_rows
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.serialization.writing import (
@@ -60,7 +60,7 @@ class Stored:
 
     @stream.setter
     def stream(self, stream: Stream) -> None:
-        set_stream(self.estimator, stream)
+        self.estimator.set_stream(stream)
 
     @property
     def components(self) -> Components:
@@ -110,13 +110,14 @@ class Stored:
 
     def save(self, path: Path) -> None:
         """Write the file wholly or not at all."""
-        content = content_of(self.estimator)
-        content["feature_names"] = self.names
-        content["origin"] = json.dumps(self.origin, sort_keys=True)
+        extra = {
+            "feature_names": self.names,
+            "origin": json.dumps(self.origin, sort_keys=True),
+        }
         if self.progress is not None:
-            content["progress"] = json.dumps(self.progress, sort_keys=True)
+            extra["progress"] = json.dumps(self.progress, sort_keys=True)
         try:
-            serialization.save(path, content)
+            self.estimator.save(path, extra)
         except OSError as problem:
             problem.filename = problem.filename or str(path)  # a full disk does not say where
             raise
@@ -130,7 +131,7 @@ def require_sense(estimator: StreamingKernelPCA, options: Mapping[str, str] | No
     try:
         # landmarks may be given; the papers' methods bring their basis
         points = np.asarray(getattr(getattr(estimator, "basis", None), "points", 0))
-        new_stream(estimator, np.empty((0, points.shape[1] if points.ndim == 2 else 1)))
+        estimator.new_stream(np.empty((0, points.shape[1] if points.ndim == 2 else 1)))
     except (ValueError, TypeError, OverflowError) as problem:  # numbers of any kind and size
         raise CommandError(USAGE, of_shell(str(problem), options)) from problem
 
@@ -265,11 +266,9 @@ def monitor_in(file: serialization.ModelFile, path: Path) -> KernelMonitor:
 
 def save_monitor(monitor: KernelMonitor, path: Path, position: dict[str, Any] | None) -> None:
     """Write a monitor, with the place that it has come to in its source where there is one."""
-    content = content_of(monitor)
-    if position is not None:
-        content["position"] = json.dumps(position, sort_keys=True)
+    extra = {} if position is None else {"position": json.dumps(position, sort_keys=True)}
     try:
-        serialization.save(path, content)
+        monitor.save(path, extra)
     except OSError as problem:
         problem.filename = problem.filename or str(path)
         raise

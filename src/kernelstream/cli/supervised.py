@@ -15,7 +15,6 @@ from kernelstream.cli import completion
 from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import DATA, CommandError
 from kernelstream.cli.terminal import Screen, Watch
-from kernelstream.estimators.base import new_stream, set_stream
 from kernelstream.regression.base import (
     OnePassRidge,
     fixed_points,
@@ -178,7 +177,7 @@ class SupervisedRun(Run):
             return
         if not estimator.__sklearn_is_fitted__():
             estimator.n_features_in_ = block.X.shape[1]
-            set_stream(estimator, new_stream(estimator, block.X))
+            estimator.set_stream(estimator.new_stream(block.X))
         held = self._held_back(self.place.rows, len(block))
         if self.source.from_pipe:
             held = self._let_wait(block, held)

@@ -12,7 +12,7 @@ from kernelstream.cli import options as opt
 from kernelstream.cli.failures import report_failures
 from kernelstream.cli.modelfile import lock, report_unreadable
 from kernelstream.cli.terminal import Screen
-from kernelstream.estimators.base import build, content_of
+from kernelstream.estimators.base import build
 
 
 def upgrade(
@@ -50,7 +50,7 @@ def upgraded(path: Path) -> dict[str, Any]:
         file = serialization.read(path)
         if file.version != serialization.VERSION:
             estimator, content = build(file, path)
-            serialization.save(path, {**content, **content_of(estimator)})
+            serialization.save(path, {**content, **estimator._content()})
     return {
         "model": str(path),
         "before": file.version,

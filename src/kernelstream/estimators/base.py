@@ -14,7 +14,7 @@ import numbers
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
@@ -31,7 +31,6 @@ from kernelstream.arrays.namespaces import Array
 from kernelstream.stream.buffer import Buffer, SingleRows
 from kernelstream.stream.stream import Stream
 
-Held = TypeVar("Held")
 Model = TypeVar("Model", bound="StoredEstimator")
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -53,35 +52,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_turns)
 
 
-def turn_of(estimator: Any) -> threading.RLock:
-    """The lock that threads hold while they change an estimator."""
-    with _turns_lock:
-        return _turns.setdefault(estimator, threading.RLock())
-
-
-@contextlib.contextmanager
-def all_or_nothing(estimator: Held) -> Iterator[Held]:
-    """A draft of an estimator, which becomes the estimator in one step unless an error is raised.
-
-    Until then nothing happens to the estimator: other threads go on to see what was there before.
-    Overflow is no warning here: values that are not finite are found and become an error.
-    """
-    with turn_of(estimator):
-        before = dict(vars(estimator))
-        single = before.get("_single_rows")
-        if single is not None:
-            single.close()  # rows that come from now on wait for their turn
-        draft = object.__new__(type(estimator))
-        draft.__dict__.update(before)
-        with np.errstate(over="ignore", invalid="ignore"):
-            yield draft
-        after = vars(draft)
-        # What others did meanwhile, set_params say, stays.
-        kept = {n: v for n, v in vars(estimator).items() if n in after or n not in before}
-        changed = {n: v for n, v in after.items() if n not in before or v is not before[n]}
-        estimator.__dict__ = kept | changed
-
-
 def at_one_moment(
     query: Callable[Concatenate[Model, P], Answer],
 ) -> Callable[Concatenate[Model, P], Answer]:
@@ -94,14 +64,62 @@ def at_one_moment(
     return asked
 
 
-class StoredEstimator(BaseEstimator):
+class Transactional:
+    """An object that is changed wholly or not at all, by one thread at a time."""
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """A draft of this object, which becomes the object in one step unless an error is raised.
+
+        Until then nothing happens to the object: other threads go on to see what was there before.
+        Overflow is no warning here: values that are not finite are found and become an error.
+
+        Yields
+        ------
+        The draft.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(70, 3))
+        >>> model = StreamingKernelPCA(2, gamma=0.1).partial_fit(X)
+        >>> try:
+        ...     with model.transaction() as draft:
+        ...         draft.partial_fit(X).partial_fit([["a", "b", "c"]])
+        ... except ValueError:
+        ...     print(model.n_samples_seen_)
+        70
+        """
+        with self._turn():
+            before = dict(vars(self))
+            single = before.get("_single_rows")
+            if single is not None:
+                single.close()  # rows that come from now on wait for their turn
+            draft = object.__new__(type(self))
+            draft.__dict__.update(before)
+            with np.errstate(over="ignore", invalid="ignore"):
+                yield draft
+            after = vars(draft)
+            # What others did meanwhile, set_params say, stays.
+            kept = {n: v for n, v in vars(self).items() if n in after or n not in before}
+            changed = {n: v for n, v in after.items() if n not in before or v is not before[n]}
+            self.__dict__ = kept | changed
+
+    def _turn(self) -> threading.RLock:
+        """The lock that threads hold while they change this object."""
+        with _turns_lock:
+            return _turns.setdefault(self, threading.RLock())
+
+
+class StoredEstimator(Transactional, BaseEstimator):
     """An estimator that can be saved: parameters, what was learned, names of the features."""
 
     #: What is said to those who ask before anything was learned.
     _unfitted = "This %(name)s has not seen any rows yet: call fit, partial_fit or learn_one first."
 
     @at_one_moment
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], extra: Mapping[str, Any] | None = None) -> None:
         """Write the model to a file: data only, checksummed, wholly or not at all.
 
         A loaded model goes on learning bit for bit as this one would.
@@ -110,8 +128,10 @@ class StoredEstimator(BaseEstimator):
         ----------
         path : path-like
             The file; one that is there stays until the new one is whole.
+        extra : dict of str, optional
+            Further entries of the file, such as the place in its source that a run has come to.
         """
-        serialization.save(path, content_of(self))
+        serialization.save(path, {**self._content(), **(extra or {})})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: Any = None) -> Self:
@@ -134,6 +154,30 @@ class StoredEstimator(BaseEstimator):
         view = object.__new__(type(self))
         view.__dict__.update(vars(self))
         return view
+
+    def _require_fitted(self) -> None:
+        """Raise ``NotFittedError`` in words unless rows were learned."""
+        check_is_fitted(self, msg=self._unfitted)
+
+    def _content(self) -> dict[str, Any]:
+        """What the file of this estimator holds."""
+        self._require_fitted()
+        params = self.get_params(deep=False)
+        if not isinstance(params["random_state"], numbers.Integral):
+            params["random_state"] = None  # the seed that was drawn is part of the stream
+        if "device" in params:
+            params["device"] = None  # the machine that reads the file may have others
+        names = getattr(self, "feature_names_in_", None)
+        treatment = getattr(self, "columns_", None)
+        if params.get("columns") is not None:
+            params["columns"] = None  # what was decided with them is in the treatment
+        return {
+            **({} if treatment is None else {"treatment": treatment.to_text()}),
+            "estimator": type(self).__name__,
+            "parameters": tuple(params.items()),
+            "feature_names": None if names is None else tuple(map(str, names)),
+            **self._learned_content(),
+        }
 
     @abstractmethod
     def _learned_content(self) -> dict[str, Any]:
@@ -164,7 +208,7 @@ class StreamEstimator(StoredEstimator):
         if single is not None:
             return single.stream
         if stream is None:
-            require_fitted(self)
+            self._require_fitted()
         assert stream is not None
         return stream
 
@@ -201,17 +245,26 @@ class StreamEstimator(StoredEstimator):
         >>> model.partial_fit(X).drop_waiting().n_samples_seen_
         64
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             stream = draft.stream_
             if stream.state is None or not stream.state.n_rows:
                 draft._stream = draft._single_rows = None
             else:
-                set_stream(draft, replace(stream, waiting=Buffer()))
+                draft.set_stream(replace(stream, waiting=Buffer()))
         return self
 
     @abstractmethod
-    def _new_stream(self, X: Array) -> Stream:
-        """Check the parameters and put the chain together."""
+    def new_stream(self, X: Array) -> Stream:
+        """A stream for rows like X with the parameters of this estimator, which are checked."""
+
+    def set_stream(self, stream: Stream) -> None:
+        """Let this estimator go on from another stream."""
+        self._stream, self._single_rows = stream, None
+
+    def report_progress(self) -> None:
+        """Tell how many rows were seen, where that was asked for."""
+        if self.verbose and self.__sklearn_is_fitted__():
+            progress.say(f"{type(self).__name__}: {self.stream_.n_rows} rows seen")
 
     def _learned_content(self) -> dict[str, Any]:
         return {
@@ -224,7 +277,7 @@ class StreamEstimator(StoredEstimator):
         self.n_features_in_ = stream.n_features
         if "device" in self.get_params(deep=False):
             self.device = device
-        set_stream(self, stream.on(checked_device(device)))
+        self.set_stream(stream.on(checked_device(device)))
         for name in self._also_saved:
             if attributes.get(name) is not None:
                 setattr(self, name, attributes[name])
@@ -232,48 +285,6 @@ class StreamEstimator(StoredEstimator):
 
     def _check_restored(self) -> None:
         """Raise ``ValueError`` where the attributes in a file are not those of its stream."""
-
-
-def require_fitted(estimator: StoredEstimator) -> None:
-    """Raise ``NotFittedError`` in words unless rows were learned."""
-    check_is_fitted(estimator, msg=estimator._unfitted)
-
-
-def set_stream(estimator: StreamEstimator, stream: Stream) -> None:
-    """Let an estimator go on from another stream."""
-    estimator._stream, estimator._single_rows = stream, None
-
-
-def report_progress(estimator: Any) -> None:
-    """Tell how many rows were seen, where that was asked for."""
-    if estimator.verbose and estimator.__sklearn_is_fitted__():
-        progress.say(f"{type(estimator).__name__}: {estimator.stream_.n_rows} rows seen")
-
-
-def new_stream(estimator: StreamEstimator, X: Array) -> Stream:
-    """A stream for rows like X with the parameters of an estimator, which are checked."""
-    return estimator._new_stream(X)
-
-
-def content_of(estimator: StoredEstimator) -> dict[str, Any]:
-    """What the file of an estimator holds."""
-    require_fitted(estimator)
-    params = estimator.get_params(deep=False)
-    if not isinstance(params["random_state"], numbers.Integral):
-        params["random_state"] = None  # the seed that was drawn is part of the stream
-    if "device" in params:
-        params["device"] = None  # the machine that reads the file may have others
-    names = getattr(estimator, "feature_names_in_", None)
-    treatment = getattr(estimator, "columns_", None)
-    if params.get("columns") is not None:
-        params["columns"] = None  # what was decided with them is in the treatment
-    return {
-        **({} if treatment is None else {"treatment": treatment.to_text()}),
-        "estimator": type(estimator).__name__,
-        "parameters": tuple(params.items()),
-        "feature_names": None if names is None else tuple(map(str, names)),
-        **estimator._learned_content(),
-    }
 
 
 def load(path: str | os.PathLike[str], device: Any = None) -> Any:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelstream.arrays.draws import generator
-from kernelstream.estimators.base import new_stream, set_stream
 from kernelstream.kernels import Kernel
 from kernelstream.stream.scaling import Filling, Standardisation
 from kernelstream.stream.state import Rows
@@ -33,7 +32,7 @@ def begin(estimator: Any, source: Source) -> None:
     if not source.sample.whole or not len(X):
         return
     rows = Rows(generator(0, "survey").permutation(X))
-    stream = new_stream(estimator, rows.X)
+    stream = estimator.new_stream(rows.X)
     before = stream.chain.kernel
     if stream.scaling is not None:
         stream = stream.with_units(few_digits(stream.scaling.measure(rows)))
@@ -48,7 +47,7 @@ def set_beginning(estimator: Any, source: Source, stream: Stream, kernel: Kernel
     """Let a model begin with a stream and a kernel, and know the columns of a source."""
     tell_columns(estimator, source)
     estimator.n_features_in_ = stream.n_features
-    set_stream(estimator, stream.with_chain(kernel=kernel))
+    estimator.set_stream(stream.with_chain(kernel=kernel))
 
 
 def tell_columns(estimator: Any, source: Source) -> None:

@@ -19,7 +19,6 @@ from kernelstream.arrays.namespaces import (
     to_host,
 )
 from kernelstream.estimators import inputs
-from kernelstream.estimators.base import set_stream
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.kernels import Kernel
 from kernelstream.serialization.part import check_choice
@@ -168,7 +167,7 @@ class KernelPCA(StreamingKernelPCA):
                 positive = int(np.sum(to_host(self.explained_variance_) > 0.0))
                 shown = max(1, min(shown, positive))
             if shown < int(self.n_components):
-                set_stream(self, self._showing(shown))
+                self.set_stream(self._showing(shown))
         return self
 
     def inverse_transform(self, X: Any, return_report: bool = False) -> Any:

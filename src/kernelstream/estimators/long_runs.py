@@ -19,7 +19,7 @@ import numpy as np
 from kernelstream import serialization
 from kernelstream.arrays import progress
 from kernelstream.estimators import inputs
-from kernelstream.estimators.base import build, content_of, set_stream
+from kernelstream.estimators.base import build
 from kernelstream.estimators.beginning import begin
 from kernelstream.stream.fit import (
     begin_first_pass,
@@ -175,11 +175,11 @@ class LongRun:
             if not self.rows:
                 raise ValueError("There is no row to learn from.")
             if self.supply.repeatable and wants_second_pass(self.estimator.stream_):
-                set_stream(self.estimator, begin_second_pass(self.estimator.stream_))
+                self.estimator.set_stream(begin_second_pass(self.estimator.stream_))
                 self.turn, self.place, self.rows = 2, (0, 0), 0
         if self.turn == 2:
             self._pass(frozen=True)
-            set_stream(self.estimator, end_second_pass(self.estimator.stream_))
+            self.estimator.set_stream(end_second_pass(self.estimator.stream_))
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -204,10 +204,10 @@ class LongRun:
         rows, stream = estimator.checked_rows(X, weights)
         if len(rows):
             with inputs.explain_rows(rows.X):
-                stream = stream or estimator._new_stream(rows.X)
+                stream = stream or estimator.new_stream(rows.X)
                 if not frozen and self.supply.repeatable:
                     stream = begin_first_pass(stream)
-                set_stream(estimator, stream.learn(rows, frozen=frozen))
+                estimator.set_stream(stream.learn(rows, frozen=frozen))
 
     # -- checkpoints
 
@@ -224,11 +224,12 @@ class LongRun:
         due = time.monotonic() - self.saved >= self.every
         if self.path is None or not due or not self.rows:
             return
-        content = content_of(self.estimator)
-        content["feature_names"] = None if names is None else tuple(map(str, names))
         place = {"turn": self.turn, "file": self.place[0], "row": self.place[1], "rows": self.rows}
-        content["progress"] = json.dumps({"identity": self._identity(), "place": place})
-        serialization.save(self.path, content)
+        extra = {
+            "feature_names": None if names is None else tuple(map(str, names)),
+            "progress": json.dumps({"identity": self._identity(), "place": place}),
+        }
+        self.estimator.save(self.path, extra)
         self.saved = time.monotonic()
 
     def _resumed(self) -> bool:
@@ -248,5 +249,5 @@ class LongRun:
         for name in ("n_features_in_", "feature_names_in_", "columns_", "missing"):
             if hasattr(stored, name):
                 setattr(self.estimator, name, getattr(stored, name))
-        set_stream(self.estimator, stored.stream_)
+        self.estimator.set_stream(stored.stream_)
         return True

@@ -34,14 +34,7 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.certificates.certificate import Certificate
 from kernelstream.estimators import inputs
-from kernelstream.estimators.base import (
-    StreamEstimator,
-    all_or_nothing,
-    at_one_moment,
-    report_progress,
-    require_fitted,
-    set_stream,
-)
+from kernelstream.estimators.base import StreamEstimator, at_one_moment
 from kernelstream.estimators.explain import (
     ComponentExplanation,
     RowExplanation,
@@ -297,15 +290,15 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             return self
         if checkpoint is not None:
             raise ValueError("A checkpoint is for files: rows in memory are learned at once.")
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             rows = inputs.first_rows(draft, X, sample_weight)
             if len(rows) == 0:
                 raise ValueError(inputs.NO_WEIGHT)
             draft._warn_of_scales(rows.X)
             title = f"{type(self).__name__}.fit"
             with inputs.explain_rows(rows.X), progress.shown(self.verbose, title, len(rows)):
-                set_stream(draft, learn_all(draft._new_stream(rows.X), rows))
-        report_progress(self)
+                draft.set_stream(learn_all(draft.new_stream(rows.X), rows))
+        self.report_progress()
         return self
 
     def _fit_until(self, X: Any, sample_weight: Any, until: float, confidence: float) -> bool:
@@ -323,11 +316,11 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             )
         else:
             rows = Population.of(X, sample_weight)
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             found = learn_until(draft, rows, until, confidence)
             if found is not None:
                 draft.__dict__.update(found.__dict__)
-        report_progress(self)
+        self.report_progress()
         return found is not None
 
     def _fit_long(self, X: Any, sample_weight: Any, checkpoint: Any, every: float) -> None:
@@ -335,14 +328,14 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         if sample_weight is not None:
             raise ValueError(WEIGHTS_OF_FILES)
         missing = self.missing if hasattr(self, "missing") else None
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             for name in ("_stream", "_single_rows", "columns_", "feature_names_in_"):
                 draft.__dict__.pop(name, None)
             supply = supply_of(X, getattr(self, "columns", None))
             LongRun(draft, supply, checkpoint, every).complete()
             if hasattr(self, "missing"):
                 draft.missing = missing
-        report_progress(self)
+        self.report_progress()
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, on_bad_rows: str = "error"
@@ -366,14 +359,14 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             rows, stream = draft._rows_to_learn(X, sample_weight, on_bad_rows)
             if len(rows):
                 if stream is None:
                     draft._warn_of_scales(rows.X)
                 with inputs.explain_rows(rows.X):
-                    set_stream(draft, (stream or draft._new_stream(rows.X)).learn(rows))
-        report_progress(self)
+                    draft.set_stream((stream or draft.new_stream(rows.X)).learn(rows))
+        self.report_progress()
         return self
 
     def remove(self, X: Any, sample_weight: Any = None) -> Self:
@@ -407,12 +400,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         >>> bool(np.allclose(model.explained_variance_, rest.explained_variance_))
         True
         """
-        require_fitted(self)
-        with all_or_nothing(self) as draft:
+        self._require_fitted()
+        with self.transaction() as draft:
             rows, stream = draft._rows_to_learn(X, sample_weight)
             if stream is not None and len(rows):
                 with inputs.explain_rows(rows.X):
-                    set_stream(draft, remove(stream, rows))
+                    draft.set_stream(remove(stream, rows))
         return self
 
     def learn_one(self, x: Any) -> Self:
@@ -443,8 +436,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             row = inputs.one_row(self.stream_, x, learning=True)
         if single is not None and isinstance(row, np.ndarray) and single.put(row[0]):
             return
-        with all_or_nothing(self) as draft:
-            set_stream(draft, draft.stream_.learn(Rows(row)))
+        with self.transaction() as draft:
+            draft.set_stream(draft.stream_.learn(Rows(row)))
             draft._single_rows = SingleRows.beside(draft.stream_)
 
     # -- queries
@@ -811,7 +804,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         >>> first.merge(second).n_samples_seen_
         900
         """
-        require_fitted(self)
+        self._require_fitted()
         if not isinstance(other, StreamingKernelPCA):
             raise TypeError(f"Only models of this library merge; got {type(other).__name__}.")
         return self._with_stream(merge(self.stream_, other.stream_))
@@ -854,7 +847,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     def _with_stream(self, stream: Stream) -> Self:
         """Another model with the parameters and names of this one."""
         model = clone(self)
-        set_stream(model, stream)
+        model.set_stream(stream)
         model.n_features_in_ = self.n_features_in_
         for name in ("feature_names_in_", "columns_"):
             if hasattr(self, name):
@@ -909,10 +902,10 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         own = self.get_params(deep=False)
         if "n_components" not in params or "n_components" not in own or self._stream is None:
             return super().set_params(**params)
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             shown = draft._showing(params["n_components"])
             super(StreamingKernelPCA, draft).set_params(**params)
-            set_stream(draft, shown)
+            draft.set_stream(shown)
         return self
 
     def _showing(self, n_components: Any) -> Stream:
@@ -1009,7 +1002,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         """The kernel that the parameters mean, for rows of so many features."""
         return kernels.resolve(self.kernel, None if "gamma" in self._chosen_later() else self.gamma)
 
-    def _new_stream(self, X: Array) -> Stream:
+    def new_stream(self, X: Array) -> Stream:
+        """A stream for rows like X with the parameters of this estimator, which are checked."""
         auto = self._chosen_later()
         kernel = self._resolved_kernel(int(X.shape[1]))
         if "gamma" in auto and not (isinstance(kernel, Stationary) and hasattr(kernel, "gamma")):

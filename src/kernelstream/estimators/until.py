@@ -26,7 +26,6 @@ from kernelstream.arrays.threads import cores
 from kernelstream.certificates import Statement
 from kernelstream.certificates.drawn import Told, Wider, statement_of_draws
 from kernelstream.estimators import inputs
-from kernelstream.estimators.base import new_stream, set_stream
 from kernelstream.estimators.frames import is_frame
 from kernelstream.estimators.long_runs import begin_with
 from kernelstream.serialization.part import checked_seed
@@ -160,7 +159,7 @@ class FileRows:
         names = vars(model).pop("feature_names_in_", None)  # rows that were read have none
         rows, stream = model.checked_rows(X)
         with inputs.explain_rows(rows.X):
-            set_stream(model, learn_all(stream or new_stream(model, rows.X), rows))
+            model.set_stream(learn_all(stream or model.new_stream(rows.X), rows))
         if names is not None:
             model.feature_names_in_ = names
         if hasattr(model, "missing"):

@@ -8,13 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelstream.estimators.base import (
-    StreamEstimator,
-    all_or_nothing,
-    at_one_moment,
-    require_fitted,
-    set_stream,
-)
+from kernelstream.estimators.base import StreamEstimator, at_one_moment
 from kernelstream.estimators.inputs import real_numbers
 from kernelstream.images.pixels import as_floats, require_pixels
 from kernelstream.kernels import Kernel
@@ -62,7 +56,7 @@ class ImageModel(StreamEstimator):
 
     def _require_same_parameters(self) -> None:
         """Raise in words unless the model is fitted, and means what it was fitted for."""
-        require_fitted(self)
+        self._require_fitted()
         for name, value in self._learned_with:
             now = getattr(self, name)
             if now != value:
@@ -130,7 +124,7 @@ class ImageModel(StreamEstimator):
                 )
         model = type(self)(**self.get_params(deep=False))
         model.__dict__.update(self.__dict__)
-        set_stream(model, merge(self.stream_, other.stream_))
+        model.set_stream(merge(self.stream_, other.stream_))
         return model
 
 
@@ -164,9 +158,9 @@ class PatchModel(ImageModel):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             if not draft.__sklearn_is_fitted__():
-                draft._hold(draft._learn_image(draft._new_stream(X), X, 0), 1)
+                draft._hold(draft._learn_image(draft.new_stream(X), X, 0), 1)
             else:
                 draft._require_same_parameters()
                 number = draft.n_images_seen_
@@ -174,7 +168,7 @@ class PatchModel(ImageModel):
         return self
 
     def _hold(self, stream: Stream, n_images: int) -> None:
-        set_stream(self, stream)
+        self.set_stream(stream)
         self.n_images_seen_, self.n_features_in_ = n_images, stream.n_features
 
     @at_one_moment

@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin, clone
 
 from kernelstream import kernels, landmarks, preimages
 from kernelstream.arrays.threads import cores, in_threads
-from kernelstream.estimators.base import all_or_nothing, at_one_moment, set_stream
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.estimators.inputs import require_summable
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
@@ -146,14 +146,14 @@ class Denoiser(TransformerMixin, ImageModel):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             draft._check()
             rows, _ = as_rows(X, clipped=draft.clipped)
-            stream, to_learn = draft._new_stream(rows), Rows(require_summable(rows))
+            stream, to_learn = draft.new_stream(rows), Rows(require_summable(rows))
             draft._held_back = None
             if draft._holds_back():
                 to_learn, draft._held_back = split(stream, None, to_learn, True, IMAGES)
-            set_stream(draft, learn_all(stream, to_learn))
+            draft.set_stream(learn_all(stream, to_learn))
             draft.n_features_in_ = rows.shape[1]
         return self
 
@@ -170,21 +170,21 @@ class Denoiser(TransformerMixin, ImageModel):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             first = not draft.__sklearn_is_fitted__()
             if first:
                 draft._check()
             else:
                 draft._require_same_parameters()
             rows, _ = as_rows(X, None if first else draft.n_features_in_, draft.clipped)
-            stream = draft._new_stream(rows) if first else draft.stream_
+            stream = draft.new_stream(rows) if first else draft.stream_
             draft._require_points_that_stay(stream.chain.basis)
             rows = require_summable(rows.astype(stream.dtype, copy=False))
             to_learn = Rows(rows)
             if draft._holds_back() if first else draft._held_back is not None:
                 before = None if first else draft._held_back
                 to_learn, draft._held_back = split(stream, before, to_learn, share=IMAGES)
-            set_stream(draft, stream.learn(to_learn) if len(to_learn) else stream)
+            draft.set_stream(stream.learn(to_learn) if len(to_learn) else stream)
             draft.n_features_in_ = rows.shape[1]
         return self
 
@@ -203,7 +203,8 @@ class Denoiser(TransformerMixin, ImageModel):
         if self.method == "project" and self.clipped and self.noise_variance is None:
             raise ValueError(NOT_MEASURED)
 
-    def _new_stream(self, rows: np.ndarray) -> Stream:
+    def new_stream(self, rows: np.ndarray) -> Stream:
+        """A stream for rows like these with the parameters of this estimator, which are checked."""
         self._remember("method", *(("noise_variance",) if self.method == "stein" else ()))
         gamma = "median" if self.width is None else 0.5 / float(self.width) ** 2
         kernel, basis = kernels.RBF(gamma=gamma), self._points()

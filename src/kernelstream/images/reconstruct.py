@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelstream import kernels, landmarks, preimages
 from kernelstream.arrays.draws import generator
-from kernelstream.estimators.base import all_or_nothing, at_one_moment
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.images.pixels import as_floats
@@ -115,8 +115,8 @@ class PatchReconstructor(PatchModel):
         self
         """
         images = as_list(X)
-        with all_or_nothing(self) as draft:
-            stream = draft._new_stream()
+        with self.transaction() as draft:
+            stream = draft.new_stream()
             rows = [draft._patches(stream, image, i) for i, image in enumerate(images)]
             draft._hold(learn_all(stream, Rows(np.concatenate(rows))), len(images))
         return self
@@ -160,7 +160,8 @@ class PatchReconstructor(PatchModel):
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
         return queries.project(self.stream_, rows - mean, method) + mean
 
-    def _new_stream(self, X: Any = None) -> Stream:
+    def new_stream(self, X: Any = None) -> Stream:
+        """A stream for rows like X with the parameters of this estimator, which are checked."""
         for name in ("side", "n_components"):
             check_count("PatchReconstructor", name, getattr(self, name), none_allowed=False)
         check_count("PatchReconstructor", "patches_per_image", self.patches_per_image)

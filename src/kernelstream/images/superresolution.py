@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelstream import kernels
 from kernelstream.arrays.draws import generator
-from kernelstream.estimators.base import all_or_nothing, at_one_moment
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
@@ -118,8 +118,8 @@ class SuperResolver(PatchModel):
         self
         """
         images = as_list(X, colour=True)
-        with all_or_nothing(self) as draft:
-            stream = draft._new_stream()
+        with self.transaction() as draft:
+            stream = draft.new_stream()
             share = -(-stream.start_rows // len(images))
             first = [draft._patches(stream, image, i, share)[0] for i, image in enumerate(images)]
             # There are no components to show, so nobody asks for their signs.
@@ -143,7 +143,8 @@ class SuperResolver(PatchModel):
         X, Y = (np.concatenate(each, dtype=np.float32) for each in zip(*pairs, strict=True))
         return stream.with_state(replace(state, basis=placed(basis, state.basis, X, Y)))
 
-    def _new_stream(self, X: Any = None) -> Stream:
+    def new_stream(self, X: Any = None) -> Stream:
+        """A stream for rows like X with the parameters of this estimator, which are checked."""
         check_count("SuperResolver", "patches_per_image", self.patches_per_image)
         check_number("SuperResolver", "alpha", self.alpha)
         check_count("SuperResolver", "scale", self.scale, none_allowed=False)

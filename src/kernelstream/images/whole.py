@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream import preimages
-from kernelstream.estimators.base import all_or_nothing, at_one_moment, set_stream
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.papers import KernelHebbianPCA
 from kernelstream.stream import queries
@@ -104,7 +104,7 @@ class ImageReconstructor(ImageModel):
         self
         """
         rows, _ = as_rows(X)
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             model = KernelHebbianPCA(
                 draft.n_components,
                 kernel=draft.kernel,
@@ -116,7 +116,7 @@ class ImageReconstructor(ImageModel):
                 random_state=draft.random_state,
             ).fit(rows.astype(np.float64))
             draft.n_epochs_, draft.converged_ = model.n_epochs_, model.converged_
-            set_stream(draft, model.stream_)
+            draft.set_stream(model.stream_)
             draft.n_features_in_ = model.n_features_in_
         return self
 

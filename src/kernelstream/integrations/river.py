@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kernelstream.anomaly import KernelNovelty as Detector
-from kernelstream.estimators.base import all_or_nothing, turn_of
+from kernelstream.estimators.base import Transactional
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.regression import StreamingKernelClassifier, StreamingKernelRidge
 from kernelstream.serialization.part import check_choice
@@ -41,7 +41,7 @@ except ModuleNotFoundError:
 GROWTH = 4  # a look is due when a quarter more rows have been learned
 
 
-class OnDictionaries:
+class OnDictionaries(Transactional):
     """What the parts for river share: rows from dictionaries, and looks at the model.
 
     Components are computed when they are asked for, which after every single row would cost
@@ -88,7 +88,7 @@ class OnDictionaries:
     @property
     def estimator(self) -> StreamingKernelPCA:
         """A copy of the model as it is now, with the names of the features: query it, save it."""
-        with turn_of(self):  # rows of a frame are learned in several steps
+        with self._turn():  # rows of a frame are learned in several steps
             model, features = copy.deepcopy(self._learning), self._features or ()
         if features and all(isinstance(name, str) for name in features):
             model.feature_names_in_ = np.array(features, dtype=object)
@@ -108,10 +108,10 @@ class OnDictionaries:
 
     def _learn(self, rows: np.ndarray, features: tuple[Hashable, ...]) -> None:
         """Learn rows, with a look wherever one is due; all of them or, on an error, none."""
-        with turn_of(self):
+        with self._turn():
             before = copy.copy(self._learning)
             try:
-                with all_or_nothing(self) as draft:
+                with self.transaction() as draft:
                     draft._features = features
                     while len(rows):
                         until = draft._next_look - draft._n_learned()

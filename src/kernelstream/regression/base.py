@@ -18,7 +18,7 @@ from kernelstream import landmarks, trackers
 from kernelstream.arrays.namespaces import Array, is_foreign, like, to_float64, to_host
 from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.estimators import inputs
-from kernelstream.estimators.base import at_one_moment, set_stream
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.regression.normal_equations import (
     STEPS_LEFT_OUT,
@@ -126,7 +126,13 @@ class OnePassRidge(StreamingKernelPCA):
         chosen_here = not isinstance(self.basis, landmarks.Basis)
         return chosen_here and isinstance(basis, landmarks.Centroids) and self.forgetting == 1.0
 
-    def _new_stream(self, X: Array) -> Stream:
+    def set_stream(self, stream: Stream) -> None:
+        """Let this estimator go on from another stream: what was chosen for it is forgotten."""
+        super().set_stream(stream)
+        self._left_out = None
+
+    def new_stream(self, X: Array) -> Stream:
+        """A stream for rows like X with the parameters of this estimator, which are checked."""
         if isinstance(self.gamma, str) and self.gamma == "auto":
             raise ValueError(
                 "gamma='auto' reconstructs rows and knows no targets: for a regression compare "
@@ -137,7 +143,7 @@ class OnePassRidge(StreamingKernelPCA):
                 f"alpha='loo' counts all rows alike, and forgetting={self.forgetting} does not: "
                 "use alpha='gcv', or forgetting=1.0."
             )
-        return super()._new_stream(X)
+        return super().new_stream(X)
 
     # -- learning
 
@@ -172,8 +178,8 @@ class OnePassRidge(StreamingKernelPCA):
         if anew:
             learned = self._learn_from_all(rows)
         else:
-            learned = (stream or self._new_stream(rows.X)).learn(rows)
-        replace_stream(self, learned)
+            learned = (stream or self.new_stream(rows.X)).learn(rows)
+        self.set_stream(learned)
         if anew and checked_alpha(self.alpha) == "loo":
             intercept = bool(self.fit_intercept)
             self._left_out = (left_out_strength(learned, rows, intercept), intercept)
@@ -181,7 +187,7 @@ class OnePassRidge(StreamingKernelPCA):
 
     def _learn_from_all(self, rows: Rows) -> Stream:
         """Points may follow the rows while they are chosen, and stay from then on."""
-        begun = self._new_stream(rows.X)
+        begun = self.new_stream(rows.X)
         learned = learn_all(free_points(self, begun), rows)
         return learned.with_chain(basis=begun.chain.basis)
 
@@ -313,12 +319,6 @@ def on_host(values: Any) -> Any:
     return to_host(values) if is_foreign(values) else values
 
 
-def replace_stream(estimator: OnePassRidge, stream: Stream) -> None:
-    """Let a regression go on from another stream: what was chosen for other rows is forgotten."""
-    set_stream(estimator, stream)
-    estimator._left_out = None
-
-
 def with_summable_targets(rows: Rows) -> Rows:
     """Rows whose targets, as they were given, can be learned beside them."""
     if len(rows) == 0:
@@ -337,7 +337,7 @@ def learn_block(
     rows = inputs.next_rows(estimator, stream, X, sample_weight, targets=targets)
     rows = with_summable_targets(rows)
     if len(rows):
-        replace_stream(estimator, stream.learn(rows, frozen=frozen))
+        estimator.set_stream(stream.learn(rows, frozen=frozen))
 
 
 def mean_targets(estimator: OnePassRidge) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from kernelstream.arrays.namespaces import Array, namespace_of, to_host
-from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.regression.base import OnePassRidge, on_host, with_targets
 
@@ -115,10 +115,10 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             set_classes(draft, np.unique(checked_labels(draft, y)))
             draft._learn(X, draft._columns(y), sample_weight, anew=True)
-        report_progress(self)
+        self.report_progress()
         return self
 
     def partial_fit(  # type: ignore[override]
@@ -149,13 +149,13 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             if on_bad_rows == "skip":
                 X, y, sample_weight = with_targets(X, y, sample_weight)
             checked_labels(draft, y)
             announce_classes(draft, classes)
             draft._learn(X, draft._columns(y), sample_weight, False, on_bad_rows)
-        report_progress(self)
+        self.report_progress()
         return self
 
     def _columns(self, y: Any) -> np.ndarray:

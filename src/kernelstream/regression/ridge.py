@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from kernelstream.arrays.namespaces import Array
-from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.regression.base import OnePassRidge, on_host, with_targets
 
@@ -114,10 +114,10 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             targets, draft._flat = columns(draft, y)
             draft._learn(X, targets, sample_weight, anew=True)
-        report_progress(self)
+        self.report_progress()
         return self
 
     def partial_fit(
@@ -141,13 +141,13 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             if on_bad_rows == "skip":
                 X, y, sample_weight = with_targets(X, y, sample_weight)
             targets, flat = columns(draft, y)
             note_shape(draft, flat)
             draft._learn(X, targets, sample_weight, False, on_bad_rows)
-        report_progress(self)
+        self.report_progress()
         return self
 
     def learn_one(self, x: Any, y: Any = None) -> Self:

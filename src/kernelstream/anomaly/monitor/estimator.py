@@ -14,7 +14,6 @@ from kernelstream.anomaly.monitor.parameters import is_auto, settings_of, warn_o
 from kernelstream.anomaly.monitor.queries import MonitorQueries
 from kernelstream.anomaly.monitor.records import Event, Record, Records
 from kernelstream.anomaly.monitor.state import MonitorState
-from kernelstream.estimators.base import all_or_nothing
 from kernelstream.estimators.inputs import real_numbers
 
 SMOOTHING = 0.1  # of the event rule where the alarm itself is not smoothed
@@ -173,7 +172,7 @@ class KernelMonitor(OutlierMixin, MonitorQueries):
         self
         """
         settings = settings_of(self)
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             X = draft._checked_rows(X, reset=True, least=LEAST_ROWS)
             run = None if calibration is None else draft._checked_rows(calibration)
             warn_of_glitches(X, draft._names())
@@ -204,7 +203,7 @@ class KernelMonitor(OutlierMixin, MonitorQueries):
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X)
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             rows = draft._checked_rows(X)
             draft._follow(rows, draft._times(X, None, len(rows)), trusted=True)
         return self
@@ -245,7 +244,7 @@ class KernelMonitor(OutlierMixin, MonitorQueries):
             )
         if np.isinf(row).any():
             raise ValueError("The row contains infinity; give finite numbers, or NaN if missing.")
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             stamp = draft.n_samples_seen_ if time is None else time
             return draft._follow(row[None, :], [stamp])[0]
 
@@ -265,21 +264,21 @@ class KernelMonitor(OutlierMixin, MonitorQueries):
         Records
             A list of :class:`~kernelstream.anomaly.Record` that can become a DataFrame.
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             draft._fitted_state()
             rows = draft._checked_rows(X)
             return draft._follow(rows, draft._times(X, time, len(rows)))
 
     def interrupt(self) -> Self:
         """Begin a new run: the next row has no past, so the first of it stands in for its lags."""
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             state = draft._fitted_state()
             draft._state = replace(state, history=state.history[:0], began_at=state.n_rows)
         return self
 
     def acknowledge(self) -> Event:
         """Say that the present event was seen. It goes on; records show that it is known."""
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             event = replace(draft._present_event(), acknowledged=True)
             draft._state = replace(draft._state, present=event)
         return event
@@ -297,7 +296,7 @@ class KernelMonitor(OutlierMixin, MonitorQueries):
             knew: a machine that was rebuilt. Else it is normal *as well*, and a return to what was
             normal before raises no alarm: another product, another load.
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             event = draft._present_event()
             with np.errstate(over="ignore", under="ignore"):
                 draft._state = draft._state.accept(draft._plan(), instead)

@@ -15,7 +15,7 @@ from kernelstream.anomaly.monitor.parameters import Parameters, check_following,
 from kernelstream.anomaly.monitor.records import Event
 from kernelstream.anomaly.monitor.sensors import SensorEvent
 from kernelstream.anomaly.monitor.state import MonitorState, Plan
-from kernelstream.estimators.base import StoredEstimator, at_one_moment, require_fitted
+from kernelstream.estimators.base import StoredEstimator, at_one_moment
 from kernelstream.estimators.inputs import require_summable
 
 
@@ -254,7 +254,7 @@ class MonitorQueries(Parameters, StoredEstimator):
         return hasattr(self, "_state")
 
     def _fitted_state(self) -> MonitorState:
-        require_fitted(self)
+        self._require_fitted()
         return self._state
 
     def _names(self) -> tuple[str, ...]:

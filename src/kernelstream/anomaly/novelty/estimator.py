@@ -13,7 +13,7 @@ from kernelstream import kernels, landmarks, preimages, trackers
 from kernelstream.anomaly.novelty.limits import Reference
 from kernelstream.arrays.namespaces import Array, is_sparse, like, to_host
 from kernelstream.estimators import inputs
-from kernelstream.estimators.base import all_or_nothing, at_one_moment, report_progress, set_stream
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.estimators.explain import RowExplanation
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.preimages.repair import column_units
@@ -156,16 +156,16 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             rows = draft._first_rows(X, sample_weight)
             if len(rows) == 0:
                 raise ValueError(inputs.NO_WEIGHT)
-            stream = draft._new_stream(rows.X)
+            stream = draft.new_stream(rows.X)
             to_learn, draft._held_back = split(stream, None, rows, at_once=True)
             with inputs.explain_rows(rows.X):
-                set_stream(draft, learn_all(stream, to_learn))
+                draft.set_stream(learn_all(stream, to_learn))
             draft.decision_scores_ = to_host(draft._errors(rows.X)).astype(float)
-        report_progress(self)
+        self.report_progress()
         return self
 
     def partial_fit(
@@ -188,7 +188,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             if not draft.__sklearn_is_fitted__():
                 rows, stream = draft._first_rows(X, sample_weight, False, on_bad_rows), None
             else:
@@ -196,11 +196,11 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
                 rows = inputs.next_rows(draft, stream, X, sample_weight, on_bad_rows)
             if len(rows):
                 draft.__dict__.pop("decision_scores_", None)
-                stream = stream or draft._new_stream(rows.X)
+                stream = stream or draft.new_stream(rows.X)
                 to_learn, draft._held_back = split(stream, draft._held_back, rows)
                 with inputs.explain_rows(rows.X):
-                    set_stream(draft, stream.learn(to_learn) if len(to_learn) else stream)
-        report_progress(self)
+                    draft.set_stream(stream.learn(to_learn) if len(to_learn) else stream)
+        self.report_progress()
         return self
 
     def learn_one(self, x: Any) -> Self:
@@ -409,9 +409,10 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         tracker = trackers.Covariance(forgetting=self.forgetting)
         return landmarks.resolve(self.basis), trackers.resolve(tracker)
 
-    def _new_stream(self, X: Array) -> Stream:
+    def new_stream(self, X: Array) -> Stream:
+        """A stream for rows like X with the parameters of this estimator, which are checked."""
         check_number("KernelNovelty", "alpha", self.alpha, below=1.0)
-        stream = super()._new_stream(X)
+        stream = super().new_stream(X)
         if self.gamma is None and isinstance(self.kernel, str) and self.kernel == "rbf":
             stream = stream.with_chain(kernel=kernels.RBF(gamma="narrow"))
         return stream
@@ -463,6 +464,6 @@ def held_back_of(model: KernelNovelty) -> HeldBack:
 
 def hold(model: KernelNovelty, stream: Stream, held: HeldBack) -> None:
     """Let a detector go on from another stream, and from other rows that were held back."""
-    set_stream(model, stream)
+    model.set_stream(stream)
     model._held_back = held.thin(*forgetting_of(stream))
     model.__dict__.pop("decision_scores_", None)

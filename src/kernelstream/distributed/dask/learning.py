@@ -35,14 +35,12 @@ from kernelstream.distributed.dask.worker import (
     sum_chunk,
     without_sums,
 )
-from kernelstream.estimators.base import all_or_nothing, new_stream, report_progress, set_stream
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.landmarks import Landmarks
 from kernelstream.regression import StreamingKernelClassifier
 from kernelstream.regression.base import (
     OnePassRidge,
     free_points,
-    replace_stream,
     require_same_columns,
 )
 from kernelstream.regression.classifier import announce_classes, set_classes
@@ -100,12 +98,12 @@ def fit(
     if passes not in (1, 2):
         raise ValueError(f"passes must be 1 or 2, got {passes!r}.")
     _require_known(model)
-    with all_or_nothing(model) as draft, quiet():
+    with model.transaction() as draft, quiet():
         chunks = chunks_of(draft, X, y, sample_weight)
         if isinstance(draft, StreamingKernelClassifier):
             set_classes(draft, chunks.labels(client))
         _fit(draft, chunks, client, passes)
-    report_progress(model)
+    model.report_progress()
     return model
 
 
@@ -158,7 +156,7 @@ def partial_fit(
     """
     _require_known(model)
     regression = isinstance(model, OnePassRidge)
-    with all_or_nothing(model) as draft, quiet():
+    with model.transaction() as draft, quiet():
         chunks = chunks_of(draft, X, y, sample_weight)
         if isinstance(draft, StreamingKernelClassifier):
             announce_classes(draft, classes)
@@ -166,7 +164,7 @@ def partial_fit(
             _fit(draft, chunks, client, 2 if regression else 1)
         else:
             _go_on(draft, chunks, client)
-    report_progress(model)
+    model.report_progress()
     return model
 
 
@@ -181,7 +179,7 @@ def _require_known(model: Any) -> None:
 
 def _fit(model: StreamingKernelPCA, chunks: Chunks, client: Client | None, passes: int) -> None:
     validate_data(model, chunks.meta, reset=True, skip_check_array=True)
-    begun = looking = new_stream(model, np.empty((0, model.n_features_in_), chunks.dtype))
+    begun = looking = model.new_stream(np.empty((0, model.n_features_in_), chunks.dtype))
     require_parallel(begun)
     apart = None
     if isinstance(model, KernelNovelty):
@@ -214,7 +212,7 @@ def hold(model: StreamingKernelPCA, stream: Stream, apart: HeldBack | None = Non
         assert apart is not None
         hold_both(model, stream, apart)
     else:
-        (replace_stream if isinstance(model, OnePassRidge) else set_stream)(model, stream)
+        model.set_stream(stream)
 
 
 def _hold_back(

@@ -14,7 +14,6 @@ from kernelstream import landmarks, trackers
 from kernelstream.arrays.namespaces import is_sparse, namespace_of, to_float64, to_host
 from kernelstream.arrays.threads import cores
 from kernelstream.certificates.ledger import Ledger
-from kernelstream.estimators.base import all_or_nothing, new_stream, report_progress, set_stream
 from kernelstream.estimators.inputs import NO_WEIGHT, first_rows
 from kernelstream.landmarks.fixed import FixedState
 from kernelstream.landmarks.growing import GrowingState
@@ -204,11 +203,11 @@ class KernelHebbianPCA(PaperMethod):
                 "rows that it was not given: use StreamingKernelPCA().fit(X, until=...), or give "
                 "it some of the rows."
             )
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             rows = first_rows(draft, X, sample_weight)
             if len(rows) == 0:
                 raise ValueError(NO_WEIGHT)
-            X, weights, stream = rows.X, rows.weights, new_stream(draft, rows.X)
+            X, weights, stream = rows.X, rows.weights, draft.new_stream(rows.X)
             chain, r = stream.chain, stream.chain.n_components
             assert isinstance(r, int)  # checked with the tracker, which learns row by row
             kernel = chain.kernel.fix(X, weights)
@@ -239,8 +238,8 @@ class KernelHebbianPCA(PaperMethod):
                     draft.ritz,
                 )
                 draft.converged_, draft.residuals_ = solution.converged, tuple(solution.residuals)
-            set_stream(draft, finish(stream, kernel, solution, found, weights))
-        report_progress(self)
+            draft.set_stream(finish(stream, kernel, solution, found, weights))
+        self.report_progress()
         if not self.converged_:
             warnings.warn(
                 f"KernelHebbianPCA did not converge in {self.n_epochs_} epochs: the largest "
@@ -272,7 +271,7 @@ class KernelHebbianPCA(PaperMethod):
         -------
         self
         """
-        with all_or_nothing(self) as draft:
+        with self.transaction() as draft:
             draft._open()
             super(KernelHebbianPCA, draft).partial_fit(X, y, sample_weight, on_bad_rows)
         return self
@@ -286,14 +285,15 @@ class KernelHebbianPCA(PaperMethod):
             The row.
         """
         if self._single_rows is None:  # else a stream is under way
-            with all_or_nothing(self) as draft:
+            with self.transaction() as draft:
                 draft._open()
                 super(KernelHebbianPCA, draft).learn_one(x)
             return self
         return super().learn_one(x)
 
-    def _new_stream(self, X: Any) -> Stream:
-        stream = super()._new_stream(X)
+    def new_stream(self, X: Any) -> Stream:
+        """A stream for rows like X with the parameters of this estimator, which are checked."""
+        stream = super().new_stream(X)
         chain = ExpansionChain.of(stream.chain, self._centres_as_the_paper())
         return replace(stream, learned=Learned(chain))
 
@@ -305,7 +305,7 @@ class KernelHebbianPCA(PaperMethod):
                 "fit, or start partial_fit with init='rows', 'points' or a number."
             )
         if self._stream is not None and isinstance(self._stream.chain.basis, landmarks.Landmarks):
-            set_stream(self, grow(self.stream_, self._centres_as_the_paper()))
+            self.set_stream(grow(self.stream_, self._centres_as_the_paper()))
 
     def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
         at_rows = isinstance(self.init, np.ndarray)
