@@ -57,7 +57,7 @@ class Sizes:
     endless_points: int = 32
     # the first call of a process
     startup_rows: int = 4_000
-    startup_trackers: tuple[str, ...] = ("covariance", "hebbian", "rls")
+    startup_trackers: tuple[str, ...] = ("trackers.Covariance", "papers.Hebbian", "papers.RLS")
 
 
 FULL = Sizes()
@@ -102,5 +102,5 @@ QUICK = Sizes(
     endless_features=4,
     endless_points=8,
     startup_rows=500,
-    startup_trackers=("covariance",),
+    startup_trackers=("trackers.Covariance",),
 )

@@ -19,14 +19,18 @@ from benchmarks.processes import fresh_python
 from benchmarks.rows import endless, startup
 from benchmarks.rows.products import learned
 from benchmarks.systems import OURS, Problem
-from kernelstream import StreamingKernelPCA, kernels, landmarks
+from kernelstream import StreamingKernelPCA, kernels, landmarks, papers
 from kernelstream.papers import schedules
 from kernelstream.papers.kim_2003 import epochs as hebbian
 from kernelstream.papers.kim_2003.gram import KernelMatrix
 
 REPEATS = 10  # of the 1,797 digits
 POINTS, COMPONENTS = 100, 20
-TRACKERS = ["covariance", "hebbian", "rls"]
+TRACKERS: dict[str, Any] = {
+    "covariance": "covariance",
+    "hebbian": papers.Hebbian(),
+    "rls": papers.RLS(),
+}
 
 
 class OneThread:
@@ -116,7 +120,7 @@ class Hebbian(OneThread):
 class Single(OneThread):
     """1,797 calls of ``learn_one``."""
 
-    params = TRACKERS
+    params = list(TRACKERS)
     param_names = ["tracker"]
 
     def setup(self, *parameters: Any) -> None:
@@ -125,7 +129,7 @@ class Single(OneThread):
         X = self.images.queries
         self.model = StreamingKernelPCA(
             COMPONENTS, gamma=self.problem.gamma, basis=landmarks.Landmarks(X[:POINTS]),
-            tracker=tracker, random_state=0,
+            tracker=TRACKERS[tracker], random_state=0,
         )  # fmt: skip
         self.model.partial_fit(X)  # compiled, and past the first rows
         self.rows = list(X)

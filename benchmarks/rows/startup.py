@@ -19,10 +19,11 @@ FIRST = "from kernelstream import StreamingKernelPCA; StreamingKernelPCA()"
 _PEER = "import sklearn.base"
 
 _TWICE = """
-import json, sys, time
+import json, operator, sys, time
 import numpy as np
+import kernelstream
 from kernelstream import StreamingKernelPCA
-tracker, rows = sys.argv[1], int(sys.argv[2])
+tracker, rows = operator.attrgetter(sys.argv[1])(kernelstream)(), int(sys.argv[2])
 X = np.random.default_rng(0).normal(size=(rows, 16))
 def learn():
     start = time.perf_counter()

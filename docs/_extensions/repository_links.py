@@ -23,23 +23,24 @@ from sphinx.transforms import SphinxTransform
 
 INCLUDE = re.compile(r"^[`:]{3,}\{include\}\s+(\S+)", re.MULTILINE)
 
-# Whose names are linked, and the name that a page gives the module; the bare names of the last two
+# Whose names are linked, and the name that a page gives the module; the bare names of some
 # are known without it.
 MODULES = {
     "kernelstream.kernels": "kernels",
-    "kernelstream.landmarks": "bases",
+    "kernelstream.landmarks": "landmarks",
     "kernelstream.trackers": "trackers",
+    "kernelstream.papers": "papers",
     "kernelstream.papers.schedules": "schedules",
     "kernelstream.preimages": "preimages",
     "kernelstream.metrics": "metrics",
     "kernelstream.plot": "plot",
-    "kernelstream.tables": "sources",
+    "kernelstream.tables": "tables",
     "kernelstream.cli.report": "report",
-    "kernelstream.distributed.dask": "dask",
+    "kernelstream.distributed.dask": "distributed.dask",
     "kernelstream.images": "images",
     "kernelstream": "kernelstream",
 }
-BARE = ("kernelstream", "kernelstream.images")
+BARE = ("kernelstream", "kernelstream.images", "kernelstream.papers")
 
 
 def public_names() -> dict[str, str]:

@@ -216,4 +216,4 @@ def test_form_of_the_gallery(name: str) -> None:
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kernelstream")
     ]
-    assert modules == ["kernelstream"], "examples use the public names only"
+    assert set(modules) <= {"kernelstream", "kernelstream.papers"}, "examples use public names only"

@@ -79,8 +79,8 @@ def test_the_nearest_tests_come_first():
     own, room, users, others = nearest("trackers/incremental_svd.py")
     examples = "src/kernelstream/trackers/incremental_svd.py"
     assert own == ["tests/trackers/test_incremental_svd.py", examples]
-    assert "tests/papers/test_hebbian.py" in room and "tests/golden/test_golden.py" in others
-    assert "tests/papers/test_chin_suter_2006.py" in users  # it names the class
+    assert "tests/trackers/test_window.py" in room and "tests/golden/test_golden.py" in others
+    assert "tests/stream/test_components.py" in users  # it names the class
     tests = [*own, *room, *users, *others]
     assert all((ROOT / test).exists() for test in tests) and len(tests) == len(set(tests))
 
@@ -107,7 +107,7 @@ def test_a_change_is_noticed_by_a_test_that_fails_and_by_no_other(tmp_path: Path
     changed = Mutant("literal", path, at, at, "\nCHANGED = 1\n")
     test = tmp_path / "test_it.py"
     test.write_text(
-        "from kernelstream import schedules\n"
+        "from kernelstream.papers import schedules\n"
         "def test_always_wrong(): assert False\n"
         "def test_it(): assert not hasattr(schedules, 'CHANGED')\n"
     )
