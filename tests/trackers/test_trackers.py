@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
-from kernelstream.trackers.base import column_norms, unit_columns
 
 # -- signs
 
@@ -118,25 +117,9 @@ def test_forgetting_is_above_zero_and_at_most_one(tracker):
             tracker(forgetting=bad).check()
 
 
-def test_columns_at_unit_length():
-    V = np.array([[3.0, 0.0, 1e-200], [4.0, 0.0, 0.0]])
-    unit, scale = unit_columns(V)
-    np.testing.assert_allclose(unit[:, :2], [[0.6, 0.0], [0.8, 0.0]], rtol=1e-15)
-    np.testing.assert_allclose(scale[:2], [0.2, 0.0])
-    np.testing.assert_array_equal(column_norms(V[:, :2]), [5.0, 0.0])
-
-
-def test_a_rule_that_needs_points_wants_a_basis_of_points():
-    papers.LMS().suits(landmarks.Coherence(), 2)
-    papers.Hebbian().suits(landmarks.Fourier(8), 2)
-    with pytest.raises(ValueError, match="needs the coordinates of the basis points, and Fourier"):
-        papers.LMS().suits(landmarks.Fourier(8), 2)
-
-
 def test_what_a_rule_of_ones_own_has_unless_it_says_otherwise():
     assert trackers.Tracker.forgetting == 1.0
     assert not trackers.Tracker.sequential and not trackers.Tracker.any_blocks
-    assert not trackers.Tracker.needs_points
 
 
 @pytest.mark.parametrize("name", sorted(trackers.NAMES))

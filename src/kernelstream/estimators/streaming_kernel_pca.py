@@ -291,9 +291,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         if checkpoint is not None:
             raise ValueError("A checkpoint is for files: rows in memory are learned at once.")
         with self.transaction() as draft:
-            rows = inputs.first_rows(draft, X, sample_weight)
-            if len(rows) == 0:
-                raise ValueError(inputs.NO_WEIGHT)
+            rows, _ = draft.checked_rows(X, sample_weight, anew=True)
             draft._warn_of_scales(rows.X)
             title = f"{type(self).__name__}.fit"
             with inputs.explain_rows(rows.X), progress.shown(self.verbose, title, len(rows)):
@@ -946,7 +944,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
 
         return asked
 
-    def checked_rows(self, X: Any, sample_weight: Any = None) -> tuple[Rows, Stream | None]:
+    def checked_rows(
+        self, X: Any, sample_weight: Any = None, anew: bool = False
+    ) -> tuple[Rows, Stream | None]:
         """The next rows, checked, and the stream that they go on; for those who learn in pieces.
 
         Parameters
@@ -955,8 +955,15 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             The rows.
         sample_weight : array of shape (n,), optional
             Their weights.
+        anew : bool
+            Whether they are all rows of ``fit``, which begin a stream whatever was learned before.
         """
-        return self._rows_to_learn(X, sample_weight)
+        if not anew:
+            return self._rows_to_learn(X, sample_weight)
+        rows = inputs.first_rows(self, X, sample_weight)
+        if len(rows) == 0:
+            raise ValueError(inputs.NO_WEIGHT)
+        return rows, None
 
     def _rows_to_learn(
         self, X: Any, sample_weight: Any, on_bad_rows: str = "error"
@@ -1019,11 +1026,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         if "components" in auto and not tracker.sequential:
             wanted = None
         n_components = checked_n_components(wanted, tracker)
-        tracker.suits(basis, n_components)
-        basis.suits(kernel, int(X.shape[1]))
         center = self._centred()
-        if tracker.follows_mean and not center:
-            raise ValueError(f"The tracker {tracker} centres with the running mean: center=True.")
+        tracker.suits(basis, n_components, center)
+        basis.suits(kernel, int(X.shape[1]))
         check_choice("scale", self.scale, tuple(SCALINGS))
         check_choice("missing", getattr(self, "missing", None), (None, "fill"))
         check_choice("certify", self.certify, ("auto", "tight", False))

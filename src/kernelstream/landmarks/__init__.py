@@ -5,7 +5,14 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from kernelstream.landmarks.base import Basis, Clock, Projection, Span
+from kernelstream.landmarks.base import (
+    Basis,
+    Clock,
+    Projection,
+    Span,
+    finite,
+    require_semidefinite,
+)
 from kernelstream.landmarks.coherence import Coherence
 from kernelstream.landmarks.distance import Distance
 from kernelstream.landmarks.exact import Everything
@@ -26,6 +33,8 @@ __all__ = [
     "Projection",
     "ReducedSet",
     "Span",
+    "finite",
+    "require_semidefinite",
     "resolve",
 ]
 

@@ -7,7 +7,7 @@ state is named by its class. Loading looks these names up among the classes that
 declares. ``docs/model-files.md`` has the specification.
 """
 
-# A room of the house, not of the public interface: names are handed on as they are, in no list.
+# `__all__` is for applications; the other names are for the core.
 from kernelstream.serialization.declarations import STORED as STORED
 from kernelstream.serialization.declarations import described as described
 from kernelstream.serialization.declarations import stored as stored
@@ -21,3 +21,24 @@ from kernelstream.serialization.format import save as save
 from kernelstream.serialization.format import to_bytes as to_bytes
 from kernelstream.serialization.migrations import MIGRATIONS as MIGRATIONS
 from kernelstream.serialization.migrations import VERSION as VERSION
+from kernelstream.serialization.part import (
+    Part,
+    as_number,
+    check_choice,
+    check_count,
+    check_number,
+    checked_seed,
+)
+from kernelstream.serialization.writing import Replacement
+
+__all__ = [
+    "Part",
+    "Replacement",
+    "as_number",
+    "check_choice",
+    "check_count",
+    "check_number",
+    "checked_seed",
+    "read",
+    "stored",
+]
