@@ -107,6 +107,19 @@ def wrongly_checked(estimator: Any) -> dict[str, str]:
     return {check: "it ignores the tag that says: no sparse rows (scikit-learn #30139)"}
 
 
+# What every estimator offers that holds a stream, scikit-learn's own methods among them.
+HELD_STREAM = [
+    *("stream_", "set_stream", "transaction", "report_progress", "drop_waiting", "save", "load"),
+    *("get_params", "set_params", "get_metadata_routing"),
+    *("set_fit_request", "set_partial_fit_request"),
+]
+
+
+def public_members(kind: type) -> list[str]:
+    """The names that a class offers, sorted."""
+    return sorted(name for name in dir(kind) if not name.startswith("_"))
+
+
 def state_of(model: StreamingKernelPCA) -> Any:
     """What the finished blocks have taught; None before the start."""
     return model.stream_.state

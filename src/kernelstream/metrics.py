@@ -20,7 +20,6 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from kernelstream.arrays.namespaces import to_host
 from kernelstream.arrays.printing import prints_short
-from kernelstream.stream.queries import scaler_of
 
 __all__ = [
     "Prequential",
@@ -363,23 +362,22 @@ def _components(model: Any) -> _Components:
                 "components are combinations of points, ours or scikit-learn's KernelPCA."
             )
     points = np.asarray(to_host(model.basis_points_), dtype=np.float64)
-    stream = getattr(model, "stream_", None)
-    kernel, standard = model.kernel_, None if stream is None else scaler_of(stream)
-    if standard is None:
-        block = kernel.block
-    else:
+    stream: Any = getattr(model, "stream_", None)
+    kernel, scaled = model.kernel_, stream is not None and stream.caught_up.scaler is not None
+    block = kernel.block
+    if scaled:
         # Points in the units of the data: models that standardise differently have different
         # kernels there.
-        points = standard.undo(points)
+        points = stream.in_data_units(points)
 
         def block(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-            return kernel.block(standard.apply(X), standard.apply(Y))
+            return kernel.block(stream.in_units(X), stream.in_units(Y))
 
     return _Components(
         points=points,
         coefficients=np.asarray(to_host(model.dual_coef_), dtype=np.float64),
         block=block,
-        kernel=repr(kernel) if standard is None else f"{kernel!r} of standardised rows",
+        kernel=f"{kernel!r} of standardised rows" if scaled else repr(kernel),
     )
 
 

@@ -21,7 +21,7 @@ from kernelstream import (
     papers,
     trackers,
 )
-from kernelstream.estimators import streaming_kernel_pca
+from kernelstream.estimators import kernel_estimator
 from kernelstream.estimators.base import class_named, require_names
 from kernelstream.papers import OnlineKernelPCA, schedules
 from kernelstream.stream.scaling import Standard
@@ -83,7 +83,7 @@ def test_ridge_learns_the_way_back_with_a_covariance(
 
 def test_blocks_suit_the_parts() -> None:
     def size(basis: landmarks.Basis, tracker: trackers.Tracker) -> int:
-        return streaming_kernel_pca.suitable_batch_size(basis, tracker, X, None)
+        return kernel_estimator.suitable_batch_size(basis, tracker, X, None)
 
     class Small(landmarks.Everything):
         preferred_batch = 100
@@ -104,31 +104,31 @@ def test_blocks_suit_the_parts() -> None:
 def test_how_many_components_may_be_asked_for() -> None:
     covariance, hebbian = trackers.Covariance(), papers.Hebbian()
     for given in (1, np.int64(7), None, 0.5, 0.999, np.float32(0.25)):
-        found = streaming_kernel_pca.checked_n_components(given, covariance)
+        found = kernel_estimator.checked_n_components(given, covariance)
         assert found == given and type(found) in (int, float, type(None))
-    assert type(streaming_kernel_pca.checked_n_components(np.int64(7), hebbian)) is int
+    assert type(kernel_estimator.checked_n_components(np.int64(7), hebbian)) is int
     wrong: list[Any] = [0, -1, True, 1.0, 1.5, 0.0, -0.5, np.nan, "two", [2]]
     bad: Any
     for bad in wrong:
         with pytest.raises(ValueError, match="n_components must be an integer of at least 1, a sh"):
-            streaming_kernel_pca.checked_n_components(bad, covariance)
+            kernel_estimator.checked_n_components(bad, covariance)
     unknown: list[Any] = [None, 0.5, True]
     for bad in unknown:
         with pytest.raises(ValueError, match=r"Hebbian\(\) learns a fixed number of components"):
-            streaming_kernel_pca.checked_n_components(bad, hebbian)
+            kernel_estimator.checked_n_components(bad, hebbian)
     with pytest.raises(ValueError, match="n_components must be an integer of at least 1"):
-        streaming_kernel_pca.checked_n_components(0, hebbian)
+        kernel_estimator.checked_n_components(0, hebbian)
 
 
 def test_how_many_rows_a_block_may_have() -> None:
-    assert streaming_kernel_pca.checked_batch_size("auto") is None
+    assert kernel_estimator.checked_batch_size("auto") is None
     assert (
-        streaming_kernel_pca.checked_batch_size(1) == 1
-        and type(streaming_kernel_pca.checked_batch_size(np.int32(3))) is int
+        kernel_estimator.checked_batch_size(1) == 1
+        and type(kernel_estimator.checked_batch_size(np.int32(3))) is int
     )
     for bad in (0, -1, True, 1.0, "8", None):
         with pytest.raises(ValueError, match="batch_size must be a positive integer or 'auto', go"):
-            streaming_kernel_pca.checked_batch_size(bad)
+            kernel_estimator.checked_batch_size(bad)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from kernelstream.regression.normal_equations import (
     strongest_of_the_best,
     this_side_of_the_hill,
 )
-from tests.conftest import wrongly_checked
+from tests.conftest import HELD_STREAM, public_members, wrongly_checked
 from tests.naive import regression as naive_regression
 
 
@@ -713,3 +713,38 @@ def test_targets_whose_sums_would_overflow_later_are_refused_now():
         with pytest.raises(ValueError, match="squares overflows"):
             model.partial_fit(X[:1], [target], sample_weight=[weight])
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_public_members() -> None:
+    """What a regression offers, and nothing of kernel PCA that it would have to refuse."""
+    both = [
+        *("fit", "partial_fit", "learn_one", "predict", "score", "merge"),
+        *("new_stream", "set_score_request", "n_samples_seen_", "kernel_", "basis_points_"),
+        *("alpha_", "target_coef_", "target_intercept_"),
+    ]
+    assert public_members(StreamingKernelRidge) == sorted([*both, *HELD_STREAM])
+    more = ["classes_", "decision_function"]
+    assert public_members(StreamingKernelClassifier) == sorted([*both, *more, *HELD_STREAM])
+
+
+def test_gaps_are_an_error() -> None:
+    X, Y = data()
+    X[7, 1] = np.nan
+    model = StreamingKernelRidge(basis=20, random_state=0)
+    with pytest.raises(ValueError, match="NaN: row 7, column 1"):
+        model.fit(X, Y)
+    model.partial_fit(X, Y, on_bad_rows="skip")
+    assert model.n_samples_seen_ == 299
+
+
+def test_an_intercept_is_there_or_not() -> None:
+    X, Y = data()
+    with pytest.raises(ValueError, match="fit_intercept must be True or False"):
+        StreamingKernelRidge(fit_intercept="paper").fit(X, Y)  # type: ignore[arg-type]
+
+
+def test_merging_with_another_kind_is_refused() -> None:
+    X, Y = data()
+    model = StreamingKernelRidge(basis=20, random_state=0).fit(X, Y)
+    with pytest.raises(TypeError, match="Only models of this library merge"):
+        model.merge(KernelRidge())

@@ -13,7 +13,6 @@ from kernelstream.cli.modelfile import Stored, read
 from kernelstream.cli.terminal import Screen
 from kernelstream.estimators.beginning import set_beginning
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
-from kernelstream.stream.queries import scaler_of
 from kernelstream.stream.scaling import Filling, Standardisation, dominating
 from kernelstream.tables import Source
 from kernelstream.tables.treatment import few
@@ -45,9 +44,8 @@ class Like:
         """Let a new model have columns, scale and width of this one, and its points if wanted."""
         stream = self.stored.stream.caught_up
         if self.same_points:
-            points = self.stored.estimator.basis_points_
-            scaler = scaler_of(stream)
-            estimator.basis = landmarks.Landmarks(points if scaler is None else scaler.undo(points))
+            points = stream.in_data_units(self.stored.components.points)
+            estimator.basis = landmarks.Landmarks(points)
         rows = np.empty((1, stream.n_features), source.dtype)
         set_beginning(estimator, source, estimator.new_stream(rows), stream.chain.kernel)
         begun = replace(estimator.stream_, scaling=stream.scaling, scaler=stream.scaler)

@@ -15,7 +15,6 @@ from kernelstream.cli.modelfile import Stored, history, lock, require_apart, req
 from kernelstream.cli.parts import USUAL, Parts
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.estimators.beginning import begin
-from kernelstream.stream.fit import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.tables import Column, Source, Treatment
 from kernelstream.tables.columns import Bad
@@ -108,7 +107,7 @@ def plan(
             if X is None or not len(X):
                 raise CommandError(DATA, "The sources hold no good row: there is nothing to plan.")
             stored = Stored(estimator, source.names if source.named else None)
-            stored.stream = learn_all(stored.stream, Rows(X))
+            stored.stream = stored.stream.learn_all(Rows(X))
             entry = history([file.path for file in source.files], len(X), 0, plan=True)
             stored.origin = {"history": [entry]}
             stored.save(output)

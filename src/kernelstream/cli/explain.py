@@ -19,7 +19,6 @@ from kernelstream.estimators.explain import (
     Cause,
     ComponentExplanation,
     RowExplanation,
-    known_rows,
     p_values,
     usual_errors,
 )
@@ -134,7 +133,7 @@ def ranked(stored: Stored, strange: list[Strange]) -> list[RowExplanation]:
 
 def require_kept_rows(stored: Stored) -> np.ndarray:
     """Rows that the model has kept; one that has none cannot say what is usual."""
-    rows = known_rows(stored.stream)
+    rows = stored.stream.kept_rows()
     if rows is None or len(rows) < 2:
         raise CommandError(
             DATA,

@@ -13,10 +13,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from kernelstream.arrays.draws import generator
-from kernelstream.arrays.namespaces import as_dense, to_host
 from kernelstream.arrays.printing import prints_short
-from kernelstream.stream.queries import scaler_of
-from kernelstream.stream.stream import Stream
 
 Score = Callable[[np.ndarray], np.ndarray]  # of rows
 
@@ -149,22 +146,6 @@ class RowExplanation:
 
     def __repr__(self) -> str:
         return f"<{self}>"
-
-
-def known_rows(stream: Stream) -> np.ndarray | None:
-    """Rows that a model has kept, in the units of the data: a sample, or its points."""
-    settled = stream.caught_up
-    state = settled.begun
-    rows = settled.chain.basis.sampled(state.basis)
-    if rows is None:
-        span = settled.chain.basis.span(state.basis)
-        rows = None if span is None else span.points
-    scaling = settled.scaling
-    if rows is None or (scaling is not None and not scaling.keeps_columns):
-        return None
-    rows = to_host(as_dense(rows)).astype(float)
-    scaler = scaler_of(stream)
-    return rows if scaler is None else np.asarray(scaler.undo(rows))
 
 
 def spread_rows(rows: np.ndarray, count: int = REFERENCE_ROWS) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from kernelstream.arrays.namespaces import (
     cast,
     is_foreign,
     is_sparse,
+    like,
     namespace_of,
     on_accelerator,
     row_norms_squared,
@@ -31,6 +33,7 @@ from kernelstream.arrays.threads import cores, in_threads, tiles
 from kernelstream.estimators import frames
 from kernelstream.estimators.frames import is_frame
 from kernelstream.serialization.part import check_choice
+from kernelstream.stream.buffer import MOST_OF_A_ROW
 from kernelstream.stream.scaling import column_ranges, dominating, spread
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
@@ -336,6 +339,26 @@ def require_summable(X: Array, gaps: bool = False, names: Any = None) -> Array:
             " (to unit variance, say), or leave these rows out."
         )
     return X
+
+
+def with_summable_targets(rows: Rows) -> Rows:
+    """Rows whose targets, if any, as they were given, can be learned with them."""
+    if rows.targets is None or len(rows) == 0:
+        return rows
+    targets = np.asarray(rows.targets)
+    require_summable_targets(targets, rows.weights)
+    return replace(rows, targets=to_float64(like(np.ascontiguousarray(targets), rows.X)))
+
+
+def require_summable_targets(targets: np.ndarray, weights: np.ndarray | None) -> None:
+    """Raise in words where moments of the targets would overflow, with this call or a later one."""
+    weighted = targets if weights is None else targets * weights[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.max(np.abs(weighted * targets))
+    if not largest < MOST_OF_A_ROW:
+        raise ValueError(
+            "y has numbers so large that the sum of their squares overflows: scale the targets."
+        )
 
 
 def bad_cell(X: np.ndarray, names: Any = None) -> str:

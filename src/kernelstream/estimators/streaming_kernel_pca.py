@@ -8,23 +8,19 @@ Rows are checked in ``inputs.py``; what happens to them is in ``stream/stream.py
 
 from __future__ import annotations
 
-import numbers
-import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from kernelstream import kernels, landmarks, preimages, trackers
 from kernelstream.arrays import progress
-from kernelstream.arrays.devices import checked_device, preferred_rows
 from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
-    dtype_name,
     is_foreign,
     is_sparse,
     like,
@@ -34,14 +30,13 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.certificates.certificate import Certificate
 from kernelstream.estimators import inputs
-from kernelstream.estimators.base import StreamEstimator, at_one_moment
+from kernelstream.estimators.base import at_one_moment
 from kernelstream.estimators.explain import (
     ComponentExplanation,
     RowExplanation,
     explain_components,
-    explain_rows,
-    known_rows,
 )
+from kernelstream.estimators.kernel_estimator import KernelEstimator, checked_n_components
 from kernelstream.estimators.long_runs import (
     LongRun,
     is_chunked,
@@ -51,22 +46,14 @@ from kernelstream.estimators.long_runs import (
     supply_of,
 )
 from kernelstream.estimators.until import FileRows, Population, checked_until, learn_until
-from kernelstream.kernels import Kernel
-from kernelstream.kernels.stationary import Stationary
-from kernelstream.serialization.part import as_number, check_choice, check_count, checked_seed
+from kernelstream.serialization.part import check_choice, check_count
 from kernelstream.stream import queries
 from kernelstream.stream.buffer import SingleRows
-from kernelstream.stream.components import Components, Learned
 from kernelstream.stream.compress import compress
-from kernelstream.stream.fit import learn_all
-from kernelstream.stream.merge import merge
 from kernelstream.stream.remove import remove
-from kernelstream.stream.scaling import Automatic, Filled, Standard
 from kernelstream.stream.state import Rows
-from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 
-SCALINGS: dict[str | None, Any] = {None: None, "standard": Standard(), "auto": Automatic()}
 FEWEST_TO_WARN = 50  # rows by which the scales of columns can be compared
 WEIGHTS_OF_FILES = (
     "Weights of rows that are read come with them: Source(weight_column=...), or blocks that are "
@@ -74,7 +61,7 @@ WEIGHTS_OF_FILES = (
 )
 
 
-class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamEstimator):
+class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Kernel PCA in one pass and bounded memory.
 
     ``fit`` chooses the points from all rows, then passes over them in the span of these points;
@@ -291,11 +278,11 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         if checkpoint is not None:
             raise ValueError("A checkpoint is for files: rows in memory are learned at once.")
         with self.transaction() as draft:
-            rows, _ = draft.checked_rows(X, sample_weight, anew=True)
+            rows, _ = draft._rows_to_learn(X, sample_weight, anew=True)
             draft._warn_of_scales(rows.X)
             title = f"{type(self).__name__}.fit"
-            with inputs.explain_rows(rows.X), progress.shown(self.verbose, title, len(rows)):
-                draft.set_stream(learn_all(draft.new_stream(rows.X), rows))
+            with progress.shown(self.verbose, title, len(rows)):
+                draft._learn_rows(draft.new_stream(rows.X).learn_all, rows)
         self.report_progress()
         return self
 
@@ -362,8 +349,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             if len(rows):
                 if stream is None:
                     draft._warn_of_scales(rows.X)
-                with inputs.explain_rows(rows.X):
-                    draft.set_stream((stream or draft.new_stream(rows.X)).learn(rows))
+                draft._learn_rows((stream or draft.new_stream(rows.X)).learn, rows)
         self.report_progress()
         return self
 
@@ -402,8 +388,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         with self.transaction() as draft:
             rows, stream = draft._rows_to_learn(X, sample_weight)
             if stream is not None and len(rows):
-                with inputs.explain_rows(rows.X):
-                    draft.set_stream(remove(stream, rows))
+                draft._learn_rows(lambda rows: remove(stream, rows), rows)
         return self
 
     def learn_one(self, x: Any) -> Self:
@@ -658,46 +643,10 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         >>> model.explain(row)[0].causes[0].name
         'x1'
         """
-        check_count(type(self).__name__, "n_columns", n_columns, none_allowed=False)
-        rows = to_host(as_dense(inputs.query_rows(self, self.stream_, X))).astype(float)
-        error = self._of_host_rows(self._error_to_explain())
-        names = self._names(feature_names)
-        return explain_rows(error, rows, self._reference(reference), names, n_columns)
-
-    def _error_to_explain(self) -> Callable[[Array], Array]:
-        """What makes a row strange."""
-        return self._components().reconstruction_error
-
-    def _reference(self, X: Any) -> np.ndarray:
-        """Rows to compare with, as float64 on the host."""
-        rows = known_rows(self.stream_) if X is None else inputs.query_rows(self, self.stream_, X)
-        if rows is None:
-            raise ValueError(
-                f"{type(self).__name__} has kept no rows in the units of the data to compare with; "
-                "give some: explain_components(X), explain(rows, reference=X)."
-            )
-        rows = to_host(as_dense(rows)).astype(float)
-        if len(rows) < 2:
-            raise ValueError(f"At least two rows are needed to compare with; got {len(rows)}.")
-        return rows
-
-    def _names(self, given: Sequence[str] | None) -> list[str]:
-        """Names of the columns: given, those of the frame that was learned, or x0 and so on."""
-        names = getattr(self, "feature_names_in_", None) if given is None else given
-        if names is None:
-            return [f"x{i}" for i in range(self.n_features_in_)]
-        if len(names) != self.n_features_in_:
-            raise ValueError(
-                f"{len(names)} feature_names were given for {self.n_features_in_} columns."
-            )
-        return [str(name) for name in names]
+        error = self._components().reconstruction_error
+        return self._explain(error, X, n_columns, reference, feature_names)
 
     # -- what was learned; rows that wait are in it
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows learned; rows of weight zero are not counted."""
-        return self.stream_.n_rows
 
     @property
     def n_components_(self) -> int:
@@ -723,15 +672,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         return shown.variances * shown.weight
 
     @property
-    def basis_points_(self) -> Array:
-        """The points that span the model, (m, d).
-
-        ``transform(X) == kernel_(X, basis_points_) @ dual_coef_ - intercept_``; with
-        ``scale="standard"`` they are points of the standardised X, as is X in that equation.
-        """
-        return self._components().points
-
-    @property
     def dual_coef_(self) -> Array:
         """Coefficients of the components over the points, (m, r)."""
         return self._components().dual_coef
@@ -754,11 +694,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             return self.stream_.certificate
 
     @property
-    def kernel_(self) -> Kernel:
-        """The kernel with its numbers, those that the first rows decided among them."""
-        return self._components().kernel
-
-    @property
     def n_shortened_steps_(self) -> int:
         """Steps of a Hebbian rule or LMS that were too long and shortened; 0 for other trackers."""
         return int(getattr(self.stream_.settled.begun.tracker, "n_shortened", 0))
@@ -775,37 +710,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         return self.n_shortened_steps_
 
     # -- files and neighbours
-
-    @at_one_moment
-    def merge(self, other: StreamingKernelPCA) -> Self:
-        """A new model of the rows that both have seen.
-
-        Parameters
-        ----------
-        other : StreamingKernelPCA
-            A model of the same features, with the same kernel and the same numbers in it.
-
-        Returns
-        -------
-        StreamingKernelPCA
-            With the parameters of this one; neither of the two is changed.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelstream import StreamingKernelPCA
-        >>> X = np.random.default_rng(0).normal(size=(900, 3))
-        >>> first, second = (
-        ...     StreamingKernelPCA(2, gamma=0.1, basis=40, random_state=i).partial_fit(half)
-        ...     for i, half in enumerate((X[:400], X[400:]))
-        ... )
-        >>> first.merge(second).n_samples_seen_
-        900
-        """
-        self._require_fitted()
-        if not isinstance(other, StreamingKernelPCA):
-            raise TypeError(f"Only models of this library merge; got {type(other).__name__}.")
-        return self._with_stream(merge(self.stream_, other.stream_))
 
     @at_one_moment
     def compress(self, n_points: int) -> Self:
@@ -841,16 +745,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         """
         check_count("compress", "n_points", n_points, none_allowed=False)
         return self._with_stream(compress(self.stream_, int(n_points)))
-
-    def _with_stream(self, stream: Stream) -> Self:
-        """Another model with the parameters and names of this one."""
-        model = clone(self)
-        model.set_stream(stream)
-        model.n_features_in_ = self.n_features_in_
-        for name in ("feature_names_in_", "columns_"):
-            if hasattr(self, name):
-                setattr(model, name, getattr(self, name))
-        return model
 
     @at_one_moment
     def to_sklearn(self) -> Any:
@@ -890,13 +784,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         >>> model.transform(X, n_components=5).shape
         (300, 5)
         """
-        kernel = params.get("kernel", getattr(self, "kernel", None))
-        inside = any(name.startswith("kernel__") for name in params)
-        if inside and isinstance(kernel, str) and kernel in kernels.NAMES:
-            gamma = params.pop("gamma", self.gamma)
-            params = {"kernel": kernels.resolve(kernel, gamma), "gamma": None} | {
-                name: value for name, value in params.items() if name != "kernel"
-            }
         own = self.get_params(deep=False)
         if "n_components" not in params or "n_components" not in own or self._stream is None:
             return super().set_params(**params)
@@ -923,30 +810,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _components(self) -> Components:
-        """The components of all rows."""
-        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
-            return self.stream_.components
-
-    def _query(self, function: Any, X: Any) -> Array:
-        """Apply a function of rows, as the kernel sees them, to the rows of a query."""
-        stream = self.stream_
-        return queries.in_pieces(stream, function, inputs.query_rows(self, stream, X))
-
-    def _of_host_rows(self, function: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """A function of rows, as the kernel sees them, for rows of numbers on the host."""
-        stream = self.stream_
-        like_learned = stream.caught_up.begun.moments.total
-
-        def asked(rows: np.ndarray) -> np.ndarray:
-            X = like(rows, like_learned)
-            return to_host(queries.in_pieces(stream, function, X)).astype(float)
-
-        return asked
-
-    def checked_rows(
-        self, X: Any, sample_weight: Any = None, anew: bool = False
-    ) -> tuple[Rows, Stream | None]:
+    def checked_rows(self, X: Any, sample_weight: Any = None) -> tuple[Rows, Stream | None]:
         """The next rows, checked, and the stream that they go on; for those who learn in pieces.
 
         Parameters
@@ -955,24 +819,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
             The rows.
         sample_weight : array of shape (n,), optional
             Their weights.
-        anew : bool
-            Whether they are all rows of ``fit``, which begin a stream whatever was learned before.
         """
-        if not anew:
-            return self._rows_to_learn(X, sample_weight)
-        rows = inputs.first_rows(self, X, sample_weight)
-        if len(rows) == 0:
-            raise ValueError(inputs.NO_WEIGHT)
-        return rows, None
-
-    def _rows_to_learn(
-        self, X: Any, sample_weight: Any, on_bad_rows: str = "error"
-    ) -> tuple[Rows, Stream | None]:
-        """The next rows, checked, and the stream that they go on; None where they begin one."""
-        if self._stream is None:
-            return inputs.first_rows(self, X, sample_weight, False, on_bad_rows), None
-        stream = self.stream_
-        return inputs.next_rows(self, stream, X, sample_weight, on_bad_rows), stream
+        return self._rows_to_learn(X, sample_weight)
 
     def _warn_of_scales(self, X: Array) -> None:
         """Say so where a few columns make all distances, and nothing is done about it."""
@@ -988,76 +836,30 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Stre
         basis = landmarks.Centroids() if "points" in self._chosen_later() else self.basis
         return landmarks.resolve(basis), trackers.resolve(self.tracker)
 
-    def _chosen_later(self) -> tuple[str, ...]:
-        """What the start of the stream has to choose."""
-        given = {
-            "gamma": self.gamma,
-            "components": self.n_components,
-            "points": getattr(self, "basis", None),
-        }
-        return tuple(
-            name for name, value in given.items() if isinstance(value, str) and value == "auto"
-        )
-
     def _centred(self) -> bool:
         """Whether the mapped rows are centred; the papers' estimators may have their own way."""
         if not isinstance(self.center, bool | np.bool_):
             raise ValueError(f"center must be True or False; got {self.center!r}.")
         return bool(self.center)
 
-    def _resolved_kernel(self, n_features: int) -> Kernel:
-        """The kernel that the parameters mean, for rows of so many features."""
-        return kernels.resolve(self.kernel, None if "gamma" in self._chosen_later() else self.gamma)
-
     def new_stream(self, X: Array) -> Stream:
         """A stream for rows like X with the parameters of this estimator, which are checked."""
-        auto = self._chosen_later()
         kernel = self._resolved_kernel(int(X.shape[1]))
-        if "gamma" in auto and not (isinstance(kernel, Stationary) and hasattr(kernel, "gamma")):
-            raise ValueError(
-                "gamma='auto' compares widths of a kernel of the distance, given by its name: "
-                f"'rbf', 'laplacian' or 'exponential'; got kernel={self.kernel!r}."
-            )
-        if kernel.needs_names and X.shape[0]:
-            kernel = kernel.named(getattr(self, "feature_names_in_", None))
         basis, tracker = self._basis_and_tracker()
         method = preimages.resolve(self.preimage, kernel)
-        wanted = self.n_components
-        if "components" in auto and not tracker.sequential:
-            wanted = None
-        n_components = checked_n_components(wanted, tracker)
-        center = self._centred()
-        tracker.suits(basis, n_components, center)
-        basis.suits(kernel, int(X.shape[1]))
-        check_choice("scale", self.scale, tuple(SCALINGS))
         check_choice("missing", getattr(self, "missing", None), (None, "fill"))
-        check_choice("certify", self.certify, ("auto", "tight", False))
-        device = None if is_foreign(X) else checked_device(self.device)
-        batch_size = checked_batch_size(self.batch_size)
-        if batch_size is None:
-            batch_size = suitable_batch_size(basis, tracker, X, device)
-        chain = Chain(
-            kernel=kernel.copy(),
-            basis=basis.copy(),
-            tracker=tracker.copy(),
-            center=center,
-            n_components=n_components,
-            seed=checked_seed(self.random_state),
+        return self._stream_of(
+            X,
+            kernel,
+            basis,
+            tracker,
+            center=self._centred(),
             certify=self.certify,
+            device=self.device,
             regress_inputs=(
                 preimages.learns_from_rows(method) and isinstance(tracker, trackers.Covariance)
             ),
-            early_signs=True,
-            robust=checked_robust(self.robust, n_components, basis),
-            auto=auto,
-        )
-        return Stream(
-            learned=Learned(chain),
-            batch_size=batch_size,
-            n_features=int(X.shape[1]),
-            dtype=dtype_name(X),
-            scaling=Filled(SCALINGS[self.scale]) if inputs.fills(self) else SCALINGS[self.scale],
-            device=device,
+            robust=checked_robust(self.robust, self._n_components_for(tracker), basis),
         )
 
 
@@ -1065,40 +867,6 @@ def is_dressed(estimator: StreamingKernelPCA) -> bool:
     """Whether scikit-learn puts what ``transform`` returns into a data frame."""
     own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
     return (own or get_config()["transform_output"]) != "default"
-
-
-def suitable_batch_size(
-    basis: landmarks.Basis, tracker: trackers.Tracker, X: Array, device: str | None
-) -> int:
-    """Rows in a block that suit the parts, and fill a GPU where the result allows any blocks."""
-    on_host = min(basis.preferred_batch, 256) if tracker.sequential else basis.preferred_batch
-    if not tracker.any_blocks:
-        return on_host
-    most = basis.preferred_on_device
-    return min(
-        preferred_rows(X, device, basis.size, on_host),
-        sys.maxsize if most is None else max(most, on_host),
-    )
-
-
-def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:
-    """The number of components as an int, a share as a float, or None; else an error in words."""
-    if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
-        if int(n_components) >= 1:
-            return int(n_components)
-    elif tracker.sequential:
-        raise ValueError(
-            f"The tracker {tracker} learns a fixed number of components from the first row on: "
-            f"give n_components as an integer, got {n_components!r}."
-        )
-    elif n_components is None:
-        return None
-    elif 0 < as_number(n_components) < 1:
-        return float(n_components)
-    raise ValueError(
-        "n_components must be an integer of at least 1, a share of the variance between 0 and 1, "
-        f"or None for all components; got {n_components!r}."
-    )
 
 
 def checked_robust(robust: Any, n_components: int | float | None, basis: landmarks.Basis) -> bool:
@@ -1116,13 +884,3 @@ def checked_robust(robust: Any, n_components: int | float | None, basis: landmar
             "one by one as they come: use landmarks.Centroids, Landmarks or Fourier."
         )
     return bool(robust)
-
-
-def checked_batch_size(batch_size: Any) -> int | None:
-    """The number of rows in a block, None for "auto", or an error in words."""
-    if isinstance(batch_size, str) and batch_size == "auto":
-        return None
-    is_whole = isinstance(batch_size, numbers.Integral) and not isinstance(batch_size, bool)
-    if is_whole and int(batch_size) >= 1:
-        return int(batch_size)
-    raise ValueError(f"batch_size must be a positive integer or 'auto', got {batch_size!r}.")

@@ -14,8 +14,6 @@ from kernelstream.images.pixels import as_floats, require_pixels
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Basis
 from kernelstream.serialization.part import checked_seed
-from kernelstream.stream.components import Learned
-from kernelstream.stream.merge import merge
 from kernelstream.stream.scaling import Scaling
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
@@ -89,8 +87,8 @@ class ImageModel(StreamEstimator):
             regress_inputs=regress_inputs,
             early_signs=True,
         )
-        return Stream(
-            learned=Learned(chain),
+        return Stream.of(
+            chain,
             batch_size=1024,
             n_features=n_features,
             dtype=dtype,
@@ -124,7 +122,7 @@ class ImageModel(StreamEstimator):
                 )
         model = type(self)(**self.get_params(deep=False))
         model.__dict__.update(self.__dict__)
-        model.set_stream(merge(self.stream_, other.stream_))
+        model.set_stream(self.stream_.merge(other.stream_))
         return model
 
 

@@ -21,9 +21,7 @@ from kernelstream.preimages.repair import repair
 from kernelstream.regression.base import Regression, is_rough
 from kernelstream.regression.normal_equations import NOTHING, NormalEquations, Prediction
 from kernelstream.serialization.part import check_choice, check_count, check_number
-from kernelstream.stream import queries
-from kernelstream.stream.fit import learn_all
-from kernelstream.stream.holdout import IMAGES, HeldBack, split
+from kernelstream.stream.holdout import IMAGES, HeldBack
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -152,8 +150,8 @@ class Denoiser(TransformerMixin, ImageModel):
             stream, to_learn = draft.new_stream(rows), Rows(require_summable(rows))
             draft._held_back = None
             if draft._holds_back():
-                to_learn, draft._held_back = split(stream, None, to_learn, True, IMAGES)
-            draft.set_stream(learn_all(stream, to_learn))
+                to_learn, draft._held_back = HeldBack.split(stream, None, to_learn, True, IMAGES)
+            draft.set_stream(stream.learn_all(to_learn))
             draft.n_features_in_ = rows.shape[1]
         return self
 
@@ -183,7 +181,7 @@ class Denoiser(TransformerMixin, ImageModel):
             to_learn = Rows(rows)
             if draft._holds_back() if first else draft._held_back is not None:
                 before = None if first else draft._held_back
-                to_learn, draft._held_back = split(stream, before, to_learn, share=IMAGES)
+                to_learn, draft._held_back = HeldBack.split(stream, before, to_learn, share=IMAGES)
             draft.set_stream(stream.learn(to_learn) if len(to_learn) else stream)
             draft.n_features_in_ = rows.shape[1]
         return self
@@ -323,7 +321,7 @@ class Denoiser(TransformerMixin, ImageModel):
     def _project(self, rows: np.ndarray) -> np.ndarray:
         """The classical way: scores and back."""
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
-        return queries.project(self.stream_, rows, method)
+        return self.stream_.project(rows, method)
 
     def _regress(self, rows: np.ndarray) -> np.ndarray:
         regression, standard = self._solution()
@@ -423,7 +421,7 @@ def solve(
         alpha = float(STRENGTHS[np.argmin(risks)])
     prediction = Prediction.of(equations, alpha * unit)
     regression = Regression(chain.kernel, chain.basis, state.basis, prediction, double=True)
-    return replace(regression, double=is_rough(regression, equations)), linear_map
+    return replace(regression, double=is_rough(stream, regression, equations)), linear_map
 
 
 def estimated_errors(

@@ -14,8 +14,6 @@ from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.images.pixels import as_floats
 from kernelstream.serialization.part import check_count
-from kernelstream.stream import queries
-from kernelstream.stream.fit import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -118,7 +116,7 @@ class PatchReconstructor(PatchModel):
         with self.transaction() as draft:
             stream = draft.new_stream()
             rows = [draft._patches(stream, image, i) for i, image in enumerate(images)]
-            draft._hold(learn_all(stream, Rows(np.concatenate(rows))), len(images))
+            draft._hold(stream.learn_all(Rows(np.concatenate(rows))), len(images))
         return self
 
     def _learn_image(self, stream: Stream, image: Any, number: int) -> Stream:
@@ -158,7 +156,7 @@ class PatchReconstructor(PatchModel):
         """Windows after projection and pre-image."""
         mean = rows.mean(axis=1, keepdims=True) if self.keep_mean else 0.0
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
-        return queries.project(self.stream_, rows - mean, method) + mean
+        return self.stream_.project(rows - mean, method) + mean
 
     def new_stream(self, X: Any = None) -> Stream:
         """A stream for rows like X with the parameters of this estimator, which are checked."""

@@ -10,7 +10,6 @@ from kernelstream import preimages
 from kernelstream.estimators.base import at_one_moment
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.papers import KernelHebbianPCA
-from kernelstream.stream import queries
 
 
 class ImageReconstructor(ImageModel):
@@ -137,4 +136,4 @@ class ImageReconstructor(ImageModel):
         self._require_same_parameters()
         rows, shape = as_rows(X, self.n_features_in_)
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
-        return queries.project(self.stream_, rows.astype(np.float64), method).reshape(shape)
+        return self.stream_.project(rows.astype(np.float64), method).reshape(shape)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
-from kernelstream.stream.queries import scaler_of
 
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
 
@@ -72,12 +71,6 @@ def without_names(model: StreamingKernelPCA) -> StreamingKernelPCA:
     bare = copy.copy(model)
     bare.__dict__.pop("feature_names_in_", None)
     return bare
-
-
-def in_data_units(model: StreamingKernelPCA, rows: np.ndarray) -> np.ndarray:
-    """Rows as the kernel sees them, such as the points of the basis, in the units of the data."""
-    standard = scaler_of(model.stream_)
-    return rows if standard is None else standard.undo(rows)
 
 
 def certified_variances(model: StreamingKernelPCA, shares: bool = False) -> np.ndarray | None:

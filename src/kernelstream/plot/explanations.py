@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import as_dense, to_host
-from kernelstream.estimators.explain import RowExplanation, known_rows
-from kernelstream.estimators.inputs import query_rows
+from kernelstream.arrays.namespaces import to_host
+from kernelstream.estimators.explain import RowExplanation
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, pyplot, set_labels
 
@@ -128,9 +127,9 @@ def row_causes(
         raise ValueError(f"x is one row; got an array of shape {np.shape(x)}.")
     told: RowExplanation = model.explain(row, n_columns, reference)[0]
     if reference is None:
-        usual = known_rows(model.stream_)
+        usual = model.stream_.kept_rows()
     else:
-        usual = to_host(as_dense(query_rows(model, model.stream_, reference))).astype(float)
+        usual = to_host(reference).astype(float)
     assert usual is not None  # explain has looked for them already
     if ax is None:
         ax = axes(None, size=(7.5, 1.6 + 0.55 * max(len(told.causes), 1)))

@@ -14,7 +14,6 @@ from kernelstream.plot.drawing import (
     QUIET,
     axes,
     certified_variances,
-    in_data_units,
     is_ink,
     set_labels,
     without_names,
@@ -227,7 +226,7 @@ def contours(
 
 def _points(model: StreamingKernelPCA) -> np.ndarray:
     """The points of the basis, in the units of the data."""
-    return in_data_units(model, to_host(model.basis_points_))
+    return model.stream_.in_data_units(to_host(model.basis_points_))
 
 
 def basis(

@@ -12,7 +12,7 @@ from kernelstream.preimages.gradient import Gradient
 from kernelstream.preimages.linear import Linear
 from kernelstream.preimages.neighbours import Neighbours
 from kernelstream.preimages.neighbours_then_gradient import NeighboursThenGradient
-from kernelstream.preimages.repair import Repaired
+from kernelstream.preimages.repair import Repaired, column_units
 from kernelstream.preimages.ridge import Ridge
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Repaired",
     "Report",
     "Ridge",
+    "column_units",
     "learns_from_rows",
     "resolve",
 ]

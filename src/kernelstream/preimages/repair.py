@@ -145,7 +145,20 @@ def known_entries(X: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 
 
 def column_units(points: np.ndarray) -> np.ndarray:
-    """The deviation of each column of the points, and a little of what they have in common."""
+    """The standard deviation of each column, and a little of what all columns have in common.
+
+    In these units columns can be compared, those that are constant included.
+
+    Parameters
+    ----------
+    points : array of shape (n, d)
+        Rows.
+
+    Examples
+    --------
+    >>> column_units(np.array([[0.0, 1.0], [6.0, 1.0]])).round(3)
+    array([3.   , 0.021])
+    """
     variance = np.var(points, axis=0)
     common = float(variance.mean())
     return np.sqrt(variance + LEAST_UNIT**2 * common) if common > 0 else np.ones(len(variance))

@@ -15,11 +15,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from kernelstream import landmarks, trackers
-from kernelstream.arrays.namespaces import Array, is_foreign, like, to_float64, to_host
-from kernelstream.certificates.rounding import moved_in_float32
-from kernelstream.estimators import inputs
-from kernelstream.estimators.base import at_one_moment
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.arrays.namespaces import Array, is_foreign, to_float64, to_host
+from kernelstream.estimators import KernelEstimator, at_one_moment
 from kernelstream.regression.normal_equations import (
     STEPS_LEFT_OUT,
     UNEXPLAINED,
@@ -28,8 +25,6 @@ from kernelstream.regression.normal_equations import (
     strongest_of_the_best,
 )
 from kernelstream.serialization.part import as_number
-from kernelstream.stream.buffer import MOST_OF_A_ROW
-from kernelstream.stream.fit import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -38,10 +33,10 @@ LIGHT = 0.1  # mean weight of a row below which weights are hardly meant as coun
 VISIBLE = 1e-4
 
 
-class OnePassRidge(StreamingKernelPCA):
+class OnePassRidge(KernelEstimator):
     """Ridge regression on the coordinates of a stream, from moments that one pass accumulates.
 
-    It is the chain of :class:`StreamingKernelPCA` with the exact covariance: beside the scatter of
+    It holds a stream with the exact covariance: with the scatter of
     the coordinates it keeps their cross moments with the targets, which a change of basis carries
     along (``Σ w (Tz) yᵀ = T Σ w z yᵀ``) and which add when two models are merged.
 
@@ -51,12 +46,6 @@ class OnePassRidge(StreamingKernelPCA):
 
     ``alpha="loo"`` is for ``fit`` alone, which reads the rows once more and keeps the strength.
     """
-
-    n_components: Any = None
-    preimage: Any = "auto"
-    certify: Any = False
-    device: Any = None
-    robust: Any = False
 
     def __init__(
         self,
@@ -109,18 +98,6 @@ class OnePassRidge(StreamingKernelPCA):
             raise ValueError("a regression without targets")
         return int(waiting[0].targets.shape[1])
 
-    @property
-    def center(self) -> Any:  # type: ignore[override]
-        """The feature-space mean is taken out where there is an intercept."""
-        return self.fit_intercept
-
-    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
-        tracker = trackers.resolve(trackers.Covariance(forgetting=self.forgetting))
-        basis = landmarks.resolve(self.basis)
-        if self._stays(basis):
-            basis = landmarks.resolve(clone(basis).set_params(follows=False))
-        return basis, tracker
-
     def _stays(self, basis: landmarks.Basis) -> bool:
         """Whether the library chooses how centroids behave, and keeps them where they are."""
         chosen_here = not isinstance(self.basis, landmarks.Basis)
@@ -143,7 +120,16 @@ class OnePassRidge(StreamingKernelPCA):
                 f"alpha='loo' counts all rows alike, and forgetting={self.forgetting} does not: "
                 "use alpha='gcv', or forgetting=1.0."
             )
-        return super().new_stream(X)
+        basis = landmarks.resolve(self.basis)
+        if self._stays(basis):
+            basis = landmarks.resolve(clone(basis).set_params(follows=False))
+        return self._stream_of(
+            X,
+            self._resolved_kernel(int(X.shape[1])),
+            basis,
+            trackers.resolve(trackers.Covariance(forgetting=self.forgetting)),
+            center=checked_intercept(self.fit_intercept),  # then the mean is taken out
+        )
 
     # -- learning
 
@@ -162,16 +148,9 @@ class OnePassRidge(StreamingKernelPCA):
                 "back to: use fit, or alpha='gcv', which needs only what a stream keeps."
             )
         check_consistent_length(X, targets)
-        if anew or self._stream is None:
-            rows = inputs.first_rows(self, X, sample_weight, anew, on_bad_rows, targets)
-            stream = None
-        else:
-            stream = self.stream_
-            rows = inputs.next_rows(self, stream, X, sample_weight, on_bad_rows, targets)
-        rows = with_summable_targets(rows)  # those of weight zero, and bad ones, are left out
-        if len(rows) == 0:
-            if anew:
-                raise ValueError(inputs.NO_WEIGHT)
+        # Rows of weight zero, and bad ones, are left out.
+        rows, stream = self._rows_to_learn(X, sample_weight, on_bad_rows, targets, anew)
+        if not len(rows):
             return self
         if stream is not None:
             require_same_columns(stream, targets.shape[1])
@@ -188,7 +167,7 @@ class OnePassRidge(StreamingKernelPCA):
     def _learn_from_all(self, rows: Rows) -> Stream:
         """Points may follow the rows while they are chosen, and stay from then on."""
         begun = self.new_stream(rows.X)
-        learned = learn_all(free_points(self, begun), rows)
+        learned = free_points(self, begun).learn_all(rows)
         return learned.with_chain(basis=begun.chain.basis)
 
     @abstractmethod
@@ -214,7 +193,7 @@ class OnePassRidge(StreamingKernelPCA):
         return self._left_out[0]
 
     @at_one_moment
-    def merge(self, other: StreamingKernelPCA) -> Self:
+    def merge(self, other: KernelEstimator) -> Self:
         """A new model of the rows that both have seen, with the parameters of this one."""
         if checked_alpha(self.alpha) == "loo":
             raise ValueError(
@@ -222,37 +201,6 @@ class OnePassRidge(StreamingKernelPCA):
                 "to a number (alpha_ is the one in use) and merge then."
             )
         return super().merge(other)
-
-    def remove(self, X: Any, sample_weight: Any = None) -> Self:
-        """Not for regressions: raises ``ValueError``.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows.
-        sample_weight : array of shape (n,), optional
-            Their weights.
-        """
-        raise ValueError(
-            f"{type(self).__name__} cannot take rows back: their targets would have to go with "
-            "them. Fit it again without these rows."
-        )
-
-    def compress(self, n_points: int) -> Self:
-        """Not for regressions: raises ``ValueError``.
-
-        The points of :meth:`StreamingKernelPCA.compress` keep what the first components need, and
-        predictions hang on all directions.
-
-        Parameters
-        ----------
-        n_points : int
-            Number of points.
-        """
-        raise ValueError(
-            f"{type(self).__name__} cannot be compressed: fewer points that keep the components "
-            "would not keep its predictions. Fit it with fewer points (basis=…)."
-        )
 
     @property
     @at_one_moment
@@ -319,25 +267,13 @@ def on_host(values: Any) -> Any:
     return to_host(values) if is_foreign(values) else values
 
 
-def with_summable_targets(rows: Rows) -> Rows:
-    """Rows whose targets, as they were given, can be learned beside them."""
-    if len(rows) == 0:
-        return rows
-    targets = np.asarray(rows.targets)
-    require_summable(targets, rows.weights)
-    return replace(rows, targets=to_float64(like(np.ascontiguousarray(targets), rows.X)))
-
-
 def learn_block(
     estimator: OnePassRidge, X: Any, y: Any, sample_weight: Any, frozen: bool = False
 ) -> None:
     """Fold a block of a run over files, whose stream has begun; ``frozen`` keeps its basis."""
-    stream = estimator.stream_
-    targets = targets_of(estimator, y)
-    rows = inputs.next_rows(estimator, stream, X, sample_weight, targets=targets)
-    rows = with_summable_targets(rows)
+    rows, _ = estimator._rows_to_learn(X, sample_weight, targets=targets_of(estimator, y))
     if len(rows):
-        estimator.set_stream(stream.learn(rows, frozen=frozen))
+        estimator.set_stream(estimator.stream_.learn(rows, frozen=frozen))
 
 
 def mean_targets(estimator: OnePassRidge) -> np.ndarray:
@@ -389,17 +325,6 @@ def require_same_columns(stream: Stream, n_columns: int) -> None:
         )
 
 
-def require_summable(targets: np.ndarray, weights: np.ndarray | None) -> None:
-    """Raise in words where moments of the targets would overflow, with this call or a later one."""
-    weighted = targets if weights is None else targets * weights[:, None]
-    with np.errstate(over="ignore", invalid="ignore"):
-        largest = np.max(np.abs(weighted * targets))
-    if not largest < MOST_OF_A_ROW:
-        raise ValueError(
-            "y has numbers so large that the sum of their squares overflows: scale the targets."
-        )
-
-
 def solve(stream: Stream, alpha: float | None, center: bool) -> Regression:
     """The regression that a stream has learned, those rows that wait included."""
     whole = stream.settled
@@ -408,15 +333,14 @@ def solve(stream: Stream, alpha: float | None, center: bool) -> Regression:
     equations = NormalEquations.of(state.moments, state.tracker.scatter, state.targets, center)
     prediction = Prediction.of(equations, alpha)
     found = Regression(chain.kernel, chain.basis, state.basis, prediction, double=True)
-    return replace(found, double=is_rough(found, equations))
+    return replace(found, double=is_rough(whole, found, equations))
 
 
-def is_rough(found: Regression, equations: NormalEquations) -> bool:
+def is_rough(stream: Stream, found: Regression, equations: NormalEquations) -> bool:
     """Whether the rounding of kernel values in single precision shows in the predictions."""
     span = found.basis.span(found.basis_state)
-    points = None if span is None else span.points
     coefficients = found.prediction.coefficients if span is None else found.over_points
-    moved = moved_in_float32(found.kernel, points, coefficients)
+    moved = stream.moved_in_float32(coefficients)
     return bool(np.any(moved > VISIBLE * np.sqrt(to_host(equations.target_variance))))
 
 
@@ -473,6 +397,13 @@ def left_out_strength(stream: Stream, rows: Rows, center: bool) -> float:
         Z = chain.basis.coordinates(chain.kernel, state.basis, X)
         error += equations.leave_one_out(Z, targets, weights, grid)
     return strongest_of_the_best(grid, np.maximum(error / equations.weight, UNEXPLAINED * there))
+
+
+def checked_intercept(fit_intercept: Any) -> bool:
+    """Whether there is an intercept, or an error in words."""
+    if not isinstance(fit_intercept, bool | np.bool_):
+        raise ValueError(f"fit_intercept must be True or False; got {fit_intercept!r}.")
+    return bool(fit_intercept)
 
 
 def checked_alpha(alpha: Any) -> float | str:

@@ -10,8 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from kernelstream.arrays.namespaces import Array, namespace_of, to_host
-from kernelstream.estimators.base import at_one_moment
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import KernelEstimator, at_one_moment
 from kernelstream.regression.base import OnePassRidge, on_host, with_targets
 
 
@@ -97,9 +96,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
     def classes_(self, labels: Any) -> None:
         self._labels = np.asarray(labels)  # names come out of a file as a tuple
 
-    def fit(  # type: ignore[override]  # of rows in memory only
-        self, X: Any, y: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and labels that are all at hand.
 
         Parameters
@@ -121,7 +118,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         self.report_progress()
         return self
 
-    def partial_fit(  # type: ignore[override]
+    def partial_fit(
         self,
         X: Any,
         y: Any = None,
@@ -205,9 +202,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         return self.classes_[to_host(namespace_of(found).argmax(found, axis=1))]
 
     @at_one_moment
-    def score(  # type: ignore[override]
-        self, X: Any, y: Any, sample_weight: Any = None
-    ) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose class is predicted right.
 
         Parameters
@@ -225,7 +220,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         return float(accuracy_score(due, self.predict(X), sample_weight=weights))
 
     @at_one_moment
-    def merge(self, other: StreamingKernelPCA) -> Self:
+    def merge(self, other: KernelEstimator) -> Self:
         """A new model of the rows that both have seen; both have to know the same classes.
 
         Parameters

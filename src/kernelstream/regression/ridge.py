@@ -9,8 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from kernelstream.arrays.namespaces import Array
-from kernelstream.estimators.base import at_one_moment
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import KernelEstimator, at_one_moment
 from kernelstream.regression.base import OnePassRidge, on_host, with_targets
 
 
@@ -20,8 +19,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     The regression is linear in the coordinates ``z(x) = Fᵀ k(D, x)`` of a basis of m points; its
     moments are accumulated in one pass, and the strength may be chosen, or changed, after the rows
     have gone. The same rows in the same order give the same model, bit
-    for bit, however they are cut into calls. It is also a :class:`StreamingKernelPCA` of the rows
-    (``transform``, ``explained_variance_``, ``merge``, ``save``).
+    for bit, however they are cut into calls.
 
     Parameters
     ----------
@@ -96,9 +94,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         if self._flat and self._n_targets() != 1:
             raise ValueError(f"{self._n_targets()} targets in the place of one")
 
-    def fit(  # type: ignore[override]  # of rows in memory only
-        self, X: Any, y: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and targets that are all at hand.
 
         Parameters
@@ -186,9 +182,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         return in_shape(self, self._predict(X))
 
     @at_one_moment
-    def score(  # type: ignore[override]
-        self, X: Any, y: Any, sample_weight: Any = None
-    ) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions, the mean over the targets, as scikit-learn defines it.
 
         Parameters
@@ -206,7 +200,7 @@ class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
         return float(r2_score(due, found, sample_weight=weights))
 
     @at_one_moment
-    def merge(self, other: StreamingKernelPCA) -> Self:
+    def merge(self, other: KernelEstimator) -> Self:
         """A new model of the rows that both have seen, with the parameters of this one.
 
         Parameters

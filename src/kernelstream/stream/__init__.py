@@ -1,8 +1,9 @@
 """A stream: what it has learned, the rows that wait for their block, and what happens to both."""
 
 from kernelstream.stream.components import Components
+from kernelstream.stream.holdout import HeldBack
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 
-__all__ = ["Chain", "Components", "Rows", "State", "Stream"]
+__all__ = ["Chain", "Components", "HeldBack", "Rows", "State", "Stream"]

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.robust import Judge
 from kernelstream.stream.state import Rows
 from kernelstream.stream.step import forget
-from kernelstream.stream.stream import Stream
+
+if TYPE_CHECKING:
+    from kernelstream.stream.stream import Stream
 
 LONG_BLOCK = 8192  # rows, where a basis goes through all of them and threads share a block
 DRAWING = 0.2  # of the time of two passes, where the first keeps some rows: reading CSV

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from kernelstream.arrays.namespaces import to_host
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.stream.state import Rows
-from kernelstream.stream.stream import Stream
+
+if TYPE_CHECKING:
+    from kernelstream.stream.stream import Stream
 
 LARGEST_SHARE = 0.25  # of few rows no more are held back
 GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ over the golden ratio: its multiples spread most evenly
@@ -124,6 +126,33 @@ class HeldBack(Value):
             self.X[kept], self.weights[kept], self.index[kept], self.draw[kept], self.n_seen
         )
 
+    @classmethod
+    def split(
+        cls,
+        stream: Stream,
+        held: HeldBack | None,
+        rows: Rows,
+        at_once: bool = False,
+        share: Share = ROWS,
+    ) -> tuple[Rows, HeldBack]:
+        """The next rows that are to be learned, and all that are held back (None: nothing yet)."""
+        if held is None:
+            held = cls.nothing(stream.n_features, stream.dtype)
+        log_forgetting, memory = forgetting_of(stream)
+        seed = stream.chain.seed
+        chosen = held.choose(len(rows), seed, memory, at_once, share)
+        held = held.add(to_host(rows.X), rows.weights, chosen, seed)
+        held = held.thin(log_forgetting, memory, share)
+        return (rows.take(np.flatnonzero(~chosen)) if chosen.any() else rows), held
+
+    def thin_for(self, stream: Stream, share: Share = ROWS) -> HeldBack:
+        """Those that a stream of its length holds back, with the forgetting of the stream."""
+        return self.thin(*forgetting_of(stream), share)
+
+    def weights_in(self, stream: Stream) -> np.ndarray:
+        """What each row counts now, with the forgetting of the stream."""
+        return self.current_weights(forgetting_of(stream)[0])
+
     def join(self, other: HeldBack) -> HeldBack:
         """The rows of two streams, as if they had come side by side."""
         n = self.n_seen + other.n_seen
@@ -147,17 +176,3 @@ def forgetting_of(stream: Stream) -> tuple[float, float]:
     if forgetting == 1.0:
         return 0.0, math.inf
     return math.log(forgetting), 1.0 / (1.0 - forgetting)
-
-
-def split(
-    stream: Stream, held: HeldBack | None, rows: Rows, at_once: bool = False, share: Share = ROWS
-) -> tuple[Rows, HeldBack]:
-    """The next rows that are to be learned, and all that are held back (None: nothing yet)."""
-    if held is None:
-        held = HeldBack.nothing(stream.n_features, stream.dtype)
-    log_forgetting, memory = forgetting_of(stream)
-    seed = stream.chain.seed
-    chosen = held.choose(len(rows), seed, memory, at_once, share)
-    held = held.add(to_host(rows.X), rows.weights, chosen, seed)
-    held = held.thin(log_forgetting, memory, share)
-    return (rows.take(np.flatnonzero(~chosen)) if chosen.any() else rows), held

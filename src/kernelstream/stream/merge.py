@@ -7,14 +7,18 @@ certificate of the merged model is as true as those of its parts.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from kernelstream.serialization.part import Part
 from kernelstream.stream.state import State
 from kernelstream.stream.step import Chain
-from kernelstream.stream.stream import Stream
 from kernelstream.trackers import Moments
 from kernelstream.trackers.moments import CrossMoments
+
+if TYPE_CHECKING:
+    from kernelstream.stream.stream import Stream
 
 
 def merge(a: Stream, b: Stream) -> Stream:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from kernelstream.arrays.devices import move_to_device, place, preferred_rows
 from kernelstream.arrays.namespaces import (
     Array,
     all_finite,
+    as_dense,
     cast,
     concatenate_rows,
     is_foreign,
@@ -28,7 +29,9 @@ from kernelstream.preimages.base import Preimage, Report, remaining
 from kernelstream.preimages.repair import Repaired, repair
 from kernelstream.preimages.ridge import Ridge
 from kernelstream.stream.components import Components
-from kernelstream.stream.stream import Stream
+
+if TYPE_CHECKING:
+    from kernelstream.stream.stream import Stream
 
 QUERY_ROWS = 4096  # rows of a query that are worked on at a time, so that memory stays bounded
 THREAD_ROWS = 1024  # by each thread
@@ -43,6 +46,21 @@ def in_units(stream: Stream, X: Array) -> Array:
     """Rows in the units of the kernel."""
     scaler = scaler_of(stream)
     return X if scaler is None else scaler.apply(X)
+
+
+def kept_rows(stream: Stream) -> np.ndarray | None:
+    """Rows that a model has kept, in the units of the data: a sample, or its points."""
+    settled = stream.caught_up
+    state = settled.begun
+    rows = settled.chain.basis.sampled(state.basis)
+    if rows is None:
+        span = settled.chain.basis.span(state.basis)
+        rows = None if span is None else span.points
+    scaling = settled.scaling
+    if rows is None or (scaling is not None and not scaling.keeps_columns):
+        return None
+    rows = to_host(as_dense(rows)).astype(float)
+    return np.asarray(stream.in_data_units(rows))
 
 
 def in_pieces(stream: Stream, function: Callable[[Array], Array], X: Array) -> Array:

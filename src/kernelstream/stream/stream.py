@@ -36,16 +36,20 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.printing import prints_short
 from kernelstream.arrays.threads import cores, cut
 from kernelstream.certificates.certificate import Certificate, certify
+from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.certificates.statement import Judged
 from kernelstream.kernels import Euclidean, Linear
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.base import finite
+from kernelstream.preimages import Preimage
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
-from kernelstream.stream import choosing
+from kernelstream.stream import choosing, queries
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.components import Components, Learned
+from kernelstream.stream.fit import learn_all
 from kernelstream.stream.imputation import MaskedPreimage
+from kernelstream.stream.merge import merge
 from kernelstream.stream.robust import START_ROWS, first_weights
 from kernelstream.stream.scaling import START_ROWS as SCALING_ROWS
 from kernelstream.stream.scaling import Automatic, Filled, Scaling, require_dense
@@ -146,6 +150,19 @@ class Stream(Value):
         """An array that the stream holds: it shows in which namespace, on which device."""
         return self.waiting.blocks[0].X if self.state is None else self.state.moments.total
 
+    @classmethod
+    def of(
+        cls,
+        chain: Chain,
+        batch_size: int,
+        n_features: int,
+        dtype: str = "float64",
+        scaling: Scaling | None = None,
+        device: str | None = None,
+    ) -> Stream:
+        """A stream that has seen no rows."""
+        return cls(Learned(chain), batch_size, n_features, dtype, scaling, device=device)
+
     def with_chain(self, **changes: Any) -> Stream:
         """The stream with another part, or another parameter, of its chain."""
         chain = replace(self.chain, **changes)
@@ -228,6 +245,14 @@ class Stream(Value):
             if not (isinstance(problem, ValueError) and (cure := self._cure(new, frozen))):
                 raise
             raise ValueError(f"{problem} {cure}") from problem
+
+    def learn_all(self, rows: Rows) -> Stream:
+        """Learn rows that are all at hand: the points are chosen from all of them."""
+        return learn_all(self, rows)
+
+    def merge(self, other: Stream) -> Stream:
+        """The stream of the rows of both, those that wait included."""
+        return merge(self, other)
 
     def _cure(self, new: Rows, frozen: bool) -> str | None:
         """What to do about rows that cannot be learned after those that came before them.
@@ -546,6 +571,39 @@ class Stream(Value):
             judged, told = plain.judged(shown), plain.begun.told
             said = None if told is None else told.of(judged)
             return replace(proved, judged=judged, told=said, filled=self.fills)
+
+    def query(self, function: Callable[[Array], Array], X: Array) -> Array:
+        """Apply a function of rows, in the units of the kernel, to rows in those of the data.
+
+        Memory stays bounded whatever their number, and threads share the pieces.
+        """
+        return queries.in_pieces(self, function, X)
+
+    def project(self, X: Array, method: Preimage) -> Array:
+        """Rows after projection on the components, back in input space."""
+        return queries.project(self, X, method)
+
+    def in_units(self, X: Array) -> Array:
+        """Rows in the units of the kernel."""
+        return queries.in_units(self, X)
+
+    def in_data_units(self, X: Array) -> Array:
+        """Rows in the units of the kernel, back in those of the data."""
+        scaler = queries.scaler_of(self)
+        return X if scaler is None else scaler.undo(X)
+
+    def kept_rows(self) -> np.ndarray | None:
+        """Rows that were kept, in the units of the data: a sample, or the points; None: none."""
+        return queries.kept_rows(self)
+
+    def moved_in_float32(self, coefficients: Array) -> np.ndarray:
+        """How far rounding of kernel values in single precision moves combinations of them.
+
+        The coefficients, a column for each combination, are over the points or the features.
+        """
+        span = self.chain.basis.span(self.begun.basis)
+        points = None if span is None else span.points
+        return moved_in_float32(self.chain.kernel, points, coefficients)
 
     def judged(self, shown: Components) -> Judged:
         """What is shown, for the sample of rows to judge when somebody asks."""

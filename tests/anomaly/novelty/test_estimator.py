@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -15,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelstream import KernelNovelty, StreamingKernelPCA, kernels, landmarks, load
+from tests.conftest import HELD_STREAM, public_members
 
 
 def ring(n: int, seed: int = 0) -> np.ndarray:
@@ -58,12 +57,13 @@ def test_the_error_is_the_variance_of_a_gaussian_process():
     model = KernelNovelty(gamma=0.3, basis="everything", scale=None, random_state=0).fit(X)
     components = model.stream_.components
     Z = components.coordinates(X)
-    scores, variances = model.transform(X), model.explained_variance_
+    scores, variances = model.stream_.query(components.scores, X), components.variances
     share = variances / (variances + 1.0 / components.weight)
     outside = 1.0 - np.sum((Z + components.mean) ** 2, axis=1)
     expected = np.clip(outside, 0, None) + np.sum(Z**2, axis=1) - scores**2 @ share
     np.testing.assert_allclose(-model.score_samples(X), expected, atol=1e-10)
-    assert (-model.score_samples(X) >= model.reconstruction_error(X) - 1e-12).all()
+    missed = model.stream_.query(components.reconstruction_error, X)
+    assert (-model.score_samples(X) >= missed - 1e-12).all()
 
 
 def test_limits_hold_on_new_rows_and_would_not_on_learned_ones(model):
@@ -104,7 +104,8 @@ def test_outliers_among_the_rows_do_not_excuse_themselves():
     truth = np.r_[np.zeros(380), np.ones(20)]
     model = KernelNovelty(0.05, random_state=0).fit(X)
     assert roc_auc_score(truth, model.decision_scores_) > 0.9
-    assert roc_auc_score(truth, model.reconstruction_error(X)) < 0.9  # without the share of one row
+    missed = model.stream_.query(model.stream_.components.reconstruction_error, X)
+    assert roc_auc_score(truth, missed) < 0.9  # without the share of one row
 
 
 def test_malignant_cells_and_foreign_digits():
@@ -244,13 +245,23 @@ def test_other_kernels_and_bases():
         assert model.predict(10.0 + ring(20)).sum() == -20
 
 
-def test_a_detector_of_rows_with_gaps_is_stored(tmp_path: Path) -> None:
-    """The rows that it holds back have gaps, too: its file could not be read."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("abc"))
-    frame.loc[::7, "b"] = np.nan
-    detector = KernelNovelty(basis=20, random_state=0).fit(frame)
-    detector.save(tmp_path / "d.safetensors")
-    found = load(tmp_path / "d.safetensors")
-    assert np.array_equal(found.p_values(frame), detector.p_values(frame))
-    assert np.isfinite(found.contributions(frame[:20])).all()
+def test_gaps_are_an_error() -> None:
+    X = ring(600)
+    X[7, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN: row 7, column 1"):
+        KernelNovelty(basis=20, random_state=0).fit(X)
+    model = KernelNovelty(basis=20, random_state=0).partial_fit(X, on_bad_rows="skip")
+    assert model.n_samples_seen_ == 599
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(X)
+
+
+def test_public_members() -> None:
+    """What a detector offers, and nothing of kernel PCA that it would have to refuse."""
+    own = [
+        *("fit", "partial_fit", "learn_one", "fit_predict", "merge", "new_stream"),
+        *("score_samples", "decision_function", "predict", "p_values", "explain", "contributions"),
+        *("offset_", "threshold_", "labels_", "n_held_back_", "n_samples_seen_"),
+        *("kernel_", "basis_points_"),
+    ]
+    assert public_members(KernelNovelty) == sorted([*own, *HELD_STREAM])

@@ -41,8 +41,6 @@ from kernelstream.arrays.namespaces import symmetric_eigen, weighted_sum
 from kernelstream.kernels import RBF
 from kernelstream.landmarks import Basis, Span
 from kernelstream.serialization import stored
-from kernelstream.stream.components import Learned
-from kernelstream.stream.fit import learn_all
 from kernelstream.stream.state import Rows
 from kernelstream.stream.step import Chain, forget
 from kernelstream.stream.stream import Stream
@@ -416,7 +414,7 @@ def learn_whitened(whitened: WhitenedRows, setting: Setting) -> Normal:
     U = whitened.U
     kernel = RBF(gamma=1.0 / (setting.width * U.shape[1]))
     chain = Chain(kernel, setting.basis, TRACKER, True, None, setting.seed, certify=False)
-    stream = learn_all(Stream(Learned(chain), BLOCK, U.shape[1], "float64"), Rows(U))
+    stream = Stream.of(chain, BLOCK, U.shape[1]).learn_all(Rows(U))
     state = stream.begun
     span = setting.basis.span(state.basis)
     assert span is not None  # the estimator refuses a basis without points

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,21 +11,13 @@ from sklearn.base import OutlierMixin
 
 from kernelstream import kernels, landmarks, preimages, trackers
 from kernelstream.anomaly.novelty.limits import Reference
-from kernelstream.arrays.namespaces import Array, is_sparse, like, to_host
-from kernelstream.estimators import inputs
-from kernelstream.estimators.base import at_one_moment
-from kernelstream.estimators.explain import RowExplanation
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
-from kernelstream.preimages.repair import column_units
-from kernelstream.serialization.part import check_number
-from kernelstream.stream import queries
-from kernelstream.stream.fit import learn_all
-from kernelstream.stream.holdout import HeldBack, forgetting_of, split
-from kernelstream.stream.state import Rows
-from kernelstream.stream.stream import Stream
+from kernelstream.arrays import Array, is_sparse, like, to_host
+from kernelstream.estimators import KernelEstimator, RowExplanation, at_one_moment
+from kernelstream.serialization import check_number
+from kernelstream.stream import HeldBack, Stream
 
 
-class KernelNovelty(OutlierMixin, StreamingKernelPCA):
+class KernelNovelty(OutlierMixin, KernelEstimator):
     """Find rows that are unlike those that were learned, in one pass and bounded memory.
 
     The error of a row is what kernel PCA of the rows learned cannot explain of it, in feature
@@ -38,8 +30,6 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
     more than about 1,000) is held back: which ones depends on their index alone, so that the same
     rows give the same model however they are cut into calls. Of new rows like those learned a
     share of ``alpha`` is flagged, and a share of p has a p-value of p or less.
-
-    It is also a :class:`StreamingKernelPCA` of the rows (``transform``, ``merge``, ``save``).
 
     Parameters
     ----------
@@ -103,12 +93,6 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
     array([0.003])
     """
 
-    preimage: Any = "auto"
-    certify: Any = False
-    center: Any = True
-    device: Any = None
-    robust: Any = False
-
     #: Rows that were not learned; None before the first row.
     _held_back: HeldBack | None = None
 
@@ -139,9 +123,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
 
     # -- learning
 
-    def fit(  # type: ignore[override]  # of rows in memory only
-        self, X: Any, y: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows that are all at hand, forgetting what was learned before.
 
         Parameters
@@ -157,13 +139,11 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         self
         """
         with self.transaction() as draft:
-            rows = draft._first_rows(X, sample_weight)
-            if len(rows) == 0:
-                raise ValueError(inputs.NO_WEIGHT)
+            require_dense(X)
+            rows, _ = draft._rows_to_learn(X, sample_weight, anew=True)
             stream = draft.new_stream(rows.X)
-            to_learn, draft._held_back = split(stream, None, rows, at_once=True)
-            with inputs.explain_rows(rows.X):
-                draft.set_stream(learn_all(stream, to_learn))
+            to_learn, draft._held_back = HeldBack.split(stream, None, rows, at_once=True)
+            draft._learn_rows(stream.learn_all, to_learn)
             draft.decision_scores_ = to_host(draft._errors(rows.X)).astype(float)
         self.report_progress()
         return self
@@ -189,17 +169,16 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         self
         """
         with self.transaction() as draft:
-            if not draft.__sklearn_is_fitted__():
-                rows, stream = draft._first_rows(X, sample_weight, False, on_bad_rows), None
-            else:
-                stream = draft.stream_
-                rows = inputs.next_rows(draft, stream, X, sample_weight, on_bad_rows)
+            if draft._stream is None:
+                require_dense(X)
+            rows, stream = draft._rows_to_learn(X, sample_weight, on_bad_rows)
             if len(rows):
                 draft.__dict__.pop("decision_scores_", None)
                 stream = stream or draft.new_stream(rows.X)
-                to_learn, draft._held_back = split(stream, draft._held_back, rows)
-                with inputs.explain_rows(rows.X):
-                    draft.set_stream(stream.learn(to_learn) if len(to_learn) else stream)
+                to_learn, draft._held_back = HeldBack.split(stream, draft._held_back, rows)
+                draft.set_stream(stream)
+                if len(to_learn):
+                    draft._learn_rows(stream.learn, to_learn)
         self.report_progress()
         return self
 
@@ -215,17 +194,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         -------
         self
         """
-        return self.partial_fit(inputs.real_numbers(x)[None, :])
-
-    def _first_rows(
-        self, X: Any, sample_weight: Any, whole: bool = True, on_bad_rows: str = "error"
-    ) -> Rows:
-        if is_sparse(X):
-            raise TypeError(
-                "Sparse input is not supported: KernelNovelty keeps rows that it holds back. Give "
-                "an array (X.toarray()), or reduce the columns before (TruncatedSVD)."
-            )
-        return inputs.first_rows(self, X, sample_weight, whole, on_bad_rows)
+        return self.partial_fit(np.asarray(x)[None, :])
 
     # -- queries
 
@@ -299,15 +268,13 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         -------
         list of RowExplanation
         """
-        told = super().explain(X, n_columns, reference, feature_names)
+        error = self._components().unexplained
+        told = self._explain(error, X, n_columns, reference, feature_names)
         if reference is not None:
             return told
         return [
             replace(each, p_value=float(p)) for each, p in zip(told, self.p_values(X), strict=True)
         ]
-
-    def _error_to_explain(self) -> Callable[[Array], Array]:
-        return self._components().unexplained
 
     @at_one_moment
     def p_values(self, X: Any) -> np.ndarray:
@@ -341,14 +308,11 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
         """
         self._held_errors()  # raises in words where no row was held back
         stream = self.stream_
-        rows = inputs.query_rows(self, stream, X)
-        method = preimages.resolve(self.preimage, self._components().kernel)
-        found = queries.project(stream, rows, method)
-        held = queries.in_units(stream, held_back_of(self).X.astype(float))
-        given, made = (
-            queries.in_units(stream, to_host(each).astype(float)) for each in (rows, found)
-        )
-        return ((given - made) / column_units(held)) ** 2
+        rows = self._query_rows(X)
+        found = stream.project(rows, preimages.resolve("auto", self._components().kernel))
+        held = stream.in_units(held_back_of(self).X.astype(float))
+        given, made = (stream.in_units(to_host(each).astype(float)) for each in (rows, found))
+        return ((given - made) / preimages.column_units(held)) ** 2
 
     @property
     def offset_(self) -> float:
@@ -380,7 +344,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
     # -- files and neighbours
 
     @at_one_moment
-    def merge(self, other: StreamingKernelPCA) -> Self:
+    def merge(self, other: KernelEstimator) -> Self:
         """A new model of the rows that both have seen, with the parameters of this one.
 
         Parameters
@@ -395,31 +359,28 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
             )
         model = super().merge(other)
         both = held_back_of(self).join(held_back_of(other))
-        model._held_back = both.thin(*forgetting_of(model.stream_))
+        model._held_back = both.thin_for(model.stream_)
         return model
 
     # -- inside
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = False  # rows are held back
         return tags
-
-    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
-        tracker = trackers.Covariance(forgetting=self.forgetting)
-        return landmarks.resolve(self.basis), trackers.resolve(tracker)
 
     def new_stream(self, X: Array) -> Stream:
         """A stream for rows like X with the parameters of this estimator, which are checked."""
         check_number("KernelNovelty", "alpha", self.alpha, below=1.0)
-        stream = super().new_stream(X)
+        kernel = self._resolved_kernel(int(X.shape[1]))
         if self.gamma is None and isinstance(self.kernel, str) and self.kernel == "rbf":
-            stream = stream.with_chain(kernel=kernels.RBF(gamma="narrow"))
-        return stream
+            kernel = kernels.RBF(gamma="narrow")
+        tracker = trackers.resolve(trackers.Covariance(forgetting=self.forgetting))
+        return self._stream_of(X, kernel, landmarks.resolve(self.basis), tracker)
 
     def _errors(self, X: Array) -> Array:
         stream = self.stream_
-        return queries.in_pieces(stream, self._components().unexplained, X)
+        return stream.query(self._components().unexplained, X)
 
     def _held_errors(self) -> Reference:
         """Errors of the rows held back, by the model as it is."""
@@ -432,7 +393,7 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
 
         def measure() -> Reference:
             errors = to_host(self._errors(like(held.X, stream.held_array, held.X.dtype)))
-            weights = held.current_weights(forgetting_of(stream)[0])
+            weights = held.weights_in(stream)
             return Reference.of(errors.astype(float), weights)
 
         return stream.solved(("limits", held.n_seen), measure)
@@ -454,6 +415,15 @@ class KernelNovelty(OutlierMixin, StreamingKernelPCA):
             raise ValueError(f"{len(held)} rows held back, {held.n_seen} in all")
 
 
+def require_dense(X: Any) -> None:
+    """Raise in words for a sparse matrix."""
+    if is_sparse(X):
+        raise TypeError(
+            "Sparse input is not supported: KernelNovelty keeps rows that it holds back. Give "
+            "an array (X.toarray()), or reduce the columns before (TruncatedSVD)."
+        )
+
+
 def held_back_of(model: KernelNovelty) -> HeldBack:
     """The rows that a detector holds back."""
     model.stream_  # noqa: B018 - raises in words where nothing was learned
@@ -465,5 +435,5 @@ def held_back_of(model: KernelNovelty) -> HeldBack:
 def hold(model: KernelNovelty, stream: Stream, held: HeldBack) -> None:
     """Let a detector go on from another stream, and from other rows that were held back."""
     model.set_stream(stream)
-    model._held_back = held.thin(*forgetting_of(stream))
+    model._held_back = held.thin_for(stream)
     model.__dict__.pop("decision_scores_", None)

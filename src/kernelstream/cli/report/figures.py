@@ -20,7 +20,7 @@ from kernelstream.arrays.namespaces import to_host
 from kernelstream.cli.report.observe import Observed
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
-from kernelstream.plot.drawing import ACCENT, QUIET, certified_variances, in_data_units
+from kernelstream.plot.drawing import ACCENT, QUIET, certified_variances
 
 MOST_COMPONENTS = 40
 MOST_CHOSEN = 10  # components that can be chosen for the axes
@@ -100,7 +100,7 @@ def embedding(
     if observed is not None:
         rows, numbers = observed.rows, observed.numbers
     else:
-        rows = in_data_units(model, to_host(points))
+        rows = model.stream_.in_data_units(to_host(points))
         numbers = np.arange(1, len(rows) + 1)
     scores = np.asarray(model.transform(rows), dtype=float)[:, :MOST_CHOSEN]
     data: dict[str, Any] = {f"pc{i}": column for i, column in enumerate(scores.T, 1)}

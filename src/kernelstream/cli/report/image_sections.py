@@ -9,7 +9,6 @@ import numpy as np
 from kernelstream.cli.report.observe import Observed
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
 from kernelstream.cli.report.verdict import Column
-from kernelstream.estimators.explain import known_rows
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.plot.drawing import is_ink
 
@@ -18,7 +17,7 @@ STEPS = 12  # images along a component
 
 def are_ink(model: StreamingKernelPCA, observed: Observed | None) -> bool:
     """Whether images are ink on paper: one answer for all pictures of a page."""
-    known = known_rows(model.stream_)
+    known = model.stream_.kept_rows()
     rows = known if known is not None else None if observed is None else observed.rows
     return rows is not None and is_ink(rows)
 
@@ -32,7 +31,7 @@ def behind_components(
     model: StreamingKernelPCA, shape: tuple[int, int], ink: bool, count: int
 ) -> str:
     """Which pixels make the first components, and images from one end of each to the other."""
-    rows = known_rows(model.stream_)
+    rows = model.stream_.kept_rows()
     if rows is None:
         return ""
     scores = np.asarray(model.transform(rows), dtype=float)

@@ -23,11 +23,10 @@ from kernelstream.cli.report.figures import (
 from kernelstream.cli.report.observe import Observed, observe
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
 from kernelstream.cli.report.verdict import Verdict, judge
-from kernelstream.estimators.explain import known_rows
 from kernelstream.estimators.frames import is_frame
 from kernelstream.estimators.inputs import query_rows
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
-from kernelstream.plot.drawing import in_data_units, short_numbers, without_names
+from kernelstream.plot.drawing import short_numbers, without_names
 
 BLOCK = 4096
 MOST_THUMBNAILS = 120
@@ -336,7 +335,7 @@ def legend(observed: Observed | None) -> str:
 
 def behind_components(model: StreamingKernelPCA, names: Sequence[str]) -> str:
     """Which columns make the first components."""
-    if known_rows(model.stream_) is None:
+    if model.stream_.kept_rows() is None:
         return ""
     lines = ""
     for component in model.explain_components(feature_names=names)[:TOLD]:
@@ -358,7 +357,7 @@ def behind_components(model: StreamingKernelPCA, names: Sequence[str]) -> str:
 
 def behind_rows(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[str]) -> str:
     """The strangest rows, and which columns make them so."""
-    if observed is None or not observed.strangest or known_rows(model.stream_) is None:
+    if observed is None or not observed.strangest or model.stream_.kept_rows() is None:
         return ""
     X = np.stack([row for _, row in observed.strangest]).astype(float)
     lines = ""
@@ -403,7 +402,7 @@ def comparison(verdict: Verdict) -> str:
 
 def thumbnails(model: StreamingKernelPCA, shape: tuple[int, int], ink: bool) -> str:
     """The points as small pictures."""
-    points = in_data_units(model, to_host(model.basis_points_).astype(float))
+    points = model.stream_.in_data_units(to_host(model.basis_points_).astype(float))
     images = grey_levels(points, ink)[:MOST_THUMBNAILS]
     shown = "".join(
         f'<img alt="point {i}" title="point {i}" src="{data_uri(image.reshape(shape))}">'

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from kernelstream.cli.report.observe import Observed
-from kernelstream.estimators.explain import known_rows, spread_rows
+from kernelstream.estimators.explain import spread_rows
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 
 COMPARED = 1000  # rows of either side
@@ -87,7 +87,7 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
     >>> judge(model, observe(model, [(X + 3.0, None)]), "abc").level
     'bad'
     """
-    known = known_rows(model.stream_)
+    known = model.stream_.kept_rows()
     learned = None if known is None or len(known) < 2 else spread_rows(known, COMPARED)
     limit = None if learned is None else float(np.quantile(errors_of(model, learned), LIMIT))
     remarks = about_the_model(model)

@@ -17,10 +17,9 @@ import numpy as np
 
 from kernelstream.arrays.draws import generator, highest
 from kernelstream.arrays.threads import one_blas_thread
-from kernelstream.estimators.inputs import plain_next_rows
+from kernelstream.estimators.inputs import plain_next_rows, require_summable_targets
 from kernelstream.landmarks import Basis, Centroids, Fourier, Landmarks
 from kernelstream.landmarks.fixed import FixedState
-from kernelstream.regression.base import require_summable
 from kernelstream.serialization.part import Part
 from kernelstream.stream.buffer import Buffer
 from kernelstream.stream.fit import defer_signs, finish_basis, take_signs
@@ -120,7 +119,7 @@ def rows_of(stream: Stream, block: Any, weights: Any, targets: Any = None) -> Ro
     if targets is not None:
         if rows.weights is not None:  # rows of weight zero were dropped
             targets = targets[np.flatnonzero(weights)]
-        require_summable(targets, rows.weights)
+        require_summable_targets(targets, rows.weights)
         rows = replace(rows, targets=targets)
     return rows if len(rows) else None
 

@@ -197,7 +197,7 @@ class KernelHebbianPCA(PaperMethod):
                 "it some of the rows."
             )
         with self.transaction() as draft:
-            rows, _ = draft.checked_rows(X, sample_weight, anew=True)
+            rows, _ = draft._rows_to_learn(X, sample_weight, anew=True)
             X, weights, stream = rows.X, rows.weights, draft.new_stream(rows.X)
             chain, r = stream.chain, stream.chain.n_components
             assert isinstance(r, int)  # checked with the tracker, which learns row by row
