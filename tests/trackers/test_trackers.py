@@ -72,15 +72,6 @@ def test_signs_are_the_same_for_every_run():
     np.testing.assert_array_equal(a.dual_coef_, b.dual_coef_)
 
 
-# -- names
-
-
-def test_the_old_name_of_a_tracker_warns():
-    assert isinstance(trackers.resolve("subset_hebbian"), papers.SubsetHebbian)
-    with pytest.warns(FutureWarning, match="'subkha' is called 'subset_hebbian' now"):
-        assert isinstance(trackers.resolve("subkha"), papers.SubsetHebbian)
-
-
 def test_rls_that_hears_nothing_keeps_its_head():
     """Where outputs vanish, Q would grow like β^−t: it stops at 1e8 times its start."""
     tracker = papers.RLS(forgetting=0.5)
