@@ -36,7 +36,7 @@ ROOMS = (
 UNSEEN = {
     "_PASS_ROWS": "rows of a compiled pass at a time: speed",
     "papers/tanaka_2012/rls.py: min(position + _PASS_ROWS": "the same",
-    "papers/hebbian.py: min(start + _PASS_ROWS": "the same",
+    "papers/kim_2003/hebbian.py: min(start + _PASS_ROWS": "the same",
     "papers/tanaka_2012/subset_hebbian.py: min(start + _PASS_ROWS": "the same",
     "QUERY_ROWS": "rows of a query at a time: memory",
     "MOST_SINGLE_ROWS": "rows written beside a stream at a time: speed",

@@ -58,6 +58,8 @@ _MODULES = (
     "tables",
     "trackers",
 )
+# Applications whose classes may stand in model files: loading one imports them.
+STORED_IN = ("images", "papers")
 _NAMES = {
     "KernelMonitor": "anomaly",
     "KernelNovelty": "anomaly",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import kernelstream
-from kernelstream import kernels, landmarks, preimages, trackers
+from kernelstream import kernels, landmarks, papers, preimages, trackers
 from kernelstream.papers import schedules
 from kernelstream.serialization.part import Part
 
@@ -30,7 +30,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "cosines": True,
     },
     "landmarks.Distance": {"nu": 0.1, "max_points": 2000, "exchange": None},
-    "landmarks.IteratedPreimages": {"n_preimages": 3, "sharing": "second pass"},
+    "papers.IteratedPreimages": {"n_preimages": 3, "sharing": "second pass"},
     "landmarks.Everything": {"start": None},
     "landmarks.Fourier": {"n_features": 512},
     "landmarks.Landmarks": {"points": 256},
@@ -60,7 +60,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "preimages.Neighbours": {"n_neighbours": 10},
     "preimages.NeighboursThenGradient": {"n_neighbours": 10, "max_iter": 200, "tol": 1e-06},
     "preimages.Ridge": {"alpha": 0.01, "source": "rows"},
-    "AdaptiveKernelPCA": {
+    "papers.AdaptiveKernelPCA": {
         "n_components": 2,
         "kernel": "rbf",
         "gamma": None,
@@ -77,7 +77,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "center": False,
         "random_state": None,
     },
-    "IncrementalKernelPCA": {
+    "papers.IncrementalKernelPCA": {
         "n_components": None,
         "kernel": "rbf",
         "gamma": None,
@@ -108,7 +108,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "n_jobs": None,
         "basis": 1000,
     },
-    "KernelHebbianPCA": {
+    "papers.KernelHebbianPCA": {
         "n_components": 2,
         "kernel": "rbf",
         "gamma": None,
@@ -143,7 +143,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "quarantine": 20,
         "random_state": None,
     },
-    "OnlineKernelPCA": {
+    "papers.OnlineKernelPCA": {
         "n_components": 2,
         "kernel": "rbf",
         "gamma": None,
@@ -214,8 +214,14 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     },
 }
 
-ROOMS = {"kernels": kernels, "bases": landmarks, "trackers": trackers, "schedules": schedules}
-ROOMS["preimages"] = preimages
+ROOMS = {
+    "kernels": kernels,
+    "landmarks": landmarks,
+    "papers": papers,
+    "preimages": preimages,
+    "schedules": schedules,
+    "trackers": trackers,
+}
 
 
 def public_classes() -> dict[str, type]:
@@ -268,9 +274,11 @@ def test_what_parts_say_of_themselves() -> None:
         "ReducedSet": (True, False, False, 256, 1024),
     }
     of_trackers = {
-        name: (t.sequential, t.any_blocks, t.needs_points)
-        for name in ("LMS", "RLS", "Covariance", "Hebbian", "IncrementalSVD", "SubsetHebbian")
-        if (t := getattr(trackers, name))
+        t.__name__: (t.sequential, t.any_blocks, getattr(t, "needs_points", False))
+        for t in (
+            *(papers.LMS, papers.RLS, papers.Hebbian, papers.SubsetHebbian),
+            *(trackers.Covariance, trackers.IncrementalSVD),
+        )
     }
     assert of_trackers == {
         "LMS": (True, False, True),

@@ -175,8 +175,8 @@ IMPOSSIBLE = {
 
 
 def test_the_matrix_is_complete() -> None:
-    assert set(BASES) == set(landmarks.NAMES)
-    assert set(TRACKERS) == {*trackers.NAMES, "averaged"}
+    assert set(BASES) == {*landmarks.NAMES, *papers.LANDMARKS}
+    assert set(TRACKERS) == {*trackers.NAMES, *papers.TRACKERS, "averaged"}
 
 
 @pytest.mark.filterwarnings("ignore:LMS. the step was too long:RuntimeWarning")

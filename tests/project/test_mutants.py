@@ -120,5 +120,5 @@ def test_a_change_is_noticed_by_a_test_that_fails_and_by_no_other(tmp_path: Path
     nothing = Mutant("literal", path, at, at, "\n")
     assert worker.tried(1, nothing, [str(test)], outcome["failed"], 60.0, 1e9) is None
     assert (PACKAGE / path).read_text(encoding="utf-8") == source
-    examples = worker.unchanged("src/kernelstream/papers/hebbian.py", 60.0)
+    examples = worker.unchanged("src/kernelstream/papers/kim_2003/hebbian.py", 60.0)
     assert examples is not None and not examples["failed"] + examples["broken"]

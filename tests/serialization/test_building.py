@@ -117,10 +117,10 @@ def test_shapes_of_trackers(name: str, path: Path) -> None:
 def test_the_state_of_another_tracker(path: Path) -> None:
     def change(tree: Any, arrays: Any) -> None:
         state = tree["model"]["fields"]["learned"]["fields"]["state"]["fields"]["tracker"]
-        assert state["state"] == "WeightedState"
-        state["state"] = "LMSState"
+        assert state["state"] == "SequentialState"
+        state["state"] = "RLSState"
 
-    refused(pca(tracker=papers.SubsetHebbian()).fit(rows(300)), path, change, "a LMSState for")
+    refused(pca(tracker=papers.SubsetHebbian()).fit(rows(300)), path, change, "a RLSState for")
 
 
 def test_a_sample_that_points_outside_of_its_log(path: Path) -> None:

@@ -232,9 +232,9 @@ def test_rows_that_left_a_sample_are_not_in_the_file() -> None:
 PROGRAM = """
 import hashlib, sys
 import numpy as np
-from kernelstream import StreamingKernelPCA
+from kernelstream import StreamingKernelPCA, papers
 X = np.random.default_rng(0).normal(size=(700, 4)) / 2
-for tracker in ("covariance", "hebbian"):
+for tracker in ("covariance", papers.Hebbian()):
     stream = StreamingKernelPCA(2, basis=10, tracker=tracker, random_state=0, batch_size=64)
     stream.partial_fit(X).save(sys.argv[1])
     print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest())

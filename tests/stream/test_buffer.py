@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, kernels, landmarks, serialization
+from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, serialization
 from kernelstream.stream.buffer import (
     MOST_OF_A_ROW,
     MOST_SINGLE_ROWS,
@@ -44,9 +44,9 @@ def one_by_one(estimator: StreamingKernelPCA, X: np.ndarray) -> StreamingKernelP
     return estimator
 
 
-@pytest.mark.parametrize("tracker", ["covariance", "hebbian", "rls"])
+@pytest.mark.parametrize("tracker", ["covariance", papers.Hebbian(), papers.RLS()], ids=str)
 @pytest.mark.parametrize("batch_size", [1, 2, 50, 3 * MOST_SINGLE_ROWS])
-def test_any_number_of_single_rows_is_partial_fit(tracker: str, batch_size: int) -> None:
+def test_any_number_of_single_rows_is_partial_fit(tracker: Any, batch_size: int) -> None:
     X = rows(2 * MOST_SINGLE_ROWS + 60)
     n = 260 if batch_size < 50 else len(X)
     single = model(batch_size, tracker=tracker)

@@ -31,7 +31,10 @@ STREAMS: dict[str, tuple[Any, dict[str, Any]]] = {
         dict(kernel="rbf", basis=20),
     ),
 }
-TRACKERS = ["covariance", "hebbian", "rls", "lms", "subset_hebbian", trackers.IncrementalSVD()]
+TRACKERS = [
+    *(trackers.Covariance(), trackers.IncrementalSVD()),
+    *(papers.Hebbian(), papers.RLS(), papers.LMS(), papers.SubsetHebbian()),
+]
 
 
 @pytest.mark.parametrize("tracker", TRACKERS, ids=str)

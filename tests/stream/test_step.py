@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import array_api_strict
 import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
-from kernelstream.stream.step import MOST_COMPONENTS, Chain, less_running_mean
-from kernelstream.trackers import Moments
-from tests.trackers.test_covariance import rows as random_rows
+from kernelstream.stream.step import MOST_COMPONENTS, Chain
 
 X = np.random.default_rng(0).normal(size=(400, 3))
 
@@ -80,41 +77,6 @@ def test_what_a_file_may_say_of_a_chain() -> None:
         with pytest.raises(ValueError, match=r"certify=.*seed="):
             replace(chain, **changes).check({})
     replace(chain, seed=2**32 - 1).check({})
-
-
-# -- the running mean
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("beta", [1.0, 0.9, 1e-30])
-@pytest.mark.parametrize("before", [0, 12])
-def test_each_row_less_the_mean_up_to_it(weighted, beta, before):
-    """Row by row on the host, in pieces on a device: both are the definition.
-
-    Also where a piece is a single row, since all before it is forgotten.
-    """
-    Z, w, _ = random_rows(3, 4, 12 + (700 if beta > 0.5 else 30))
-    w = w if weighted else np.ones(len(Z))
-    age = np.arange(len(Z))
-    expected = []
-    for t in range(before, len(Z)):
-        v = w[: t + 1] * beta ** (t - age[: t + 1])
-        expected.append(Z[t] - v @ Z[: t + 1] / v.sum())
-    v = w[:before] * beta ** (before - 1.0 - age[:before])
-    for array in (np.asarray, array_api_strict.asarray):
-        moments = Moments(float(v.sum()), array(v @ Z[:before]))
-        given_weights = array(w[before:]) if weighted else None
-        found = less_running_mean(array(Z[before:]), given_weights, moments, beta)
-        np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=1e-13)
-
-
-def test_equal_rows_are_at_their_mean_exactly():
-    """What rounding would leave of them would start components."""
-    z = np.random.default_rng(0).normal(size=5)
-    w = np.random.default_rng(1).uniform(0.1, 3.0, size=40)
-    for weights in (None, w):
-        found = less_running_mean(np.tile(z, (40, 1)), weights, Moments(0.0, np.zeros(5)), 1.0)
-        assert not found.any()
 
 
 # -- robust streams, and a basis that is frozen

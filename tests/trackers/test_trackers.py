@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
-from kernelstream.trackers.base import column_norms, unit_columns
 
 # -- signs
 
@@ -73,15 +72,6 @@ def test_signs_are_the_same_for_every_run():
     np.testing.assert_array_equal(a.dual_coef_, b.dual_coef_)
 
 
-# -- names
-
-
-def test_the_old_name_of_a_tracker_warns():
-    assert isinstance(trackers.resolve("subset_hebbian"), papers.SubsetHebbian)
-    with pytest.warns(FutureWarning, match="'subkha' is called 'subset_hebbian' now"):
-        assert isinstance(trackers.resolve("subkha"), papers.SubsetHebbian)
-
-
 def test_rls_that_hears_nothing_keeps_its_head():
     """Where outputs vanish, Q would grow like β^−t: it stops at 1e8 times its start."""
     tracker = papers.RLS(forgetting=0.5)
@@ -118,25 +108,9 @@ def test_forgetting_is_above_zero_and_at_most_one(tracker):
             tracker(forgetting=bad).check()
 
 
-def test_columns_at_unit_length():
-    V = np.array([[3.0, 0.0, 1e-200], [4.0, 0.0, 0.0]])
-    unit, scale = unit_columns(V)
-    np.testing.assert_allclose(unit[:, :2], [[0.6, 0.0], [0.8, 0.0]], rtol=1e-15)
-    np.testing.assert_allclose(scale[:2], [0.2, 0.0])
-    np.testing.assert_array_equal(column_norms(V[:, :2]), [5.0, 0.0])
-
-
-def test_a_rule_that_needs_points_wants_a_basis_of_points():
-    papers.LMS().suits(landmarks.Coherence(), 2)
-    papers.Hebbian().suits(landmarks.Fourier(8), 2)
-    with pytest.raises(ValueError, match="needs the coordinates of the basis points, and Fourier"):
-        papers.LMS().suits(landmarks.Fourier(8), 2)
-
-
 def test_what_a_rule_of_ones_own_has_unless_it_says_otherwise():
     assert trackers.Tracker.forgetting == 1.0
     assert not trackers.Tracker.sequential and not trackers.Tracker.any_blocks
-    assert not trackers.Tracker.needs_points
 
 
 @pytest.mark.parametrize("name", sorted(trackers.NAMES))

@@ -154,19 +154,6 @@ def take_rows(x: Array, index: Any) -> Array:
     return namespace_of(x).take(x, like(index, x), axis=0)
 
 
-def add_to_columns(x: Array, index: Any, values: Array) -> None:
-    """Add ``values`` to the columns ``index`` (integers, all different) of ``x``, in place."""
-    if (
-        isinstance(x, np.ndarray)
-        or array_api_compat.is_torch_array(x)
-        or array_api_compat.is_cupy_array(x)
-    ):
-        x[:, like(index, x)] += values
-        return
-    for i, column in enumerate(index):  # the standard has no assignment to an array of indices
-        x[:, int(column)] += values[:, i]
-
-
 def concatenate_rows(blocks: list[Array]) -> Array:
     """Blocks of rows one below the other; CSR beside dense becomes dense, host goes to device."""
     if len(blocks) == 1:

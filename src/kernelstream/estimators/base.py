@@ -381,7 +381,7 @@ def holding_an_estimator(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def class_named(name: str) -> type[StoredEstimator]:
     """The estimator of that name among the public ones, which are imported as they are used."""
-    homes = (kernelstream, kernelstream.papers, kernelstream.images)
+    homes = (kernelstream, *(getattr(kernelstream, name) for name in kernelstream.STORED_IN))
     kind = next((getattr(home, name) for home in homes if name in home.__all__), None)
     if not (isinstance(kind, type) and issubclass(kind, StoredEstimator)):
         raise KeyError(name)

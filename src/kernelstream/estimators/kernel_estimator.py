@@ -300,10 +300,8 @@ class KernelEstimator(StreamEstimator):
         if kernel.needs_names and X.shape[0]:
             kernel = kernel.named(getattr(self, "feature_names_in_", None))
         n_components = self._n_components_for(tracker)
-        tracker.suits(basis, n_components)
+        tracker.suits(basis, n_components, center)
         basis.suits(kernel, d)
-        if tracker.follows_mean and not center:
-            raise ValueError(f"The tracker {tracker} centres with the running mean: center=True.")
         check_choice("scale", self.scale, tuple(SCALINGS))
         check_choice("certify", certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(device)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from kernelstream.landmarks.base import Basis, Clock, Projection, Span
+from kernelstream.landmarks.base import (
+    Basis,
+    Clock,
+    Projection,
+    Span,
+    finite,
+    require_semidefinite,
+)
 from kernelstream.landmarks.coherence import Coherence
 from kernelstream.landmarks.distance import Distance
 from kernelstream.landmarks.exact import Everything
@@ -27,7 +34,9 @@ __all__ = [
     "Projection",
     "ReducedSet",
     "Span",
+    "finite",
     "kmeans",
+    "require_semidefinite",
     "resolve",
 ]
 

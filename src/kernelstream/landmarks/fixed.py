@@ -115,6 +115,10 @@ class Landmarks(Basis[FixedState]):
             return self
         return Landmarks(scaled(to_host(self.points).astype(np.float64)))
 
+    def holding(self, kernel: Kernel, span: Span) -> FixedState:
+        """The state with these points, in the coordinates that their factor gives."""
+        return FixedState(span)
+
     def begin(
         self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
     ) -> FixedState:

@@ -115,6 +115,12 @@ class Growing(Basis[GrowingState]):
         usage = None if self.exchange is None else np.zeros(0)
         return GrowingState(Span(nothing, factor, factor), np.zeros(0), usage)
 
+    def holding(self, kernel: Kernel, span: Span) -> GrowingState:
+        """The state with these points, in the coordinates that their factor gives."""
+        energies = to_host(to_float64(kernel.diag(to_float64(span.points))))
+        usage = None if self.exchange is None else np.zeros(len(energies))
+        return GrowingState(span, energies, usage)
+
     def revise(
         self, kernel: Kernel, state: GrowingState, clock: Clock
     ) -> tuple[GrowingState, Array] | None:

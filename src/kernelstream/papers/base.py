@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from kernelstream import landmarks, trackers
-from kernelstream.arrays.namespaces import Array
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.arrays import Array
+from kernelstream.estimators import StreamingKernelPCA
 
 
 class PaperMethod(StreamingKernelPCA):

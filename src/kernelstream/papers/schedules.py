@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.serialization import stored
-from kernelstream.serialization.part import Part, as_number, check_count
+from kernelstream.serialization import Part, as_number, check_count, stored
 
 __all__ = [
     "Automatic",

@@ -187,7 +187,7 @@ class Learned(Value):
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless the state is one of this chain."""
         chain, state = self.chain, self.state
-        chain.tracker.suits(chain.basis, chain.n_components)
+        chain.tracker.suits(chain.basis, chain.n_components, chain.center)
         if state is None:
             return
         if not chain.kernel.fixed:

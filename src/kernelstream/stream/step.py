@@ -19,7 +19,6 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from kernelstream.arrays.compilation import compiled
 from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
@@ -266,9 +265,7 @@ class Chain:
         if not math.isfinite(ledger.fresh):
             for block in blocks:
                 finite(block.block.residual, self.kernel)
-        if not (math.isfinite(ledger.energy) and math.isfinite(weight)):
-            raise ValueError(overflowing(self.kernel))
-        return replace(
+        state = replace(
             state,
             n_rows=state.n_rows + sum(map(len, blocks)),
             basis=basis,
@@ -277,6 +274,8 @@ class Chain:
             ledger=ledger,
             audit=audit,
         )
+        self.require_finite_sums(state)
+        return state
 
     def audited(
         self,
@@ -323,20 +322,13 @@ class Chain:
                 y = None if targets is None else targets[:n_read, :]
                 return self.fold_rows(state, X[:n_read, :], w, frozen, y)
             state = replace(state, basis=basis)
-        if tracker.needs_points:
-            span = self.basis.span(state.basis)
-            assert span is not None  # Tracker.suits has refused a basis without points
-            points = span.own_coordinates(self.kernel)
-            state = replace(state, tracker=tracker.tell_points(state.tracker, points))
 
-        # mean → tracker: rows as they are for moments, less the running mean for sequential rules
+        # mean → tracker: moments of the rows as they are; a sequential rule brings its own step
         rank = int(block.Z.shape[1])
         if tracker.sequential:
             w = None if weights is None else like(weights, block.Z)
-            rows = block.Z
-            if self.center and not tracker.follows_mean:
-                rows = self.centred(block.Z, w, before)
-            learned = tracker.update(state.tracker, rows, w, block.admitted)
+            about, points = before if self.center else None, partial(self.points, state)
+            learned = tracker.learn(state.tracker, block.Z, w, block.admitted, about, points)
         else:
             w = None if faded is None else like(faded, block.Z)
             if tracker.window is None:
@@ -365,9 +357,7 @@ class Chain:
             energy, missed = learned.energies
             ledger = state.ledger.window(energy, missed, int(learned.Z.shape[0]))
             state = replace(state, moments=learned.moments, ledger=ledger)
-        # Σ w k(x,x) is above every entry of every accumulator: while it is finite, they all are.
-        if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
-            raise ValueError(overflowing(self.kernel))
+        self.require_finite_sums(state)
 
         # the basis may change its points at the end of a block: z ← T z everywhere
         change = None if frozen else self.basis.revise(self.kernel, state.basis, clock)
@@ -385,9 +375,16 @@ class Chain:
         change = self.basis.compress(self.kernel, state.basis, vectors)
         return state if change is None else self.rebase(state, *change)
 
-    def centred(self, Z: Array, weights: Array | None, before: Moments) -> Array:
-        """The rows of a block, each less the mean of all rows up to it, for sequential rules."""
-        return less_running_mean(Z, weights, before, self.tracker.forgetting)
+    def points(self, state: State) -> Array:
+        """The points in their own coordinates, one a row."""
+        span = self.basis.span(state.basis)
+        assert span is not None  # Tracker.suits has refused a basis without points
+        return span.own_coordinates(self.kernel)
+
+    def require_finite_sums(self, state: State) -> None:
+        """Raise unless Σ w k(x,x), which is above every entry of every accumulator, is finite."""
+        if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
+            raise ValueError(overflowing(self.kernel))
 
     def decay(self, state: State, factor: float) -> State:
         """Old rows lose weight (the basis does it where it adds the new ones)."""
@@ -547,56 +544,3 @@ def forget(
     clock = Clock(seed, row, beta**n, math.log(beta))
     faded = clock.fading(n)
     return clock, faded if weights is None else faded * weights
-
-
-def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: float) -> Array:
-    """Each row less the mean of all rows up to and including it.
-
-    The host goes row by row, in a compiled pass. On a device, over a piece of k rows,
-    μ_t = (β^k s + Σ_{i≤t} v_i z_i) / (β^k W + Σ_{i≤t} v_i) with the weights v_i = w_i β^{k−1−i};
-    pieces are short enough for β^k to stay far from underflow.
-    """
-    Z = to_float64(Z)
-    if isinstance(Z, np.ndarray):
-        w = np.ones(Z.shape[0]) if weights is None else weights
-        mean = padded(before.mean, (Z.shape[1],)).copy()
-        return running_mean_pass(np.ascontiguousarray(Z), w, mean, before.weight, float(beta))
-    xp = namespace_of(Z)
-    piece = max(1, Z.shape[0] if beta == 1.0 else int(50.0 / -math.log(beta)))
-    weight, total = before.weight, padded(before.total, (int(Z.shape[1]),))
-    rows = []
-    for start in range(0, Z.shape[0], piece):
-        z = Z[start : min(start + piece, int(Z.shape[0])), :]
-        k = int(z.shape[0])
-        v = like(beta ** np.arange(k - 1.0, -1.0, -1.0), Z)
-        v = v if weights is None else v * to_float64(weights[start : start + k])
-        sums = xp.cumulative_sum(z * v[:, None], axis=0) + (total * beta**k)[None, :]
-        so_far = xp.cumulative_sum(v) + weight * beta**k
-        # written so that the first row of all is exactly zero: noise would start a component
-        rows.append((z * so_far[:, None] - sums) / so_far[:, None])
-        weight, total = float(so_far[-1]), sums[-1, :]
-    return rows[0] if len(rows) == 1 else xp.concat(rows, axis=0)
-
-
-@compiled
-def running_mean_pass(Z: Any, weights: Any, mean: Any, weight: float, beta: float) -> Any:
-    """Sequential part: z_t − μ_t, where μ_t = μ_{t−1} + (z_t − μ_{t−1}) w_t/W_t.
-
-    Equal rows give exact zeros from the first row on: noise in their place would start a component.
-    """
-    n, q = Z.shape
-    rows = np.empty((n, q))
-    for t in range(n):
-        old = weight * beta
-        weight = old + weights[t]
-        if old == 0.0:  # the mean is this row: not a rounding error away from it
-            for j in range(q):
-                rows[t, j] = 0.0
-                mean[j] = Z[t, j]
-            continue
-        left, moved = old / weight, weights[t] / weight
-        for j in range(q):
-            difference = Z[t, j] - mean[j]
-            rows[t, j] = difference * left
-            mean[j] += difference * moved
-    return rows

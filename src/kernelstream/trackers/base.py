@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import Array, like, namespace_of, to_host
+from kernelstream.arrays.namespaces import Array
 from kernelstream.serialization.part import Part, check_number
 from kernelstream.trackers.moments import Moments
 
@@ -26,7 +27,7 @@ class Tracker(Part, Generic[S]):
     state.
     """
 
-    #: Whether rows are learned one by one, centred with the running mean (else as raw moments).
+    #: Whether rows are learned one by one, by ``learn`` (else blocks of them, by ``update``).
     sequential = False
     #: Share of the weight of old rows that is left after each new row.
     forgetting: float = 1.0
@@ -36,25 +37,16 @@ class Tracker(Part, Generic[S]):
     any_blocks = False
     #: Whether the state is the sum ``scatter`` of what blocks say, and nothing else.
     adds_up = False
-    #: Whether the tracker wants to be told the coordinates of the basis points before ``update``.
-    needs_points = False
     #: Whether what it has learned is a fixed number of vectors, which ``raw`` returns.
     holds_vectors = False
-    #: Whether a rule that learns row by row is given the rows as they are, and centres them itself.
-    follows_mean = False
 
     @property
     def memory(self) -> float:
         """Rows that are remembered; infinite where nothing is forgotten."""
         return math.inf if self.forgetting == 1.0 else math.ceil(1.0 / (1.0 - self.forgetting))
 
-    def suits(self, basis: Any, n_components: int | float | None) -> None:
+    def suits(self, basis: Any, n_components: int | float | None, center: bool = True) -> None:
         """Raise ``ValueError`` in one sentence when basis or number of components do not fit."""
-        if self.needs_points and not basis.has_points:
-            raise ValueError(
-                f"The tracker {self} needs the coordinates of the basis points, and {basis} has no "
-                "points; use a basis of points such as landmarks.Centroids, or another tracker."
-            )
         held = self.holds_vectors and isinstance(n_components, int)
         if basis.compresses_vectors and not held:
             raise ValueError(
@@ -71,13 +63,25 @@ class Tracker(Part, Generic[S]):
     def begin(self, rank: int, n_components: int | None, reference: Array) -> S:
         """Return the state before the first row."""
 
-    def tell_points(self, state: S, points: Array) -> S:
-        """Return the state that knows the basis points, one a row, in their own coordinates."""
-        return state
-
     @abstractmethod
     def update(self, state: S, Z: Array, weights: Array | None, admitted: tuple[int, ...]) -> S:
         """Learn a block. ``admitted`` are its rows that added a coordinate, in order."""
+
+    def learn(
+        self,
+        state: S,
+        Z: Array,
+        weights: Array | None,
+        admitted: tuple[int, ...],
+        before: Moments | None,
+        points: Callable[[], Array],
+    ) -> S:
+        """Learn a block row by row, where that is how the tracker learns.
+
+        ``before`` is what the rows before the block sum up to; None: rows are not centered.
+        ``points`` returns the points in their own coordinates, one a row.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def pad(self, state: S, rank: int) -> S:
@@ -124,22 +128,3 @@ class Tracker(Part, Generic[S]):
         """Components near those of ``start``, and their mean: good enough to read signs off."""
         _, vectors, mean = self.components(state, moments, center)
         return vectors[:, : min(int(start.shape[1]), int(vectors.shape[1]))], mean
-
-
-def check_guard(name: str, guard: Any) -> None:
-    """Raise unless the guard is there or not."""
-    if not isinstance(guard, bool | np.bool_):
-        raise ValueError(f"{name}: guard must be True or False, got {guard!r}.")
-
-
-def column_norms(V: Array) -> np.ndarray:
-    """Lengths of the columns, on the host."""
-    xp = namespace_of(V)
-    return to_host(xp.sqrt(xp.sum(V * V, axis=0)))
-
-
-def unit_columns(V: Array) -> tuple[Array, np.ndarray]:
-    """The columns at unit length, and the factors that make them so; zeros stay zeros."""
-    norms = column_norms(V)
-    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-    return V * like(scale, V)[None, :], scale

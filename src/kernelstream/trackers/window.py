@@ -104,9 +104,9 @@ class Window(Tracker[WindowState]):
         """Rows of the window."""
         return self.n
 
-    def suits(self, basis: Any, n_components: int | float | None) -> None:
+    def suits(self, basis: Any, n_components: int | float | None, center: bool = True) -> None:
         """Points have to stay: rows are held in their coordinates."""
-        super().suits(basis, n_components)
+        super().suits(basis, n_components, center)
         if not basis.stays:
             raise ValueError(
                 f"The tracker {self} holds rows in the coordinates of points that stay, and those "

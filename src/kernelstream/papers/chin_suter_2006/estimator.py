@@ -25,7 +25,7 @@ class IncrementalKernelPCA(PaperMethod):
         the model (with ``n_components=None``) is batch kernel PCA of all rows seen.
     n_preimages : int or None
         The paper's own compression in the place of ``n_points``: n′ pre-images for each of the r
-        components and for the mean (:class:`landmarks.IteratedPreimages`), and its
+        components and for the mean (:class:`papers.IteratedPreimages`), and its
         re-orthogonalisation (22)–(25).
     sharing : "separate", "shared" or "second pass"
         Which pre-images write a vector down, with ``n_preimages``: its own, those of the vectors

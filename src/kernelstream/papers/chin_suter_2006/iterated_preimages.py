@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import Array, like, namespace_of, to_float64, to_host
+from kernelstream import landmarks
+from kernelstream.arrays import Array, like, namespace_of, to_float64, to_host
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import Basis, Clock, Projection, Span, transition
-from kernelstream.landmarks.exact import Everything
-from kernelstream.landmarks.growing import GrowingState
-from kernelstream.serialization import stored
-from kernelstream.serialization.part import check_choice, check_count
+from kernelstream.landmarks import Span
+from kernelstream.serialization import check_choice, check_count, stored
 
 SHARING = ("separate", "shared", "second pass")
 STEPS = 200  # of the fixed-point iteration, at most
@@ -22,7 +21,7 @@ DISTINCT = 1e-6  # share of its energy by which an input must leave the span of 
 
 
 @stored
-class IteratedPreimages(Basis[GrowingState]):
+class IteratedPreimages(landmarks.Everything):
     """The rows of a block become points; at its end every vector held is written in pre-images.
 
     The vectors are the r components and the mean (Chin and Suter 2006, sections 5.1 and 5.2). Each
@@ -59,18 +58,19 @@ class IteratedPreimages(Basis[GrowingState]):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA, landmarks, trackers
+    >>> from kernelstream import StreamingKernelPCA, papers, trackers
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> model = StreamingKernelPCA(
-    ...     2, gamma=0.2, basis=landmarks.IteratedPreimages(4), tracker=trackers.IncrementalSVD(),
+    ...     2, gamma=0.2, basis=papers.IteratedPreimages(4), tracker=trackers.IncrementalSVD(),
     ...     batch_size=30)
     >>> model.partial_fit(X).basis_points_.shape  # (2 + 1) · 4 points
     (12, 2)
     """
 
     settles_late = False
-    preferred_batch = 256
     compresses_vectors = True
+    start = None
+    merge = landmarks.Basis.merge  # which refuses: the components of two models are not merged
 
     def __init__(self, n_preimages: int = 3, sharing: str = "second pass"):
         self.n_preimages = n_preimages
@@ -81,40 +81,7 @@ class IteratedPreimages(Basis[GrowingState]):
         check_count("IteratedPreimages", "n_preimages", self.n_preimages, none_allowed=False)
         check_choice("IteratedPreimages: sharing", self.sharing, SHARING)
 
-    def begin(
-        self, kernel: Kernel, X: Array, weights: np.ndarray | None, seed: int, wanted: int = 0
-    ) -> GrowingState:
-        """Start with no points."""
-        return Everything().begin(kernel, X, weights, seed)
-
-    def coordinates(self, kernel: Kernel, state: GrowingState, X: Array) -> Array:
-        """Coordinates of rows, in float64."""
-        return Everything().coordinates(kernel, state, X)
-
-    def measures(self, state: GrowingState) -> bool:
-        """Rows become points while they are read."""
-        return False
-
-    def project(
-        self,
-        kernel: Kernel,
-        state: GrowingState,
-        X: Array,
-        weights: np.ndarray | None,
-        clock: Clock,
-    ) -> tuple[GrowingState, Projection]:
-        """Append the rows and express the block."""
-        return Everything().project(kernel, state, X, weights, clock)
-
-    def revise(
-        self, kernel: Kernel, state: GrowingState, clock: Clock
-    ) -> tuple[GrowingState, Array | None] | None:
-        """Take the points in a better order where rounding asks for it."""
-        return Everything().revise(kernel, state, clock)
-
-    def compress(
-        self, kernel: Kernel, state: GrowingState, vectors: Array
-    ) -> tuple[GrowingState, Array] | None:
+    def compress(self, kernel: Kernel, state: Any, vectors: Array) -> tuple[Any, Array] | None:
         """Write the vectors, columns in coordinates, in pre-images; None while points are few.
 
         The matrix carries each vector to its approximation.
@@ -126,13 +93,13 @@ class IteratedPreimages(Basis[GrowingState]):
         C = to_host(state.span.factor @ vectors)
         found = preimages_of(kernel, D, C, self.n_preimages, self.sharing == "separate")
         inputs = like(np.vstack([one.inputs for one in found]), state.span.points)
-        empty = Everything().begin(kernel, state.span.points, None, 0)
-        new, _ = Everything().offer(kernel, empty, inputs, 0)
+        new, _ = self.offer(kernel, self.begin(kernel, state.span.points, None, 0), inputs, 0)
+        old, xp = state.span, namespace_of(vectors)
         if self.sharing == "second pass":
-            return new, transition(kernel, state.span, new.span)
+            K = kernel.block(to_float64(new.span.points), to_float64(old.points))
+            return new, xp.matrix_transpose(new.span.factor) @ (K @ old.factor)
         written = coordinates_of(kernel, new.span, found, self.sharing == "separate")
-        inverse = namespace_of(vectors).linalg.pinv(vectors)
-        return new, like(written, vectors) @ inverse
+        return new, like(written, vectors) @ xp.linalg.pinv(vectors)
 
 
 @dataclass

@@ -10,14 +10,13 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from kernelstream import kernels, landmarks, trackers
-from kernelstream.arrays.namespaces import to_host
-from kernelstream.arrays.printing import prints_short
+from kernelstream.arrays import prints_short, to_host
 from kernelstream.kernels import Kernel
 from kernelstream.papers import schedules
-from kernelstream.papers.averaged import Averaged
 from kernelstream.papers.base import PaperMethod
-from kernelstream.papers.hebbian import Hebbian
+from kernelstream.papers.honeine_2012.averaged import Averaged
 from kernelstream.papers.honeine_2012.recentred_hebbian import RecentredHebbian
+from kernelstream.papers.kim_2003.hebbian import Hebbian
 
 
 @prints_short

@@ -21,12 +21,13 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import Array, like, namespace_of, padded, to_float64, to_host
+from kernelstream.arrays import Array, like, namespace_of, to_float64, to_host
 from kernelstream.papers import schedules
-from kernelstream.papers.hebbian import Hebbian, HebbianState, recursion, require_bounded
+from kernelstream.papers.kim_2003.hebbian import Hebbian, recursion
 from kernelstream.papers.schedules import Schedule
+from kernelstream.papers.sequential import SequentialState, extended, require_bounded
 from kernelstream.serialization import stored
-from kernelstream.trackers.base import Tracker
+from kernelstream.trackers import Moments, Tracker
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
 _PASS_ROWS = 64
@@ -34,16 +35,14 @@ _PASS_ROWS = 64
 
 @stored
 @dataclass(frozen=True)
-class RecentredState(HebbianState):
+class RecentredState(SequentialState):
     """Raw components, the sums of their coefficients, and the mean of the rows."""
 
-    ON_HOST: ClassVar[frozenset[str]] = HebbianState.ON_HOST | {"sums", "mean"}
+    ON_HOST: ClassVar[frozenset[str]] = SequentialState.ON_HOST | {"sums", "mean"}
 
     sums: Annotated[np.ndarray, "float64 (components)"] = field(kw_only=True)
     mean: Annotated[np.ndarray, "float64 (rank)"] = field(kw_only=True)
     weight: Annotated[float, "not negative"] = 0.0
-    # the points in their own coordinates while a block is learned
-    points: Annotated[Array | None, "float64 (points, rank)"] = None
 
 
 @stored
@@ -75,7 +74,7 @@ class RecentredHebbian(Hebbian, Tracker[RecentredState]):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA, landmarks, trackers
+    >>> from kernelstream import StreamingKernelPCA, landmarks, papers
     >>> X = np.random.default_rng(0).normal(size=(3000, 2)) * [1, 0.3]
     >>> both = [
     ...     StreamingKernelPCA(1, gamma=0.2, basis=landmarks.Distance(0.01), tracker=tracker)
@@ -87,7 +86,6 @@ class RecentredHebbian(Hebbian, Tracker[RecentredState]):
     """
 
     needs_points = True
-    follows_mean = True
     forgetting = 1.0
     spread = False
 
@@ -101,19 +99,30 @@ class RecentredHebbian(Hebbian, Tracker[RecentredState]):
         r = len(plain.variances)
         return RecentredState(plain.V, 0, plain.variances, sums=np.zeros(r), mean=np.zeros(rank))
 
-    def tell_points(self, state: RecentredState, points: Array) -> RecentredState:  # type: ignore[override]
-        """Remember the points for the block that comes."""
-        return replace(state, points=points)
+    def suits(self, basis: Any, n_components: Any, center: bool = True) -> None:
+        """The rule centers with the running mean."""
+        super().suits(basis, n_components, center)
+        if not center:
+            raise ValueError(f"The tracker {self} centres with the running mean: center=True.")
+
+    def centered(self, Z: Array, weights: Array | None, before: Moments) -> Array:
+        """Rows as they are: the rule subtracts the mean itself."""
+        return Z
 
     def update(  # type: ignore[override]
-        self, state: RecentredState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
+        self,
+        state: RecentredState,
+        Z: Array,
+        weights: Array | None,
+        admitted: tuple[int, ...],
+        points: Array | None = None,
     ) -> RecentredState:
         """Learn rows as they are, one after the other; the block is cut where a component starts.
 
         Components that start at once with the basis take the sums of its coordinates.
         """
-        assert state.points is not None  # needs_points
-        f = coefficient_sums(to_host(state.points))
+        assert points is not None  # needs_points
+        f = coefficient_sums(to_host(points))
         r, first_new = (int(n) for n in reversed(state.V.shape))
         if state.time == 0:
             state = replace(state, sums=padded_like(f[:first_new], r))
@@ -128,7 +137,7 @@ class RecentredHebbian(Hebbian, Tracker[RecentredState]):
             V, sums = namespace_of(state.V).asarray(state.V, copy=True), state.sums.copy()
             V[coordinate, coordinate], sums[coordinate] = 1.0, f[coordinate]
             state, start = replace(state, V=V, sums=sums), row
-        return replace(self._recentred(state, Z[start:, :], w[start:], f), points=None)
+        return self._recentred(state, Z[start:, :], w[start:], f)
 
     def _recentred(
         self, state: RecentredState, Z: Array, weights: np.ndarray, f: np.ndarray
@@ -180,8 +189,7 @@ class RecentredHebbian(Hebbian, Tracker[RecentredState]):
 
     def pad(self, state: RecentredState, rank: int) -> RecentredState:  # type: ignore[override]
         """Neither components nor mean have a part in the new coordinates yet."""
-        wide = padded(state.V, (rank, int(state.V.shape[1])))
-        return replace(state, V=wide, mean=padded_like(state.mean, rank))
+        return replace(state, V=extended(state.V, rank), mean=padded_like(state.mean, rank))
 
     def rebase(self, state: RecentredState, T: Array) -> tuple[RecentredState, None]:  # type: ignore[override]
         """V ← T V; the sums of the coefficients stay, so that the functions do."""

@@ -1,1 +1,1 @@
-"""The kernel Hebbian algorithm over a finite set of rows (Kim, Franz and Schölkopf 2003)."""
+"""The kernel Hebbian algorithm (Kim, Franz and Schölkopf 2003)."""

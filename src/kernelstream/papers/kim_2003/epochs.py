@@ -12,14 +12,14 @@ is needed. Written so, a row costs O(r l); over a block with the indices J,
     A_t = T_t A_0 + S_t E_Jᵀ,      y_t = T G[:, t] + S K̃_JJ[:, t],      G = A_0 K̃(X, X_J)
 
 with T (r × r) lower triangular and S (r × B): one kernel block and two products a block, and
-between them the recursion of the Hebbian tracker (``papers/hebbian.py``), which sees inner
+between them the recursion of the Hebbian tracker (``hebbian.py``), which sees inner
 products only. The result is that of the loop over rows, to rounding, for any block size.
 
 Centring (eq. 13, where the second bracket must have a minus: ``k(x(t), x_k) − k̄(x_k)``) is
 ``K̃_b = H (K_b − k̄ 1ᵀ)``. With the sums ``s = A 1`` and ``q = A k̄``, which a block changes like A
 itself, ``G = A K_b − s k̄_Jᵀ − (q − s k̄̄) 1ᵀ``, and no centred matrix is ever formed.
 
-The rows and their kernel matrix are in ``gram.py``, epochs on a GPU in ``gpu.py``.
+The rows and their kernel matrix are in ``gram.py``.
 """
 
 from __future__ import annotations
@@ -28,27 +28,24 @@ import math
 import warnings
 from dataclasses import dataclass, replace
 
+import array_api_compat
 import numpy as np
 
-from kernelstream.arrays.draws import generator
-from kernelstream.arrays.namespaces import (
+from kernelstream.arrays import (
     Array,
-    add_to_columns,
-    canonical_signs,
     cast,
-    dtype_name,
-    is_foreign,
+    generator,
+    in_threads,
     like,
     namespace_of,
     to_float64,
     to_host,
 )
-from kernelstream.arrays.threads import in_threads, tiles
-from kernelstream.landmarks.base import Span, finite, require_semidefinite
-from kernelstream.papers.hebbian import recursion, require_bounded
-from kernelstream.papers.kim_2003.gpu import DeviceEpochs, runs_on_device
-from kernelstream.papers.kim_2003.gram import KernelMatrix, Means
+from kernelstream.landmarks import Span, finite, require_semidefinite
+from kernelstream.papers.kim_2003.gram import KernelMatrix, Means, tiles
+from kernelstream.papers.kim_2003.hebbian import recursion
 from kernelstream.papers.schedules import Schedule
+from kernelstream.papers.sequential import require_bounded
 
 _LOOK_EVERY = 5  # epochs between two looks at how far the components moved
 # A residual |Cv − λv| leaves an angle of sin θ ≤ |Cv − λv| / gap to the eigenvector (Davis and
@@ -58,7 +55,7 @@ APART = 0.05
 TOLERATED = math.sin(math.radians(1.0)) * APART
 NO_VARIANCE = 1e-12  # variance of a component, relative to the first, that is rounding only
 # Directions whose squared length is below this share of the longest are rounding.
-_RANK_FLOOR = {"float64": 1e-10, "float32": 1e-6}
+_RANK_FLOOR, _RANK_FLOOR_IN_FLOAT32 = 1e-10, 1e-6
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,8 @@ def orthonormal(data: KernelMatrix, inner: np.ndarray) -> tuple[np.ndarray, int]
     lam, U = np.linalg.eigh((inner + inner.T) / 2)
     lam, U = lam[::-1], U[:, ::-1]
     require_semidefinite(data.kernel, float(lam[-1]), float(lam[0]))
-    floor = _RANK_FLOOR[dtype_name(data.points)]
+    double = data.points.dtype == namespace_of(data.points).float64
+    floor = _RANK_FLOOR if double else _RANK_FLOOR_IN_FLOAT32
     # the mean energy of a row, so that rounding is not taken for a direction when all are zero
     scale = max(float(lam[0]), floor * float(np.abs(to_host(data.kernel.diag(data.X))).mean()))
     kept = lam > floor * scale
@@ -130,12 +128,6 @@ def sample_epoch(
     The squared lengths ``Δ K̃ Δᵀ`` of other functions may be measured on the way: ``watched`` are
     their coefficients, and the kernel blocks are there anyway.
     """
-    if guard and runs_on_device(state.A):
-        if data.epochs is None:
-            data.epochs = DeviceEpochs(data, means, int(state.A.shape[0]), schedule)
-        A, variances, shortened, found = data.epochs.run(state, order, watched)
-        after = Expansion(A, variances, state.time + len(order), state.n_shortened + shortened)
-        return after, None if watched is None else centred_lengths(watched, means, found)
     xp = namespace_of(state.A)
     A = state.A
     variances, time, n_shortened = state.variances.copy(), state.time, state.n_shortened
@@ -163,9 +155,22 @@ def sample_epoch(
     return after, None if watched is None else centred_lengths(watched, means, lengths)
 
 
+def add_to_columns(A: Array, J: np.ndarray, values: Array) -> None:
+    """Add ``values`` to the columns J, all different, of A, in place."""
+    if (
+        isinstance(A, np.ndarray)
+        or array_api_compat.is_torch_array(A)
+        or array_api_compat.is_cupy_array(A)
+    ):
+        A[:, like(J, A)] += values
+        return
+    for i, column in enumerate(J):  # the standard has no assignment to an array of indices
+        A[:, int(column)] += values[:, i]
+
+
 def turned(T: Array, A: Array) -> Array:
     """``T A``, columns of A by threads."""
-    cuts = [] if is_foreign(A) else tiles(A.shape[1], A.shape[0])
+    cuts = tiles(A.shape[1], A.shape[0]) if isinstance(A, np.ndarray) else []
     if len(cuts) < 2:
         return T @ A
     found = np.empty_like(A)
@@ -330,7 +335,9 @@ def solution(data: KernelMatrix, means: Means, state: Expansion, ritz: bool = Tr
     raw = transform @ inner[:, :r]
     centred = Z - (total / data.n_rows)[None, :] if data.center else Z
     if ritz:
-        raw *= to_host(canonical_signs(factor @ like(raw, factor)))[None, :]
+        shown = factor @ like(raw, factor)
+        positive = to_host(xp.max(shown, axis=0) >= -xp.min(shown, axis=0))
+        raw *= np.where(positive, 1.0, -1.0)[None, :]  # the largest coefficient is positive
     norms = np.linalg.norm(raw, axis=0)
     V = raw / np.where(norms > 0, norms, 1.0)[None, :]
     outputs = centred @ like(V, Z)

@@ -11,22 +11,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelstream import landmarks, trackers
-from kernelstream.arrays.namespaces import is_sparse, namespace_of, to_float64, to_host
-from kernelstream.arrays.threads import cores
-from kernelstream.certificates.ledger import Ledger
-from kernelstream.estimators.inputs import NO_WEIGHT, first_rows
-from kernelstream.landmarks.fixed import FixedState
-from kernelstream.landmarks.growing import GrowingState
+from kernelstream.arrays import cores, is_sparse, namespace_of
 from kernelstream.papers import schedules
 from kernelstream.papers.base import PaperMethod
-from kernelstream.papers.hebbian import Hebbian, HebbianState
 from kernelstream.papers.kim_2003 import epochs
-from kernelstream.papers.kim_2003.expansion import ExpansionChain
+from kernelstream.papers.kim_2003.expansion import ExpansionChain, SemiOnlineHebbian
 from kernelstream.papers.kim_2003.gram import KernelMatrix
-from kernelstream.serialization.part import as_number, check_choice, check_count
-from kernelstream.stream.components import Learned
-from kernelstream.stream.state import State
-from kernelstream.stream.stream import Stream
+from kernelstream.papers.kim_2003.hebbian import Hebbian
+from kernelstream.serialization import as_number, check_choice, check_count
+from kernelstream.stream import Stream
 from kernelstream.trackers import Moments
 
 
@@ -204,9 +197,7 @@ class KernelHebbianPCA(PaperMethod):
                 "it some of the rows."
             )
         with self.transaction() as draft:
-            rows = first_rows(draft, X, sample_weight)
-            if len(rows) == 0:
-                raise ValueError(NO_WEIGHT)
+            rows, _ = draft._rows_to_learn(X, sample_weight, anew=True)
             X, weights, stream = rows.X, rows.weights, draft.new_stream(rows.X)
             chain, r = stream.chain, stream.chain.n_components
             assert isinstance(r, int)  # checked with the tracker, which learns row by row
@@ -294,8 +285,8 @@ class KernelHebbianPCA(PaperMethod):
     def new_stream(self, X: Any) -> Stream:
         """A stream for rows like X with the parameters of this estimator, which are checked."""
         stream = super().new_stream(X)
-        chain = ExpansionChain.of(stream.chain, self._centres_as_the_paper())
-        return replace(stream, learned=Learned(chain))
+        chain = ExpansionChain.of(stream.chain)
+        return replace(stream, learned=replace(stream.learned, chain=chain))
 
     def _open(self) -> None:
         """After ``fit``: from the small span of the components to one that can grow."""
@@ -305,7 +296,7 @@ class KernelHebbianPCA(PaperMethod):
                 "fit, or start partial_fit with init='rows', 'points' or a number."
             )
         if self._stream is not None and isinstance(self._stream.chain.basis, landmarks.Landmarks):
-            self.set_stream(grow(self.stream_, self._centres_as_the_paper()))
+            self.set_stream(grow(self.stream_))
 
     def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
         at_rows = isinstance(self.init, np.ndarray)
@@ -324,7 +315,8 @@ class KernelHebbianPCA(PaperMethod):
         start: dict[Any, Any] = {"rows": None, "points": self.n_components}
         points = None if at_rows else start.get(self.init, self.init)
         ball = not at_rows and self.init not in start
-        rule = Hebbian(self.schedule, spread=ball, guard=self.guard)
+        kind = SemiOnlineHebbian if self._centres_as_the_paper() else Hebbian
+        rule = kind(self.schedule, spread=ball, guard=self.guard)
         return landmarks.resolve(landmarks.Everything(points)), trackers.resolve(rule)
 
 
@@ -351,23 +343,31 @@ def finish(
     """
     n = int(solution.span.points.shape[0])
     unit = 1.0 if weights is None else float(weights.mean())
-    state = State(
+    basis = landmarks.Landmarks(n)
+    stream = stream.with_chain(kernel=kernel, basis=basis)
+    blank = stream.chain.blank(basis.holding(kernel, solution.span), solution.total)
+    state = replace(
+        blank,
         n_rows=n,
         moments=Moments(n * unit, solution.total * unit),
-        basis=FixedState(solution.span),
-        tracker=HebbianState(solution.V, n, solution.variances, found.n_shortened),
-        ledger=Ledger().fold(solution.energy * unit, solution.missed * unit),
-        signs=None,
+        tracker=replace(
+            blank.tracker,
+            V=solution.V,
+            time=n,
+            variances=solution.variances,
+            n_shortened=found.n_shortened,
+        ),
+        ledger=blank.ledger.fold(solution.energy * unit, solution.missed * unit),
         next_signs=n,
+        audit=None,  # the rows were passed over again and again: none can judge
     )
-    return stream.with_chain(kernel=kernel, basis=landmarks.Landmarks(n)).with_state(state)
+    return stream.with_state(state)
 
 
-def grow(stream: Stream, mean_before: bool) -> Stream:
+def grow(stream: Stream) -> Stream:
     """The same stream, with an expansion that may grow: functions and mean stay as they are."""
-    state = stream.begun
-    span = state.basis.span
-    energies = to_host(to_float64(stream.chain.kernel.diag(to_float64(span.points))))
-    chain = replace(ExpansionChain.of(stream.chain, mean_before), basis=landmarks.Everything())
-    grown = replace(state, basis=GrowingState(span, energies))
-    return replace(stream, learned=Learned(chain, grown))
+    state, basis = stream.begun, landmarks.Everything()
+    grown = basis.holding(stream.chain.kernel, state.basis.span)
+    chain = replace(ExpansionChain.of(stream.chain), basis=basis)
+    learned = replace(stream.learned, chain=chain, state=replace(state, basis=grown))
+    return replace(stream, learned=learned)

@@ -9,42 +9,63 @@ inner products of the rows with these functions, the centred patterns are
     p_t = φ_t − c_t,      c_t = a_t μ + Σ_i B_ti φ_i       (the mean of the rows up to t)
 
 so their outputs and inner products need Z and the kernel matrix of the block alone, and Sanger's
-recursion (``papers/hebbian.py``) does the rest: ``W ← T W + S P``. The re-centring (16)–(17) is
+recursion (``hebbian.py``) does the rest: ``W ← T W + S P``. The re-centring (16)–(17) is
 in it, since w stays the function it was. A block costs one kernel block with all rows, O(n B d),
 and products of r + 1 columns, O(n r²); memory is the rows and r + 1 numbers for each.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import (
+from kernelstream.arrays import (
     Array,
     as_dense,
     cast,
-    concatenate_rows,
     like,
     namespace_of,
-    row_norms_squared,
     to_float64,
     to_host,
 )
-from kernelstream.landmarks import Span
-from kernelstream.landmarks.base import finite, require_semidefinite
-from kernelstream.landmarks.growing import GrowingState
+from kernelstream.landmarks import Span, finite, require_semidefinite
 from kernelstream.papers import schedules
-from kernelstream.papers.hebbian import Hebbian, recursion, require_bounded
+from kernelstream.papers.kim_2003.hebbian import Hebbian, recursion
+from kernelstream.papers.sequential import (
+    column_norms,
+    extended,
+    require_bounded,
+)
 from kernelstream.serialization import stored
-from kernelstream.stream.state import State
-from kernelstream.stream.step import Chain, overflowing
+from kernelstream.stream import Chain, State
 from kernelstream.trackers import Moments
-from kernelstream.trackers.base import column_norms
 
 _RANK_FLOOR = 1e-14  # share of its length by which a function must leave the span of the others
+
+
+@stored
+class SemiOnlineHebbian(Hebbian):
+    """Sanger's rule with the mean of appendix A: of the rows before the present one (14).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.papers import KernelHebbianPCA
+    >>> model = KernelHebbianPCA(1, gamma=0.1, center="paper")
+    >>> X = np.random.default_rng(0).normal(size=(300, 2)) * [2, 1]
+    >>> model.partial_fit(X).stream_.chain.tracker
+    SemiOnlineHebbian()
+    """
+
+    def centered(self, Z: Array, weights: Array | None, before: Moments) -> Array:
+        """Rows less the mean of all rows before each."""
+        w = np.ones(int(Z.shape[0])) if weights is None else to_host(weights)
+        a, B = mean_shares(before.weight, w, before=True)
+        mean = extended(to_host(before.mean), int(Z.shape[1]))
+        Z = to_float64(Z)
+        return Z - like(B, Z) @ Z - like(np.outer(a, mean), Z)
 
 
 @stored
@@ -56,24 +77,10 @@ class ExpansionChain(Chain):
     basis reads them.
     """
 
-    mean_before: bool = False  # whether a row is centred with the mean of the rows before it (14)
-
     @classmethod
-    def of(cls, chain: Chain, mean_before: bool) -> ExpansionChain:
+    def of(cls, chain: Chain) -> ExpansionChain:
         """The same parts, with an expansion in the place of coordinates for every row."""
-        values = {field.name: getattr(chain, field.name) for field in fields(Chain)}
-        return cls(**values, mean_before=mean_before)
-
-    def centred(self, Z: Array, weights: Array | None, before: Moments) -> Array:
-        """Rows of the start, less the mean up to them, or the mean before them."""
-        if not self.mean_before:
-            return super().centred(Z, weights, before)
-        w = np.ones(int(Z.shape[0])) if weights is None else to_host(weights)
-        a, B = mean_shares(before.weight, w, self.mean_before)
-        mean = np.zeros(int(Z.shape[1]))
-        mean[: len(before.total)] = to_host(before.mean)
-        Z = to_float64(Z)
-        return Z - like(B, Z) @ Z - like(np.outer(a, mean), Z)
+        return cls(**{field.name: getattr(chain, field.name) for field in fields(Chain)})
 
     def fold_rows(
         self,
@@ -109,7 +116,7 @@ class ExpansionChain(Chain):
         H, a = np.eye(len(w)), np.zeros(len(w))
         if self.center:
             mu = to_host(moments.mean)
-            a, B = mean_shares(moments.weight, w, self.mean_before)
+            a, B = mean_shares(moments.weight, w, isinstance(tracker, SemiOnlineHebbian))
             H = H - B
         # G = ⟨w_i, p_t⟩ and K̃ = ⟨p_s, p_t⟩, p = H φ − a μ
         at_mean = H @ (Z @ mu)
@@ -132,21 +139,19 @@ class ExpansionChain(Chain):
         require_bounded("KernelHebbianPCA", T, tracker.guard)
         # the components and the mean, over the old functions (Q) and over the rows (R)
         weight = moments.weight + float(w.sum())
-        held = moments.weight / weight if self.center else 0.0
+        old_share = moments.weight / weight if self.center else 0.0
         new = w[:, None] / weight if self.center else np.zeros((len(w), 1))
-        Q = np.hstack([V @ T.T - np.outer(mu, S @ a), held * mu[:, None]])
+        Q = np.hstack([V @ T.T - np.outer(mu, S @ a), old_share * mu[:, None]])
         R = np.hstack([H.T @ S.T, new])
         products = Z @ Q + inner @ R  # ⟨φ_t, function⟩ for the rows of the block
         gram = Q.T @ Q + (Z @ Q).T @ R + R.T @ products
         basis, coordinates = orthonormal(self.kernel, (gram + gram.T) / 2)
         old = span.factor @ like(Q @ basis, span.factor)
         factor = xp.concat([old, like(R @ basis, span.factor)], axis=0)
-        points = concatenate_rows([span.points, cast(as_dense(X), span.points.dtype)])
+        points = xp.concat([span.points, cast(as_dense(X), span.points.dtype)], axis=0)
         r = V.shape[1]
-        missed = np.maximum(energy - row_norms_squared(products @ basis), 0.0)
-        ledger = state.ledger.fold(float(w @ energy), float(w @ missed))
-        if not (math.isfinite(ledger.energy) and math.isfinite(weight)):
-            raise ValueError(overflowing(self.kernel))
+        held = products @ basis
+        missed = np.maximum(energy - np.vecdot(held, held), 0.0)
         tracked = replace(
             known,
             V=like(coordinates[:, :r], span.factor),
@@ -156,16 +161,21 @@ class ExpansionChain(Chain):
         )
         if not known.n_shortened:
             tracker.warn_of(tracked.n_shortened)
-        return replace(
+        grown = replace(
+            state.basis,
+            span=Span(points, factor, factor),
+            energies=np.concatenate([state.basis.energies, energy]),
+        )
+        after = replace(
             state,
             n_rows=state.n_rows + len(w),
-            basis=GrowingState(
-                Span(points, factor, factor), np.concatenate([state.basis.energies, energy])
-            ),
+            basis=grown,
             tracker=tracked,
             moments=Moments(weight, like(weight * coordinates[:, r], span.factor)),
-            ledger=ledger,
+            ledger=state.ledger.fold(float(w @ energy), float(w @ missed)),
         )
+        self.require_finite_sums(after)
+        return after
 
 
 def mean_shares(weight: float, w: np.ndarray, before: bool) -> tuple[np.ndarray, np.ndarray]:

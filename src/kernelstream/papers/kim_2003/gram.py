@@ -12,28 +12,23 @@ from dataclasses import dataclass
 import array_api_compat
 import numpy as np
 
-from kernelstream.arrays.namespaces import (
+from kernelstream.arrays import (
     Array,
     as_dense,
     cast,
-    concatenate_rows,
-    dtype_name,
-    is_foreign,
+    in_threads,
     is_sparse,
     like,
     namespace_of,
-    on_accelerator,
-    take_rows,
     to_float64,
     to_host,
 )
-from kernelstream.arrays.threads import in_threads, in_turn, tiles
 from kernelstream.kernels import Kernel
-from kernelstream.papers.kim_2003.gpu import DeviceEpochs, block_rows
 
 # Bytes of a kernel block when the block size is left to us: it should stay in reach of the cache.
 _BLOCK_BYTES = 2**25
-_DEVICE_BLOCK_BYTES = 2**28  # on a GPU
+# Columns of a matrix in pieces for threads: so many numbers, or at least so many columns.
+_TILE_NUMBERS, _TILE_COLUMNS = 2**17, 256
 
 
 class KernelMatrix:
@@ -86,18 +81,15 @@ class KernelMatrix:
         self.center = center
         self.n_rows = int(X.shape[0])
         self.weights = np.ones(self.n_rows) if weights is None else weights / weights.mean()
-        row_bytes = self.n_rows * np.dtype(dtype_name(X)).itemsize
+        xp = namespace_of(self.points)
+        row_bytes = self.n_rows * xp.finfo(self.points.dtype).bits // 8
         if batch_size is None:
-            most, wanted = _BLOCK_BYTES, max(128, n_components)
-            if on_accelerator(X):
-                most, wanted = _DEVICE_BLOCK_BYTES, block_rows(n_components)
-            batch_size = max(16, min(most // row_bytes, wanted))
+            batch_size = max(16, min(_BLOCK_BYTES // row_bytes, max(128, n_components)))
         self.batch_size = batch_size
-        self.epochs: DeviceEpochs | None = None  # what the first epoch on a GPU sets up
         self.matrix: Array | None = None  # the first rows, as many as are kept
         self.n_kept = min(self.n_rows, cache_bytes // row_bytes)
         if self.n_kept:
-            self.matrix = namespace_of(self.points).empty(
+            self.matrix = xp.empty(
                 (self.n_kept, self.n_rows),
                 dtype=self.points.dtype,
                 device=array_api_compat.device(self.points),
@@ -108,9 +100,7 @@ class KernelMatrix:
 
     def _fill(self, matrix: Array) -> None:
         """Compute the kernel matrix: half of it, where the kernel is sure to be symmetric."""
-        # a device looks at every new cut of the points anew, and waits for the answer
-        whole = self.n_kept == self.n_rows
-        half = whole and self.kernel.psd and not on_accelerator(self.points)
+        half = self.n_kept == self.n_rows and self.kernel.psd
         transposed = namespace_of(matrix).matrix_transpose
 
         def write(here: slice) -> None:
@@ -136,29 +126,29 @@ class KernelMatrix:
     def block(self, J: np.ndarray) -> Array:
         """``k(x_j, x_k)`` for the rows j of a block and all k: (B, l), in the type of the rows."""
         if self.matrix is not None and self.n_kept == self.n_rows:
-            return take_rows(self.matrix, J)
+            return rows_at(self.matrix, J)
         known = self.n_kept > J
         if self.matrix is None or not known.any():
-            return self.kernel.block(take_rows(self.X, J), self._met)
+            return self.kernel.block(rows_at(self.X, J), self._met)
         # those that are kept first, then the others, and back into the order that was asked for
-        both = [take_rows(self.matrix, J[known])]
+        both = [rows_at(self.matrix, J[known])]
         if not known.all():
-            both.append(self.kernel.block(take_rows(self.X, J[~known]), self._met))
+            both.append(self.kernel.block(rows_at(self.X, J[~known]), self._met))
         place = np.argsort(np.argsort(~known, kind="stable"), kind="stable")
-        return take_rows(concatenate_rows(both), place)
+        return rows_at(namespace_of(*both).concat(both, axis=0), place)
 
     def outputs(self, A: Array, J: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``A k(X, x_j)`` (r × B) for the rows j of a block, and ``k(x_i, x_j)`` among them.
 
         In float64, on the host; threads share the columns of the kernel block.
         """
-        if is_foreign(self.points):
+        if not isinstance(self.points, np.ndarray):
             xp, K = namespace_of(A), self.block(J)
             found = to_float64(cast(A, K.dtype) @ xp.matrix_transpose(K))
             return to_host(found), to_host(to_float64(xp.take(K, like(J, K), axis=1)))
         known = np.flatnonzero(self.n_kept > J) if self.matrix is not None else np.arange(0)
         others = np.setdiff1d(np.arange(len(J)), known)
-        rows = take_rows(self.X, J[others])
+        rows = rows_at(self.X, J[others])
         inner = np.empty((len(J), len(J)))
 
         def of_columns(at: slice) -> np.ndarray:
@@ -172,7 +162,10 @@ class KernelMatrix:
             return A[:, at].astype(K.dtype) @ K.T
 
         first, *more = in_threads(of_columns, tiles(self.n_rows, len(J)))
-        return in_turn(first, more), inner
+        total = first.astype(np.float64)
+        for part in more:
+            total += part
+        return total, inner
 
     def products(self, A: Array) -> Array:
         """``A K`` (r × l), not centred: one pass over the kernel matrix."""
@@ -216,3 +209,17 @@ class Means:
         column = like(self.column, A)
         s, q = xp.sum(A, axis=1), A @ column
         return product - s[:, None] * column[None, :] - (q - s * self.grand)[:, None]
+
+
+def rows_at(X: Array, J: np.ndarray) -> Array:
+    """The rows with the indices J, dense or CSR: a copy."""
+    return X[J] if is_sparse(X) else namespace_of(X).take(X, like(J, X), axis=0)
+
+
+def tiles(n: int, height: int) -> list[slice]:
+    """Columns 0 … n − 1 of a matrix in pieces for threads, by its height alone.
+
+    So what is added up over them is the same number on every machine.
+    """
+    size = max(_TILE_COLUMNS, 1 << (_TILE_NUMBERS // max(1, height)).bit_length() - 1)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

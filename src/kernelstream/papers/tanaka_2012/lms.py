@@ -14,27 +14,19 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.compilation import compiled
-from kernelstream.arrays.namespaces import Array, like, to_float64, to_host
-from kernelstream.papers.tanaka_2012.weighted import Stepped, WeightedState
+from kernelstream.arrays import Array, compiled, like, to_float64, to_host
+from kernelstream.papers.sequential import SequentialState
+from kernelstream.papers.tanaka_2012.weighted import Stepped
 from kernelstream.serialization import stored
 
 
 @stored
-@dataclass(frozen=True)
-class LMSState(WeightedState):
-    """Components, and the points of the basis in their own coordinates while a block is learned."""
-
-    points: Annotated[Array | None, "float64 (points, rank)"] = None
-
-
-@stored
-class LMS(Stepped[LMSState]):
+class LMS(Stepped[SequentialState]):
     """Stochastic gradient in the coefficients over the points (Tanaka et al., algorithm 1).
 
     ``V ← V + η N (z cᵀ Ω − V c cᵀ)`` with ``c = Vᵀz`` and ``N = Fᵀ M² F``.
@@ -65,7 +57,7 @@ class LMS(Stepped[LMSState]):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA, landmarks, trackers
+    >>> from kernelstream import StreamingKernelPCA, landmarks, papers
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
     >>> model = StreamingKernelPCA(
     ...     1, gamma=0.1, basis=landmarks.Coherence(0.9), tracker=papers.LMS(0.02), center=False)
@@ -73,19 +65,19 @@ class LMS(Stepped[LMSState]):
     0.7
     """
 
-    state_type = LMSState
     needs_points = True
 
-    def tell_points(self, state: LMSState, points: Array) -> LMSState:
-        """Remember the points for the block that comes."""
-        return replace(state, points=points)
-
     def update(
-        self, state: LMSState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
-    ) -> LMSState:
+        self,
+        state: SequentialState,
+        Z: Array,
+        weights: Array | None,
+        admitted: tuple[int, ...],
+        points: Array | None = None,
+    ) -> SequentialState:
         """Learn rows one after the other; the metric grows with every point that is admitted."""
-        assert state.points is not None  # needs_points
-        Z, P = to_float64(Z), to_host(state.points)
+        assert points is not None  # needs_points
+        Z, P = to_float64(Z), to_host(points)
         state = self.pad(state, int(Z.shape[1]))
         w = np.ones(Z.shape[0]) if weights is None else to_host(weights)
         cuts = [0, *admitted, int(Z.shape[0])]
@@ -94,9 +86,11 @@ class LMS(Stepped[LMSState]):
             known = P[: len(P) - len(admitted) + i]
             if stop > start:
                 state = self._fold(state, Z[start:stop, :], w[start:stop], known.T @ known)
-        return replace(state, points=None)
+        return state
 
-    def _learn(self, state: LMSState, Z: Array, w: np.ndarray, metric: Array | None) -> LMSState:
+    def _learn(
+        self, state: SequentialState, Z: Array, w: np.ndarray, metric: Array | None
+    ) -> SequentialState:
         assert metric is not None
         V = np.array(to_host(state.V), order="C")  # a copy: the pass writes into it
         rows, variances = np.ascontiguousarray(to_host(Z)), state.variances.copy()

@@ -22,11 +22,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from kernelstream.arrays.compilation import compiled
-from kernelstream.arrays.namespaces import Array, like, namespace_of, to_host
-from kernelstream.papers.tanaka_2012.weighted import Weighted, WeightedState, combined, products
+from kernelstream.arrays import Array, compiled, like, namespace_of, to_host
+from kernelstream.papers.sequential import SequentialState, check_guard, column_norms
+from kernelstream.papers.tanaka_2012.weighted import Weighted, combined, products
 from kernelstream.serialization import stored
-from kernelstream.trackers.base import check_guard, column_norms
 
 # Rows in one compiled pass: its cost per row is r²(r + 1) + r B, that of the products r·m.
 _PASS_ROWS = 64
@@ -40,13 +39,13 @@ _EXCITED = 1e10  # largest Q c² before an update: it loses so many digits
 
 @stored
 @dataclass(frozen=True)
-class RLSState(WeightedState):
+class RLSState(SequentialState):
     """Components, and Q, the inverse of the forgetful second moments of the outputs.
 
     Entries of Q grow up to ``ceiling`` only.
     """
 
-    ON_HOST: ClassVar[frozenset[str]] = WeightedState.ON_HOST | {"Q"}
+    ON_HOST: ClassVar[frozenset[str]] = SequentialState.ON_HOST | {"Q"}
 
     Q: Annotated[np.ndarray, "float64 (components, components)"] = field(
         default_factory=lambda: np.zeros((0, 0))
@@ -82,15 +81,13 @@ class RLS(Weighted[RLSState]):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA, trackers
+    >>> from kernelstream import StreamingKernelPCA, papers
     >>> X = np.random.default_rng(0).normal(size=(2000, 3)) * [0.1, 0.5, 1]
     >>> model = StreamingKernelPCA(2, kernel="linear", tracker=papers.RLS(0.999)).fit(X)
     >>> directions = np.abs(model.transform(np.eye(3)) - model.transform(np.zeros((3, 3))))
     >>> bool(directions[2, 0] > 0.98 and directions[1, 1] > 0.98)
     True
     """
-
-    state_type = RLSState
 
     def __init__(self, forgetting: float = 0.98, weights: Any = None, guard: bool = True):
         self.forgetting = forgetting
@@ -107,7 +104,7 @@ class RLS(Weighted[RLSState]):
         """No component has started, and Q has nothing to say about them."""
         start = super().begin(rank, n_components, reference)
         r = int(start.V.shape[1])
-        return replace(start, Q=np.zeros((r, r)))
+        return RLSState(start.V, 0, start.variances, Q=np.zeros((r, r)))
 
     def rebase(self, state: RLSState, T: Array) -> tuple[RLSState, None]:
         """V ← T V at unit length and at right angles again."""

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.compilation import compiled
-from kernelstream.arrays.namespaces import Array
-from kernelstream.papers.tanaka_2012.weighted import Stepped, WeightedState, combined, products
+from kernelstream.arrays import Array, compiled
+from kernelstream.papers.sequential import SequentialState
+from kernelstream.papers.tanaka_2012.weighted import Stepped, combined, products
 from kernelstream.serialization import stored
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
@@ -26,7 +26,7 @@ _PASS_ROWS = 64
 
 
 @stored
-class SubsetHebbian(Stepped[WeightedState]):
+class SubsetHebbian(Stepped[SequentialState]):
     """SubKHA, the weighted subspace rule (Tanaka, Washizawa and Kuh, algorithm 3).
 
     ``V ← V + η (z cᵀ Ω − V c cᵀ)`` with ``c = Vᵀz``.
@@ -52,7 +52,7 @@ class SubsetHebbian(Stepped[WeightedState]):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA, trackers
+    >>> from kernelstream import StreamingKernelPCA, papers
     >>> X = np.random.default_rng(0).normal(size=(5000, 3)) * [0.1, 0.5, 1]
     >>> model = StreamingKernelPCA(2, kernel="linear", tracker=papers.SubsetHebbian(0.02))
     >>> directions = np.abs(model.fit(X).transform(np.eye(3)) - model.transform(np.zeros((3, 3))))
@@ -60,11 +60,9 @@ class SubsetHebbian(Stepped[WeightedState]):
     True
     """
 
-    state_type = WeightedState
-
     def _learn(
-        self, state: WeightedState, Z: Array, w: np.ndarray, metric: Array | None
-    ) -> WeightedState:
+        self, state: SequentialState, Z: Array, w: np.ndarray, metric: Array | None
+    ) -> SequentialState:
         V, time, n_shortened = state.V, state.time, state.n_shortened
         schedule, omega = self._schedule(), self._omega(int(V.shape[1]))
         variances = state.variances.copy()

@@ -10,25 +10,20 @@ the components as a query sees them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import (
-    Array,
-    all_finite,
-    like,
-    namespace_of,
-    padded,
-    row_norms_squared,
-    to_float64,
-    to_host,
-)
+from kernelstream.arrays import Array, like, namespace_of, to_float64, to_host
 from kernelstream.papers.schedules import Schedule, resolve
-from kernelstream.serialization import stored
-from kernelstream.trackers.base import Shift, Tracker, check_guard, column_norms, unit_columns
-from kernelstream.trackers.moments import Moments
+from kernelstream.papers.sequential import (
+    Sequential,
+    SequentialState,
+    check_guard,
+    column_norms,
+    is_finite,
+)
 
 # A row starts a component when this share of its energy is outside the span of the others.
 NEW_SHARE = 1e-10
@@ -36,25 +31,10 @@ NEW_SHARE = 1e-10
 DEAD = 1e-8
 
 
-@stored
-@dataclass(frozen=True)
-class WeightedState:
-    """Raw components as columns, a zero column for each that has not started yet."""
-
-    ON_HOST: ClassVar[frozenset[str]] = frozenset({"variances"})
-
-    V: Annotated[Array, "float64 (rank, components)"]
-    time: int  # rows learned, those that started a component not counted
-    # running mean squares of the raw outputs
-    variances: Annotated[np.ndarray, "float64 (components), not negative"]
-    n_shortened: int = 0  # steps that were shortened
-    reseeded: int = 0  # components that died and wait for a new start
+W = TypeVar("W", bound=SequentialState)
 
 
-W = TypeVar("W", bound=WeightedState)
-
-
-class Weighted(Tracker[W]):
+class Weighted(Sequential[W]):
     """Weighted rules on a fixed number of components.
 
     *The start.* In the paper the first r rows are the first points Ψ[0], and A[0] is P^{1/2} with
@@ -67,14 +47,11 @@ class Weighted(Tracker[W]):
     the first row was learned takes the outside part at unit length.
     """
 
-    sequential = True
-    holds_vectors = True
     weights: Any = None
-    state_type: type[W]
 
-    def suits(self, basis: Any, n_components: Any) -> None:
+    def suits(self, basis: Any, n_components: Any, center: bool = True) -> None:
         """One weight for each component."""
-        super().suits(basis, n_components)
+        super().suits(basis, n_components, center)
         self._omega(int(n_components))
 
     def _check_weights(self) -> None:
@@ -109,13 +86,20 @@ class Weighted(Tracker[W]):
 
     # -- verbs
 
-    def begin(self, rank: int, n_components: int | None, reference: Array) -> W:
+    def begin(self, rank: int, n_components: int | None, reference: Array) -> Any:
         """No component has started."""
         assert n_components is not None  # the estimator sees to it
         V = like(np.zeros((rank, n_components)), reference)
-        return self.state_type(V, 0, np.zeros(n_components))
+        return SequentialState(V, 0, np.zeros(n_components))
 
-    def update(self, state: W, Z: Array, weights: Array | None, admitted: tuple[int, ...]) -> W:
+    def update(
+        self,
+        state: W,
+        Z: Array,
+        weights: Array | None,
+        admitted: tuple[int, ...],
+        points: Array | None = None,
+    ) -> W:
         """Learn rows one after the other.
 
         Rows before an admission have a zero in the new coordinate, and so have the components:
@@ -123,10 +107,6 @@ class Weighted(Tracker[W]):
         """
         w = np.ones(Z.shape[0]) if weights is None else to_host(weights)
         return self._fold(self.pad(state, int(Z.shape[1])), to_float64(Z), w)
-
-    def pad(self, state: W, rank: int) -> W:
-        """Components have no part in the new coordinates yet."""
-        return replace(state, V=padded(state.V, (rank, int(state.V.shape[1]))))
 
     def rebase(self, state: W, T: Array) -> tuple[W, None]:
         """V ← T V; a component that dies with the lost rank waits for a row to start it again."""
@@ -136,16 +116,9 @@ class Weighted(Tracker[W]):
             V = V * like(np.where(dead, 0.0, 1.0), V)[None, :]
         return replace(state, V=V, reseeded=state.reseeded + int(dead.sum())), None
 
-    def components(
-        self, state: W, moments: Moments, center: bool, correction: Shift = None
-    ) -> tuple[Array, Array, Array]:
-        """Columns of V at unit length, ordered by the running variance of their outputs."""
-        mean = moments.mean if center else 0.0 * moments.total
-        unit, scale = unit_columns(state.V)
-        variances = state.variances * scale**2
-        order = np.argsort(-variances, kind="stable")
-        vectors = namespace_of(unit).take(unit, like(order, unit), axis=1)
-        return like(variances[order], state.V), vectors, mean
+    def variances_at(self, state: W, scale: np.ndarray) -> np.ndarray:
+        """Those of the raw outputs, times the squared factors."""
+        return np.asarray(state.variances * scale**2)
 
     # -- inside
 
@@ -161,7 +134,7 @@ class Weighted(Tracker[W]):
             if stop < n:
                 state = self._start(state, Z[stop, :])
             position = stop + 1
-        if not all_finite(state.V):
+        if not is_finite(state.V):
             raise ValueError(
                 f"{type(self).__name__}: the components have diverged on these rows. Use a smaller "
                 "step, or scale the data."
@@ -178,8 +151,10 @@ class Weighted(Tracker[W]):
         if len(started) >= min(state.V.shape):
             return int(Z.shape[0])
         # Rows inside the span leave the components inside it: one look at all rows is enough.
-        energy = row_norms_squared(Z)
-        outside = to_host(energy - row_norms_squared(Z @ _orthonormal(state.V, started)))
+        xp = namespace_of(Z)
+        inside = Z @ _orthonormal(state.V, started)
+        energy = xp.vecdot(Z, Z)
+        outside = to_host(energy - xp.vecdot(inside, inside))
         new = np.flatnonzero(outside > NEW_SHARE * to_host(energy))
         return int(new[0]) if len(new) else int(Z.shape[0])
 
@@ -189,8 +164,9 @@ class Weighted(Tracker[W]):
         column = int(np.flatnonzero(norms == 0)[0])
         if state.time:  # the others have learned: only what is outside their span is new
             B = _orthonormal(state.V, np.flatnonzero(norms > 0))
-            new = z - B @ (namespace_of(B).matrix_transpose(B) @ z)
-            energy, left = (float(row_norms_squared(v[None, :])[0]) for v in (z, new))
+            xp = namespace_of(B)
+            new = z - B @ (xp.matrix_transpose(B) @ z)
+            energy, left = (float(xp.vecdot(v, v)) for v in (z, new))
             if left <= NEW_SHARE * energy:  # the rows learned since then have taken it in
                 return state
             z = new / left**0.5

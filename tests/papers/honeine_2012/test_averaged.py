@@ -10,8 +10,8 @@ import pytest
 
 from kernelstream import landmarks, papers, trackers
 from kernelstream.papers import schedules
-from kernelstream.papers.averaged import AveragedState
-from kernelstream.papers.hebbian import HebbianState
+from kernelstream.papers.honeine_2012.averaged import AveragedState
+from kernelstream.papers.sequential import SequentialState
 from kernelstream.trackers import Moments
 from tests.naive.trackers import averaged
 from tests.trackers.test_covariance import REFERENCE
@@ -21,10 +21,6 @@ RULES: dict[str, Any] = {
     "rls": papers.RLS(0.97),
     "lms": papers.LMS(0.01),
 }
-
-
-def told(rule: Any, state: Any) -> Any:
-    return rule.tell_points(state, np.eye(4)) if rule.needs_points else state
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -43,10 +39,10 @@ def test_the_average_is_that_of_every_64th_row(name: str, weighted: bool) -> Non
     edges = [0, 10, 63, 64, 65, 200, 256, 260]
     for start, stop in itertools.pairwise(edges):
         given = w[start:stop] if weighted else None
-        state = tracker.update(told(tracker, state), Z[start:stop], given, ())
+        state = tracker.update(state, Z[start:stop], given, (), np.eye(4))
         for row in range(start, stop):
             one = w[row : row + 1] if weighted else None
-            alone = rule.update(told(rule, alone), Z[row : row + 1], one, ())
+            alone = rule.update(alone, Z[row : row + 1], one, (), np.eye(4))
             if (row + 1) % 64 == 0:
                 snapshots.append(alone.V)
         assert state.time == stop
@@ -76,15 +72,11 @@ def test_coordinates_that_come_within_a_block(name: str) -> None:
     rule = RULES[name]
     tracker = papers.Averaged(rule)
     whole, single = tracker.begin(0, 3, REFERENCE), tracker.begin(0, 3, REFERENCE)
-    if rule.needs_points:
-        whole = tracker.tell_points(whole, points)
-    whole = tracker.update(whole, Z, None, admitted)
+    whole = tracker.update(whole, Z, None, admitted, points)
     for i in range(140):
         known = sum(a <= i for a in admitted)
-        if rule.needs_points:
-            single = tracker.tell_points(single, points[: 2 + known, :known])
-        new = (0,) if i in admitted else ()
-        single = tracker.update(single, Z[i : i + 1, :known], None, new)
+        new, there = (0,) if i in admitted else (), points[: 2 + known, :known]
+        single = tracker.update(single, Z[i : i + 1, :known], None, new, there)
     np.testing.assert_allclose(whole.rule.V, single.rule.V, atol=1e-12)
     np.testing.assert_allclose(whole.mean, single.mean, atol=1e-12)
     assert whole.time == single.time == 140 and whole.mean.shape == (5, 3)
@@ -104,7 +96,7 @@ def test_the_average_follows_a_change_of_basis() -> None:
     np.testing.assert_array_equal(wide.rule.V, np.pad(state.rule.V, ((0, 2), (0, 0))))
     faded = tracker.decay(state, 0.5)
     assert faded.time == 130 and faded.mean is state.mean and faded.rule is state.rule
-    shortened = HebbianState(np.eye(2), 3, np.ones(2), n_shortened=7)
+    shortened = SequentialState(np.eye(2), 3, np.ones(2), n_shortened=7)
     assert AveragedState(shortened, np.eye(2), 3).n_shortened == 7
 
 

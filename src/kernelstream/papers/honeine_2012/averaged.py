@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from kernelstream.arrays.namespaces import Array, padded
+from kernelstream.arrays import Array
+from kernelstream.papers.honeine_2012.recentred_hebbian import RecentredHebbian
+from kernelstream.papers.sequential import Sequential, extended
 from kernelstream.serialization import stored
-from kernelstream.trackers.base import Shift, Tracker
-from kernelstream.trackers.moments import Moments
+from kernelstream.trackers import Moments
 
 # One iterate in so many enters the average: neighbours hardly differ, and a block of the rule's
 # compiled pass stays in one piece.
@@ -31,7 +32,7 @@ class AveragedState:
 
 
 @stored
-class Averaged(Tracker[AveragedState]):
+class Averaged(Sequential[AveragedState]):
     """A sequential rule whose components are averaged along the stream (Polyak and Ruppert).
 
     The rule learns as it would without; shown is the average of its components at rows 64, 128 and
@@ -48,7 +49,7 @@ class Averaged(Tracker[AveragedState]):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA, trackers
+    >>> from kernelstream import StreamingKernelPCA, papers
     >>> from kernelstream.papers import schedules
     >>> X = np.random.default_rng(0).normal(size=(5000, 3)) * [0.5, 0.6, 1]
     >>> def angle(tracker):
@@ -60,9 +61,7 @@ class Averaged(Tracker[AveragedState]):
     True
     """
 
-    sequential = True
-
-    def __init__(self, rule: Tracker):
+    def __init__(self, rule: Sequential):
         self.rule = rule
 
     @property
@@ -72,17 +71,17 @@ class Averaged(Tracker[AveragedState]):
 
     @property
     def needs_points(self) -> bool:  # type: ignore[override]
-        """Whether the rule needs the points."""
+        """Whether the rule needs the landmarks."""
         return self.rule.needs_points
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when there is no sequential rule to average."""
-        if not isinstance(self.rule, Tracker) or not self.rule.sequential:
+        if not isinstance(self.rule, Sequential):
             raise ValueError(
                 "Averaged: rule must be a tracker that learns row by row, such as "
                 f"papers.Hebbian(); got {self.rule!r}."
             )
-        if self.rule.follows_mean:
+        if isinstance(self.rule, RecentredHebbian):
             raise ValueError(
                 f"Averaged: the functions of {self.rule} move with the mean, and their averages "
                 "would not; use papers.Hebbian()."
@@ -94,40 +93,41 @@ class Averaged(Tracker[AveragedState]):
         super().check_state(state)
         self.rule.check_state(state.rule)
 
-    def suits(self, basis: Any, n_components: Any) -> None:
+    def suits(self, basis: Any, n_components: Any, center: bool = True) -> None:
         """What suits the rule."""
-        self.rule.suits(basis, n_components)
+        self.rule.suits(basis, n_components, center)
 
     def begin(self, rank: int, n_components: int | None, reference: Array) -> AveragedState:
         """Nothing is averaged yet."""
         rule = self.rule.begin(rank, n_components, reference)
         return AveragedState(rule, 0.0 * rule.V, 0)
 
-    def tell_points(self, state: AveragedState, points: Array) -> AveragedState:
-        """Tell the rule."""
-        return replace(state, rule=self.rule.tell_points(state.rule, points))
-
     def update(
-        self, state: AveragedState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
+        self,
+        state: AveragedState,
+        Z: Array,
+        weights: Array | None,
+        admitted: tuple[int, ...],
+        points: Array | None = None,
     ) -> AveragedState:
         """Let the rule learn, and look at it after every 64th row of the stream."""
         old = int(Z.shape[1]) - len(admitted)
         rule, mean, time = state.rule, state.mean, state.time
-        points = rule.points if self.needs_points else None
         start, n = 0, int(Z.shape[0])
         while start < n:
             stop = min(n, start + STRIDE - time % STRIDE)
             rank = old + sum(i < stop for i in admitted)
+            known = points
             if points is not None:  # those that are admitted later are not there yet
-                known = int(points.shape[0]) - sum(i >= stop for i in admitted)
-                rule = self.rule.tell_points(rule, points[:known, :rank])
+                known = points[: int(points.shape[0]) - sum(i >= stop for i in admitted), :rank]
             rule = self.rule.update(
                 rule,
                 Z[start:stop, :rank],  # coordinates that come later are zero for these rows
                 None if weights is None else weights[start:stop],
                 tuple(i - start for i in admitted if start <= i < stop),
+                known,
             )
-            mean, time = padded(mean, tuple(rule.V.shape)), time + stop - start
+            mean, time = extended(mean, int(rule.V.shape[0])), time + stop - start
             if time % STRIDE == 0:
                 mean = mean + (rule.V - mean) * (2.0 / (time // STRIDE + 1.0))
             start = stop
@@ -136,7 +136,7 @@ class Averaged(Tracker[AveragedState]):
     def pad(self, state: AveragedState, rank: int) -> AveragedState:
         """Components have no part in the new coordinates yet."""
         rule = self.rule.pad(state.rule, rank)
-        return replace(state, rule=rule, mean=padded(state.mean, tuple(rule.V.shape)))
+        return replace(state, rule=rule, mean=extended(state.mean, rank))
 
     def rebase(self, state: AveragedState, T: Array) -> tuple[AveragedState, float | None]:
         """The average follows like the components."""
@@ -156,7 +156,7 @@ class Averaged(Tracker[AveragedState]):
         return self.rule.raw(self._shown(state), mean)
 
     def components(
-        self, state: AveragedState, moments: Moments, center: bool, correction: Shift = None
+        self, state: AveragedState, moments: Moments, center: bool, correction: Any = None
     ) -> tuple[Array, Array, Array]:
         """The averages in the place of the components; the rule's own before row 64."""
         return self.rule.components(self._shown(state), moments, center, correction)

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import KernelPCA
 
-from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
+from kernelstream import StreamingKernelPCA, kernels, landmarks, papers
 from kernelstream.papers import AdaptiveKernelPCA, schedules
+from kernelstream.papers.sequential import Sequential
 from tests.naive import papers as naive_papers
 
 RULES = ("rls", "lms", "subkha")
@@ -222,12 +223,10 @@ def test_components_wait_for_directions_that_come_late() -> None:
 
 
 @pytest.mark.parametrize("rule", [papers.RLS(), papers.LMS(0.01), papers.SubsetHebbian()])
-def test_rebase_carries_the_components_along(rule: trackers.Tracker) -> None:
+def test_rebase_carries_the_components_along(rule: Sequential[Any]) -> None:
     rng = np.random.default_rng(0)
     state: Any = rule.begin(5, 2, np.zeros(0))
-    if rule.needs_points:
-        state = rule.tell_points(state, np.eye(5))
-    state = rule.update(state, rng.normal(size=(50, 5)), None, ())
+    state = rule.update(state, rng.normal(size=(50, 5)), None, (), np.eye(5))
     turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
     moved, loss = rule.rebase(state, turn)
     assert loss is None and moved.reseeded == 0
@@ -236,9 +235,7 @@ def test_rebase_carries_the_components_along(rule: trackers.Tracker) -> None:
     gone = np.eye(5) - np.outer(state.V[:, 0], state.V[:, 0]) / np.sum(state.V[:, 0] ** 2)
     moved, _ = rule.rebase(state, gone)
     assert moved.reseeded == 1 and not np.any(moved.V[:, 0])
-    if rule.needs_points:
-        moved = rule.tell_points(moved, np.eye(5))
-    again = rule.update(moved, rng.normal(size=(1, 5)), None, ())
+    again = rule.update(moved, rng.normal(size=(1, 5)), None, (), np.eye(5))
     assert np.linalg.norm(again.V[:, 0]) == pytest.approx(1.0)
 
 
@@ -248,10 +245,8 @@ def test_states_are_values() -> None:
     for rule in (papers.RLS(), papers.LMS(0.01), papers.SubsetHebbian()):
         state: Any = rule.begin(4, 2, np.zeros(0))
         for _ in range(3):
-            if rule.needs_points:
-                state = rule.tell_points(state, np.eye(4))
             before = {k: np.copy(v) for k, v in vars(state).items() if isinstance(v, np.ndarray)}
-            after = rule.update(state, rng.normal(size=(20, 4)), None, ())
+            after = rule.update(state, rng.normal(size=(20, 4)), None, (), np.eye(4))
             rule.rebase(state, np.eye(4)[:3])
             for name, value in before.items():
                 np.testing.assert_array_equal(getattr(state, name), value)

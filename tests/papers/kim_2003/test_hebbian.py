@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, papers
 from kernelstream.papers import schedules
-from kernelstream.papers.hebbian import HebbianState
+from kernelstream.papers.sequential import SequentialState
 from kernelstream.trackers import Moments
 from tests.conftest import settled_state
 from tests.naive.hebbian import Steps, gha
@@ -19,7 +19,7 @@ from tests.trackers.test_covariance import REFERENCE, rows
 def learned(rule, Z, r, start=None, weights=None):
     state = rule.begin(Z.shape[1], r, REFERENCE)
     if start is not None:
-        state = HebbianState(start, 0, np.zeros(r))
+        state = SequentialState(start, 0, np.zeros(r))
     return rule.update(state, Z, weights, ())
 
 
@@ -94,7 +94,7 @@ def test_a_weight_scales_the_step():
 def test_hebbian_rebase_moves_the_components_and_reseeds_the_dead():
     rule = papers.Hebbian()
     V = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 3)))[0]
-    state = HebbianState(V, 100, np.array([3.0, 2.0, 1.0]))
+    state = SequentialState(V, 100, np.array([3.0, 2.0, 1.0]))
     T = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0]
     turned, loss = rule.rebase(state, T)
     assert loss is None
@@ -206,7 +206,7 @@ def test_steps_of_a_component_without_variance():
 
 def test_a_component_is_dead_below_a_hundred_millionth():
     rule = papers.Hebbian()
-    state = HebbianState(np.eye(3)[:, :2], 9, np.ones(2), n_shortened=4, reseeded=1)
+    state = SequentialState(np.eye(3)[:, :2], 9, np.ones(2), n_shortened=4, reseeded=1)
     for length, dead in ((0.9e-8, 1), (1.1e-8, 0)):
         moved, _ = rule.rebase(state, np.diag([length, 1.0, 1.0]))
         assert moved.reseeded == 1 + dead and moved.n_shortened == 4 and moved.time == 9
@@ -228,7 +228,7 @@ def test_a_spread_start_is_orthonormal_and_leaves_no_coordinate_out():
 def test_components_descend_and_follow():
     rule = papers.Hebbian()
     V = np.array([[2.0, 0.0, 0.0], [0.0, 0.0, 0.5]])
-    state = HebbianState(V, 5, np.array([1.0, 0.0, 3.0]))
+    state = SequentialState(V, 5, np.array([1.0, 0.0, 3.0]))
     moments = Moments(4.0, np.array([4.0, 8.0]))
     for center in (True, False):
         values, vectors, mean = rule.components(state, moments, center)

@@ -32,9 +32,7 @@ def rule_and_twin(
 
 
 def updated(rule: Any, state: Any, Z: np.ndarray, weights: Any = None, points: Any = None) -> Any:
-    if rule.needs_points:
-        state = rule.tell_points(state, np.eye(Z.shape[1]) if points is None else points)
-    return rule.update(state, Z, weights, ())
+    return rule.update(state, Z, weights, (), np.eye(Z.shape[1]) if points is None else points)
 
 
 def assert_same(state: Any, twin: Tanaka) -> None:
@@ -133,7 +131,7 @@ def test_more_components_than_dimensions_wait_until_there_are_more(method: str) 
 
 
 def test_the_metric_of_lms_grows_with_the_points_that_are_admitted() -> None:
-    """Points are told before the block; those of a row count from that row on."""
+    """Points are those at the end of the block; those of a row count from that row on."""
     rng = np.random.default_rng(4)
     rule, twin = rule_and_twin("lms", 2)
     first, admitted = rng.normal(size=(3, 3)), (0, 5, 6, 19)
@@ -144,12 +142,10 @@ def test_the_metric_of_lms_grows_with_the_points_that_are_admitted() -> None:
     for i in range(20):
         known = 3 + sum(a <= i for a in admitted)
         Z[i, :known] = rng.normal(size=known) * 0.4
-    state = rule.tell_points(rule.begin(3, 2, REFERENCE), points)
-    state = rule.update(state, Z, None, admitted)
+    state = rule.update(rule.begin(3, 2, REFERENCE), Z, None, admitted, points)
     for i, z in enumerate(Z):
         twin.row(z, 1.0, points[: 3 + sum(a <= i for a in admitted)])
     assert_same(state, twin)
-    assert state.points is None
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -12,26 +12,23 @@ part works on small matrices only, and the result is that of the naive loop to r
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.compilation import compiled
-from kernelstream.arrays.namespaces import (
-    Array,
-    all_finite,
-    like,
-    namespace_of,
-    padded,
-    to_float64,
-    to_host,
-)
+from kernelstream.arrays import Array, compiled, like, namespace_of, to_float64, to_host
 from kernelstream.papers import schedules
 from kernelstream.papers.schedules import Schedule
+from kernelstream.papers.sequential import (
+    Sequential,
+    SequentialState,
+    check_guard,
+    column_norms,
+    require_bounded,
+    require_own_steps,
+)
 from kernelstream.serialization import stored
-from kernelstream.trackers.base import Shift, Tracker, check_guard, column_norms, unit_columns
-from kernelstream.trackers.moments import Moments
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
 _PASS_ROWS = 64
@@ -39,21 +36,7 @@ _DEAD = 1e-8  # a component of this norm, after a change of basis, has nothing l
 
 
 @stored
-@dataclass(frozen=True)
-class HebbianState:
-    """Raw components as columns, the time, and running variances of the outputs."""
-
-    ON_HOST: ClassVar[frozenset[str]] = frozenset({"variances"})
-
-    V: Annotated[Array, "float64 (rank, components)"]
-    time: int
-    variances: Annotated[np.ndarray, "float64 (components), not negative"]
-    n_shortened: int = 0  # steps that were shortened
-    reseeded: int = 0  # components that a change of basis killed, and that began anew
-
-
-@stored
-class Hebbian(Tracker[HebbianState]):
+class Hebbian(Sequential[SequentialState]):
     """Sanger's rule: principal components without any matrix of second moments.
 
     ``V ← V + η (z yᵀ − V UT[y yᵀ])`` with ``y = Vᵀz`` and UT the upper triangle with its diagonal
@@ -81,15 +64,12 @@ class Hebbian(Tracker[HebbianState]):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA, trackers
+    >>> from kernelstream import StreamingKernelPCA, papers
     >>> X = np.random.default_rng(0).normal(size=(5000, 3)) * [0.1, 0.3, 1]
     >>> model = StreamingKernelPCA(1, kernel="linear", tracker=papers.Hebbian()).partial_fit(X)
     >>> bool(abs(model.transform([[0, 0, 1.0]]) - model.transform([[0, 0, 0.0]])) > 0.99)
     True
     """
-
-    sequential = True
-    holds_vectors = True
 
     def __init__(
         self,
@@ -109,7 +89,7 @@ class Hebbian(Tracker[HebbianState]):
         check_guard(type(self).__name__, self.guard)
         require_own_steps(schedules.resolve(self.schedule), self.guard)
 
-    def begin(self, rank: int, n_components: int | None, reference: Array) -> HebbianState:
+    def begin(self, rank: int, n_components: int | None, reference: Array) -> SequentialState:
         """Component i is the i-th coordinate, as far as there are coordinates, or all of them."""
         assert n_components is not None  # the estimator sees to it
         V = np.eye(rank, n_components)
@@ -120,11 +100,16 @@ class Hebbian(Tracker[HebbianState]):
             r = min(rank, n_components)
             V[:, :r] = np.sqrt(2.0 / rank) * np.cos(np.pi / rank * np.outer(odd, odd[:r]))
         V = like(V, reference)
-        return HebbianState(V, 0, np.zeros(n_components))
+        return SequentialState(V, 0, np.zeros(n_components))
 
     def update(
-        self, state: HebbianState, Z: Array, weights: Array | None, admitted: tuple[int, ...]
-    ) -> HebbianState:
+        self,
+        state: SequentialState,
+        Z: Array,
+        weights: Array | None,
+        admitted: tuple[int, ...],
+        points: Array | None = None,
+    ) -> SequentialState:
         """Learn rows one after the other.
 
         ``Z`` has the coordinates that the block admitted; rows before an admission have zeros
@@ -146,7 +131,7 @@ class Hebbian(Tracker[HebbianState]):
             state, start = replace(state, V=V), row
         return self._learn(state, Z[start:, :], w[start:])
 
-    def _learn(self, state: HebbianState, Z: Array, weights: np.ndarray) -> HebbianState:
+    def _learn(self, state: SequentialState, Z: Array, weights: np.ndarray) -> SequentialState:
         schedule = schedules.resolve(self.schedule)
         n_shortened = state.n_shortened
         V, time, variances = state.V, state.time, state.variances.copy()
@@ -172,11 +157,7 @@ class Hebbian(Tracker[HebbianState]):
                 stacklevel=3,
             )
 
-    def pad(self, state: HebbianState, rank: int) -> HebbianState:
-        """Components have no part in the new coordinates yet."""
-        return replace(state, V=padded(state.V, (rank, int(state.V.shape[1]))))
-
-    def rebase(self, state: HebbianState, T: Array) -> tuple[HebbianState, None]:
+    def rebase(self, state: SequentialState, T: Array) -> tuple[SequentialState, None]:
         """V ← T V; a component that has died, or never had a coordinate, starts at a free one."""
         xp = namespace_of(T)
         V = T @ state.V
@@ -190,20 +171,6 @@ class Hebbian(Tracker[HebbianState]):
                 V[:, int(column)] = 0.0
                 V[int(coordinate), int(column)] = 1.0
         return replace(state, V=V, reseeded=state.reseeded + len(dead)), None
-
-    def decay(self, state: HebbianState, factor: float) -> HebbianState:
-        """Nothing to do: the steps decide how fast a Hebbian rule forgets."""
-        return state
-
-    def components(
-        self, state: HebbianState, moments: Moments, center: bool, correction: Shift = None
-    ) -> tuple[Array, Array, Array]:
-        """Columns of V at unit length, ordered by the running variance of their outputs."""
-        mean = moments.mean if center else 0.0 * moments.total
-        order = np.argsort(-state.variances, kind="stable")
-        unit, _ = unit_columns(self.raw(state, mean))
-        vectors = namespace_of(unit).take(unit, like(order, unit), axis=1)
-        return like(state.variances[order], state.V), vectors, mean
 
 
 def learn_rows(
@@ -257,25 +224,6 @@ def recursion(
         guard,
     )
     return T, S, int(shortened)
-
-
-def require_own_steps(schedule: Schedule, guard: bool) -> None:
-    """Raise where the guard is off and the schedule has no steps without it."""
-    if schedule.relative and not guard:
-        raise ValueError(
-            f"guard=False runs the bare rule, and the steps of {schedule} end at the limit that "
-            "the guard sets. Give the steps of the paper: a number, or a schedule such as "
-            "schedules.SearchThenConverge(0.5, 1000)."
-        )
-
-
-def require_bounded(name: str, V: Array, guard: bool) -> None:
-    """Raise where a rule without a guard has diverged."""
-    if not guard and not all_finite(V):
-        raise ValueError(
-            f"{name}: without a guard the components have diverged on these rows. Use a smaller "
-            "step, scale the data, or leave guard=True."
-        )
 
 
 @compiled

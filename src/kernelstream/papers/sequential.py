@@ -1,0 +1,207 @@
+"""What the papers' trackers share: the rows of a block are centered and learned one by one."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from kernelstream.arrays import Array, compiled, like, namespace_of, to_float64, to_host
+from kernelstream.papers.schedules import Schedule
+from kernelstream.serialization import stored
+from kernelstream.trackers import Moments, Tracker
+
+S = TypeVar("S")  # the state of a tracker
+
+
+@stored
+@dataclass(frozen=True)
+class SequentialState:
+    """Raw components as columns, the time, and running variances of the raw outputs."""
+
+    ON_HOST: ClassVar[frozenset[str]] = frozenset({"variances"})
+
+    V: Annotated[Array, "float64 (rank, components)"]
+    time: int  # rows learned; Tanaka's rules do not count those that started a component
+    variances: Annotated[np.ndarray, "float64 (components), not negative"]
+    n_shortened: int = 0  # steps that were shortened
+    reseeded: int = 0  # components that died and started again, or wait for a new start
+
+
+class Sequential(Tracker[S]):
+    """A tracker that learns row by row and holds a fixed number of vectors.
+
+    Subclasses implement ``begin`` and ``update``, which learns rows that are centered. S is the
+    type of the state, as a rule a :class:`SequentialState`.
+    """
+
+    sequential = True
+    holds_vectors = True
+    #: Whether ``update`` needs the landmarks in their own coordinates.
+    needs_points = False
+
+    def suits(self, basis: Any, n_components: Any, center: bool = True) -> None:
+        """Raise ``ValueError`` where the rule needs landmarks and the basis has none."""
+        super().suits(basis, n_components, center)
+        if self.needs_points and not basis.has_points:
+            raise ValueError(
+                f"The tracker {self} needs the coordinates of the basis points, and {basis} has no "
+                "points; use a basis of points such as landmarks.Centroids, or another tracker."
+            )
+
+    def learn(
+        self,
+        state: S,
+        Z: Array,
+        weights: Array | None,
+        admitted: tuple[int, ...],
+        before: Moments | None,
+        points: Callable[[], Array],
+    ) -> S:
+        """Center the rows of a block, unless ``before`` is None, and learn them."""
+        rows = Z if before is None else self.centered(Z, weights, before)
+        return self.update(state, rows, weights, admitted, points() if self.needs_points else None)
+
+    def centered(self, Z: Array, weights: Array | None, before: Moments) -> Array:
+        """Each row less the mean of all rows up to it."""
+        return less_running_mean(Z, weights, before, self.forgetting)
+
+    @abstractmethod
+    def update(
+        self,
+        state: S,
+        Z: Array,
+        weights: Array | None,
+        admitted: tuple[int, ...],
+        points: Array | None = None,
+    ) -> S:
+        """Learn rows one after the other; ``points`` are there where the rule needs them."""
+
+    def pad(self, state: Any, rank: int) -> Any:
+        """Components have no part in the new coordinates yet."""
+        return replace(state, V=extended(state.V, rank))
+
+    def components(
+        self, state: Any, moments: Moments, center: bool, correction: Any = None
+    ) -> tuple[Array, Array, Array]:
+        """Columns of V at unit length, ordered by the running variance of their outputs."""
+        mean = moments.mean if center else 0.0 * moments.total
+        unit, scale = unit_columns(self.raw(state, mean))
+        variances = self.variances_at(state, scale)
+        order = np.argsort(-variances, kind="stable")
+        vectors = namespace_of(unit).take(unit, like(order, unit), axis=1)
+        return like(variances[order], unit), vectors, mean
+
+    def variances_at(self, state: Any, scale: np.ndarray) -> np.ndarray:
+        """The running variances of the components, which ``scale`` brings to unit length."""
+        return np.asarray(state.variances)
+
+
+def check_guard(name: str, guard: Any) -> None:
+    """Raise unless ``guard`` is True or False."""
+    if not isinstance(guard, bool | np.bool_):
+        raise ValueError(f"{name}: guard must be True or False, got {guard!r}.")
+
+
+def require_own_steps(schedule: Schedule, guard: bool) -> None:
+    """Raise where the guard is off and the schedule has no steps without it."""
+    if schedule.relative and not guard:
+        raise ValueError(
+            f"guard=False runs the bare rule, and the steps of {schedule} end at the limit that "
+            "the guard sets. Give the steps of the paper: a number, or a schedule such as "
+            "schedules.SearchThenConverge(0.5, 1000)."
+        )
+
+
+def is_finite(V: Array) -> bool:
+    """Whether all components are finite numbers."""
+    xp = namespace_of(V)
+    return bool(xp.all(xp.isfinite(V)))
+
+
+def require_bounded(name: str, V: Array, guard: bool) -> None:
+    """Raise where a rule without a guard has diverged."""
+    if not guard and not is_finite(V):
+        raise ValueError(
+            f"{name}: without a guard the components have diverged on these rows. Use a smaller "
+            "step, scale the data, or leave guard=True."
+        )
+
+
+def extended(x: Array, n: int) -> Array:
+    """``x`` with zeros appended along its first axis up to the length n."""
+    if int(x.shape[0]) == n:
+        return x
+    whole = like(np.zeros((n, *x.shape[1:])), x)
+    whole[: int(x.shape[0]), ...] = x
+    return whole
+
+
+def column_norms(V: Array) -> np.ndarray:
+    """Lengths of the columns, on the host."""
+    xp = namespace_of(V)
+    return to_host(xp.sqrt(xp.sum(V * V, axis=0)))
+
+
+def unit_columns(V: Array) -> tuple[Array, np.ndarray]:
+    """The columns at unit length, and the factors that make them so; zeros stay zeros."""
+    norms = column_norms(V)
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    return V * like(scale, V)[None, :], scale
+
+
+def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: float) -> Array:
+    """Each row less the mean of all rows up to and including it.
+
+    The host goes row by row, in a compiled pass. On a device, over a piece of k rows,
+    μ_t = (β^k s + Σ_{i≤t} v_i z_i) / (β^k W + Σ_{i≤t} v_i) with the weights v_i = w_i β^{k−1−i};
+    pieces are short enough for β^k to stay far from underflow.
+    """
+    Z = to_float64(Z)
+    if isinstance(Z, np.ndarray):
+        w = np.ones(Z.shape[0]) if weights is None else weights
+        mean = np.array(extended(before.mean, Z.shape[1]))
+        return running_mean_pass(np.ascontiguousarray(Z), w, mean, before.weight, float(beta))
+    xp = namespace_of(Z)
+    piece = max(1, Z.shape[0] if beta == 1.0 else int(50.0 / -math.log(beta)))
+    weight, total = before.weight, extended(before.total, int(Z.shape[1]))
+    rows = []
+    for start in range(0, Z.shape[0], piece):
+        z = Z[start : min(start + piece, int(Z.shape[0])), :]
+        k = int(z.shape[0])
+        v = like(beta ** np.arange(k - 1.0, -1.0, -1.0), Z)
+        v = v if weights is None else v * to_float64(weights[start : start + k])
+        sums = xp.cumulative_sum(z * v[:, None], axis=0) + (total * beta**k)[None, :]
+        so_far = xp.cumulative_sum(v) + weight * beta**k
+        # written so that the first row of all is exactly zero: noise would start a component
+        rows.append((z * so_far[:, None] - sums) / so_far[:, None])
+        weight, total = float(so_far[-1]), sums[-1, :]
+    return rows[0] if len(rows) == 1 else xp.concat(rows, axis=0)
+
+
+@compiled
+def running_mean_pass(Z: Any, weights: Any, mean: Any, weight: float, beta: float) -> Any:
+    """Sequential part: z_t − μ_t, where μ_t = μ_{t−1} + (z_t − μ_{t−1}) w_t/W_t.
+
+    Equal rows give exact zeros from the first row on: noise in their place would start a component.
+    """
+    n, q = Z.shape
+    rows = np.empty((n, q))
+    for t in range(n):
+        old = weight * beta
+        weight = old + weights[t]
+        if old == 0.0:  # the mean is this row: not a rounding error away from it
+            for j in range(q):
+                rows[t, j] = 0.0
+                mean[j] = Z[t, j]
+            continue
+        left, moved = old / weight, weights[t] / weight
+        for j in range(q):
+            difference = Z[t, j] - mean[j]
+            rows[t, j] = difference * left
+            mean[j] += difference * moved
+    return rows
