@@ -1,60 +1,100 @@
-"""The plan of the house: rooms, their doors and their tests. CONTRIBUTING.md has the map."""
+"""The tree of the packages: their entries, their tests, and what may import what."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-HOUSE, TESTS = ROOT / "src" / "kernelstream", ROOT / "tests"
-NO_ROOMS = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
-ROOMS = sorted(path for path in HOUSE.iterdir() if path.name not in NO_ROOMS)
-MOST_ROOMS = 24
+from tests.project.measures import (
+    CORE,
+    LIBRARY,
+    NO_ENTRIES,
+    PARTS,
+    ROOT,
+    application_files,
+    core_names,
+    files,
+    tree_of,
+)
 
-# Beside the rooms: slow twins, laws over all parts, contracts with others, accuracy and cost, the
-# project itself, and files of earlier releases.
+TESTS = ROOT / "tests"
+ENTRIES = sorted(path for path in LIBRARY.iterdir() if path.name not in NO_ENTRIES)
+
+# Besides one folder for each entry: slow twins, invariants over all parts, contracts with other
+# libraries, accuracy and cost, the project itself, and model files that have to stay readable.
 OTHER_TESTS = {"naive", "invariants", "contracts", "numerics", "project", "golden"}
 NAMELESS = {"utils", "helpers", "common", "misc"}
-# Private names of other libraries that have no public way.
+# Private names of other libraries that have no public equivalent.
 FOREIGN = {
     *("_meta", "_centerer"),  # Dask's dataframes, scikit-learn's KernelPCA
     *("_PARTITION_EOF", "_AUTO_OFFSET_RESET"),  # codes of librdkafka's errors
 }
 
 
-def sources(room: Path) -> list[Path]:
-    return [room] if room.suffix == ".py" else sorted(room.rglob("*.py"))
+def sources(entry: Path) -> list[Path]:
+    return [entry] if entry.suffix == ".py" else files(entry)
 
 
-def test_the_number_of_doors() -> None:
-    assert len(ROOMS) <= MOST_ROOMS, [room.name for room in ROOMS]
-
-
-def test_every_room_has_its_tests() -> None:
+def test_every_entry_has_its_tests() -> None:
     folders = {path.name for path in TESTS.iterdir() if any(path.glob("*.py"))}
-    assert folders == {room.stem for room in ROOMS} | OTHER_TESTS
+    assert folders == {entry.stem for entry in ENTRIES} | OTHER_TESTS
     assert [path.name for path in TESTS.glob("*.py")] == ["conftest.py"]
 
 
-def test_every_room_is_on_the_map() -> None:
+def test_every_entry_is_on_the_map_of_contributing() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    assert [room.name for room in ROOMS if room.name not in text] == []
+    assert [entry.name for entry in ENTRIES if f"{entry.stem}" not in text] == []
 
 
-def test_no_name_says_nothing() -> None:
-    assert not NAMELESS & {path.stem for path in HOUSE.rglob("*")}
+def test_no_module_is_called_utils() -> None:
+    assert not NAMELESS & {path.stem for path in LIBRARY.rglob("*")}
+
+
+# --- imports
+
+
+@pytest.mark.parametrize("path", application_files(), ids=lambda path: path.as_posix())
+def test_application_imports_only_public_names_of_the_core(path: Path) -> None:
+    """``from kernelstream.stream import Stream`` is allowed if the package lists it."""
+    assert [
+        f"{where}.{name}" for where, name in core_names(path) if not is_public(where, name)
+    ] == []
+
+
+def is_public(where: str, name: str) -> bool:
+    if not where:  # `from kernelstream import kernels`
+        return name in PARTS
+    return where in CORE and name in getattr(import_module(f"kernelstream.{where}"), "__all__", ())
+
+
+def test_attributes_of_parts_are_public() -> None:
+    """``kernels.RBF``: a namespace of parts that was imported whole gives its public names."""
+    listed = {part: import_module(f"kernelstream.{part}").__all__ for part in PARTS}
+    for path in application_files():
+        imported = {
+            alias.asname or alias.name: alias.name
+            for node in ast.walk(tree_of(path))
+            if isinstance(node, ast.ImportFrom) and node.module == "kernelstream"
+            for alias in node.names
+            if alias.name in PARTS
+        }
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                part = imported.get(node.value.id)
+                assert part is None or node.attr in listed[part], f"{path}: {ast.unparse(node)}"
 
 
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("__")
 
 
-def own_names(trees: list[ast.Module]) -> set[str]:
-    """Private names that a room defines: functions, classes, attributes, variables."""
+def defined_names(trees: list[ast.Module]) -> set[str]:
+    """Private names that a package defines: functions, classes, attributes, variables."""
     names: set[str] = set()
     for tree in trees:
         for node in ast.walk(tree):
@@ -67,8 +107,8 @@ def own_names(trees: list[ast.Module]) -> set[str]:
     return names
 
 
-def used_from_outside(trees: list[ast.Module], own: set[str]) -> Iterator[str]:
-    """``x._y`` and ``from x import _y`` where the room defines no ``_y``."""
+def private_uses(trees: list[ast.Module], own: set[str]) -> Iterator[str]:
+    """``x._y`` and ``from x import _y`` where the package defines no ``_y``."""
     for tree in trees:
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and not is_own_object(node.value):
@@ -79,33 +119,32 @@ def used_from_outside(trees: list[ast.Module], own: set[str]) -> Iterator[str]:
 
 
 def is_own_object(value: ast.expr) -> bool:
-    """``self``, ``cls`` and ``super()``: a class knows what it inherits."""
+    """``self``, ``cls`` and ``super()``: a class may use what it inherits."""
     name = value.func if isinstance(value, ast.Call) else value
     return isinstance(name, ast.Name) and name.id in ("self", "cls", "super")
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.stem)
-def test_nobody_climbs_through_windows(room: Path) -> None:
-    trees = [ast.parse(path.read_text()) for path in sources(room)]
-    assert list(used_from_outside(trees, own_names(trees))) == []
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.stem)
+def test_package_uses_no_private_name_of_another(entry: Path) -> None:
+    trees = [tree_of(path) for path in sources(entry)]
+    assert list(private_uses(trees, defined_names(trees))) == []
 
 
-def test_a_window_would_be_seen() -> None:
+def test_private_uses_are_found() -> None:
     tree = ast.parse("from kernelstream.x import _a\ndef f(m):\n    return m._b, m._c, self._d")
-    own = own_names([ast.parse("_c = 1")])
-    assert sorted(used_from_outside([tree], own)) == ["_a", "m._b"]
+    own = defined_names([ast.parse("_c = 1")])
+    assert sorted(private_uses([tree], own)) == ["_a", "m._b"]
 
 
-def test_imports_by_name_stand_in_one_place() -> None:
-    """The linter cannot see them: public names that are imported when they are used.
-
-    And the commands, of which only the one that is called is imported: all in a room of their own.
-    """
-    importers = [p for p in HOUSE.rglob("*.py") if "import_module(" in p.read_text()]
-    assert sorted(importers) == [HOUSE / "__init__.py", HOUSE / "cli" / "app.py"]
-    by_name = re.findall(r'import_module\(f?"(.*?)\.?[{"]', (HOUSE / "cli" / "app.py").read_text())
+def test_imports_by_name_stand_in_two_files() -> None:
+    """The linter cannot see them: public names that are imported on first use, and commands."""
+    importers = [p for p in LIBRARY.rglob("*.py") if "import_module(" in p.read_text()]
+    assert sorted(importers) == [LIBRARY / "__init__.py", LIBRARY / "cli" / "app.py"]
+    by_name = re.findall(
+        r'import_module\(f?"(.*?)\.?[{"]', (LIBRARY / "cli" / "app.py").read_text()
+    )
     assert by_name and all(name.startswith("kernelstream.cli") for name in by_name)
 
 
 def test_caches_are_no_strings_in_a_dictionary() -> None:
-    assert [p.name for p in HOUSE.rglob("*.py") if "__dict__[" in p.read_text()] == []
+    assert [p.name for p in LIBRARY.rglob("*.py") if "__dict__[" in p.read_text()] == []
