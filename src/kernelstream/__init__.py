@@ -59,7 +59,7 @@ _MODULES = (
     "trackers",
 )
 # Applications whose classes may stand in model files: loading one imports them.
-STORED_IN = ("images", "papers")
+STORED_IN = ("images", "papers", "tables")
 _NAMES = {
     "KernelMonitor": "anomaly",
     "KernelNovelty": "anomaly",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +11,9 @@ from kernelstream import landmarks
 from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, read
 from kernelstream.cli.terminal import Screen
-from kernelstream.estimators.beginning import set_beginning
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import KernelEstimator, StreamingKernelPCA
 from kernelstream.stream.scaling import Filling, Standardisation, dominating
-from kernelstream.tables import Source
+from kernelstream.tables import Source, Treatment, calibrate, prepare
 from kernelstream.tables.treatment import few
 
 
@@ -46,10 +45,26 @@ class Like:
         if self.same_points:
             points = stream.in_data_units(self.stored.components.points)
             estimator.basis = landmarks.Landmarks(points)
+        prepare(estimator, source.names, fills=False)
         rows = np.empty((1, stream.n_features), source.dtype)
-        set_beginning(estimator, source, estimator.new_stream(rows), stream.chain.kernel)
-        begun = replace(estimator.stream_, scaling=stream.scaling, scaler=stream.scaler)
-        estimator.set_stream(begun)
+        estimator.set_stream(estimator.new_stream(rows).calibrated_like(stream))
+        estimator.n_features_in_ = stream.n_features
+
+
+def begin(estimator: KernelEstimator, source: Source, calibrated: bool = True) -> None:
+    """Prepare a fresh estimator for the rows of a source.
+
+    ``calibrated`` takes scaling and kernel parameters from a sample of all rows.
+    """
+    prepare(estimator, source.names, source.treatment is not None and source.treatment.fills)
+    if calibrated:
+        calibrate(estimator, source)
+
+
+def kept_schema(source: Source) -> Treatment | None:
+    """The schema that a model of a source keeps; None for arrays, whose columns have no types."""
+    is_array = source.sample is not None and source.sample.matrix is not None
+    return None if is_array else source.treatment
 
 
 def say_columns(source: Source, estimator: StreamingKernelPCA, screen: Screen) -> None:

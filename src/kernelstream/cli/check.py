@@ -9,13 +9,12 @@ from typing import Any
 from rich.table import Table
 
 from kernelstream.cli import options as opt
-from kernelstream.cli.beginning import say_columns, scale_line
+from kernelstream.cli.beginning import begin, kept_schema, say_columns, scale_line
 from kernelstream.cli.failures import DATA, CommandError, report_failures
 from kernelstream.cli.modelfile import Stored, history, lock, require_apart, require_new
 from kernelstream.cli.parts import USUAL, Parts
 from kernelstream.cli.terminal import Screen, facts_table
-from kernelstream.estimators.beginning import begin
-from kernelstream.stream.state import Rows
+from kernelstream.stream import Rows
 from kernelstream.tables import Column, Source, Treatment
 from kernelstream.tables.columns import Bad
 
@@ -106,7 +105,8 @@ def plan(
             X = source.sampled_rows
             if X is None or not len(X):
                 raise CommandError(DATA, "The sources hold no good row: there is nothing to plan.")
-            stored = Stored(estimator, source.names if source.named else None)
+            names = source.names if source.named else None
+            stored = Stored(estimator, names, kept_schema(source))
             stored.stream = stored.stream.learn_all(Rows(X))
             entry = history([file.path for file in source.files], len(X), 0, plan=True)
             stored.origin = {"history": [entry]}

@@ -20,13 +20,6 @@ from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch, facts_table
 from kernelstream.cli.wording import in_shell, option_of
 from kernelstream.serialization.writing import is_replaceable, with_ending
-from kernelstream.stream.fit import (
-    begin_first_pass,
-    begin_second_pass,
-    end_second_pass,
-    share_of_first_pass,
-    wants_second_pass,
-)
 from kernelstream.tables import Block, Position, Source, fingerprint
 from kernelstream.tables.addresses import same_source
 from kernelstream.tables.files import is_address
@@ -309,7 +302,7 @@ class Run:
                     self._reach(Place(turn=2, bad=bad, rejected_bytes=size))
             if self.place.turn == 2:
                 self._pass(None)
-                self.stored.stream = end_second_pass(self.stored.stream)
+                self.stored.stream = self.stored.stream.finish()
         except KeyboardInterrupt:
             if self.every is not None and self.held[0] is not None:
                 self._save()
@@ -319,14 +312,14 @@ class Run:
             rejects.close()
 
     def _begin_first(self) -> None:
-        self.stored.stream = begin_first_pass(self.stored.stream)
-        self.first_share = share_of_first_pass(self.stored.stream)
+        self.stored.stream = self.stored.stream.begin_first_pass()
+        self.first_share = self.stored.stream.first_pass_fraction
 
     def _begin_second(self) -> None:
-        self.stored.stream = begin_second_pass(self.stored.stream)
+        self.stored.stream = self.stored.stream.begin_second_pass()
 
     def _wants_second(self) -> bool:
-        useful = wants_second_pass(self.stored.stream)
+        useful = self.stored.stream.wants_second_pass
         if self.asked == 2 and not useful:
             self.screen.say("A second pass changes nothing for this basis and tracker: left out.")
         return useful and self.asked != 1 and not self.source.from_pipe
@@ -334,7 +327,7 @@ class Run:
     def _turns(self) -> int:
         """Passes that there will be; 1 where only the rows of a pipe will show it."""
         stream = getattr(self.stored, "stream", None)
-        again = stream is not None and wants_second_pass(stream)
+        again = stream is not None and stream.wants_second_pass
         again = again and self.asked != 1 and not self.source.from_pipe
         return max(self.place.turn, 2 if again else 1)
 

@@ -44,7 +44,7 @@ def compress(
                 smaller = stored.estimator.compress(wanted)
             except ValueError as problem:
                 raise CommandError(USAGE, f"{model}: {problem}") from problem
-            small = Stored(smaller, stored.names, stored.origin)
+            small = Stored(smaller, stored.names, stored.schema, stored.origin)
             after, large = told(small), model.stat().st_size  # it may be the file that is written
             small.save(output)
         sizes = large, output.stat().st_size

@@ -14,7 +14,7 @@ import typer
 
 from kernelstream.cli import completion
 from kernelstream.cli import options as opt
-from kernelstream.cli.beginning import Like, say_columns
+from kernelstream.cli.beginning import Like, begin, kept_schema, say_columns
 from kernelstream.cli.checkpoints import Run, going_on, left_by, place_in
 from kernelstream.cli.failures import USAGE, CommandError, report_failures
 from kernelstream.cli.fleet import require_folder
@@ -25,7 +25,6 @@ from kernelstream.cli.parts import MODEL, USUAL, Parts
 from kernelstream.cli.supervised import NO_AIM, Aim, SupervisedRun, aim_at, say_target
 from kernelstream.cli.terminal import Screen
 from kernelstream.cli.until import DrawnRun, require_draws
-from kernelstream.estimators.beginning import begin, tell_columns
 from kernelstream.tables import Source
 
 MONITOR = "Monitor"
@@ -258,7 +257,6 @@ def fit(
                 if not getattr(estimator, "can_fill", True):
                     wishes = replace(wishes, missing="bad")
                 source = Source(sources, **read_options, dtype=dtype.value, treat=wishes)
-                tell_columns(estimator, source)
             elif left is not None:
                 source = left.open_source(sources, read_options, left.target)
             elif model is None:
@@ -276,8 +274,8 @@ def fit(
             parameters = chosen_parameters(estimator, parts)
             if model is not None:
                 model.begin(estimator, source)
-            elif source.sampled_rows is not None and rule.method is None and not novelty:
-                begin(estimator, source)
+            elif left is None:
+                begin(estimator, source, calibrated=rule.method is None and not novelty)
             if rule.in_memory:
                 refused = {"passes": passes, "checkpoint-every": every, "resume": resume or None}
                 wrong = [f"--{name}" for name, value in refused.items() if value is not None]
@@ -301,7 +299,7 @@ def fit(
             }
             # A second pass would learn the rows that a detector holds back.
             asked = 1 if novelty else passes
-            learned = Stored(estimator, names), source, output
+            learned = Stored(estimator, names, kept_schema(source)), source, output
             run: Run
             if until is not None:
                 identity |= {"until": until}
@@ -323,8 +321,7 @@ def fit(
 
 def chosen_parameters(estimator: Any, parts: Parts) -> dict[str, Any]:
     """Parameters that options give. What the data decide is none: a checkpoint has it."""
-    undecided = {"columns", "missing"} | ({"scale"} if parts.standardize is None else set())
-    undecided |= set() if parts.robust else {"robust"}  # not in checkpoints of 0.1
+    undecided = {"scale"} if parts.standardize is None else set()
     parameters = estimator.get_params(deep=False)
     return {name: value for name, value in parameters.items() if name not in undecided}
 

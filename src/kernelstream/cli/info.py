@@ -54,9 +54,8 @@ def info(
             show_other(stored, model, screen)
             return
         facts = facts_of(stored, model)
-        treatment = getattr(stored.estimator, "columns_", None)
         shown = [facts_table(summary(facts), title=str(model))]
-        shown += [] if treatment is None else [column_table(treatment, "Columns")]
+        shown += [] if stored.schema is None else [column_table(stored.schema, "Columns")]
         if not predicts(stored.estimator):
             rows = stored.certificate.rows()
             shown += [
@@ -146,7 +145,6 @@ def source_of(estimator: Any, tracker: Any) -> dict[str, str | None]:
 def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     """Everything about a model, for machines."""
     estimator, stream = stored.estimator, stored.stream
-    treatment = getattr(estimator, "columns_", None)
     certificate, shown = stored.certificate, stored.components
     finite = np.isfinite(certificate.eigenvalue_intervals).all()
     weight = shown.weight
@@ -163,7 +161,7 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
         "target": target_facts(stored),
         "features": estimator.n_features_in_,
         "feature_names": stored.names,
-        "columns": None if treatment is None else column_facts(treatment),
+        "columns": None if stored.schema is None else column_facts(stored.schema),
         "rows_seen": estimator.n_samples_seen_,
         "weight": weight,
         "history": [

@@ -44,7 +44,8 @@ def merge(
                     )
             both = reduce(lambda a, b: a.merge(b), (each.estimator for each in stored))
             entries = [entry for each in stored for entry in each.origin.get("history", [])]
-            Stored(both, stored[0].names, {"history": entries}).save(output)
+            first = stored[0]
+            Stored(both, first.names, first.schema, {"history": entries}).save(output)
             rows = both.n_samples_seen_
         facts = {"model": str(output), "rows_seen": rows, "merged": [str(path) for path in models]}
         words = f"{len(models)} models, {rows:,} rows → {output}"

@@ -14,12 +14,12 @@ import typer
 import kernelstream
 from kernelstream import StreamingKernelPCA, papers
 from kernelstream.cli import completion
+from kernelstream.cli.beginning import kept_schema
 from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, history, require_apart
 from kernelstream.cli.parsing import parse_part
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
-from kernelstream.estimators.beginning import tell_columns
 from kernelstream.papers import schedules
 from kernelstream.serialization.part import as_number
 from kernelstream.tables import Source
@@ -285,8 +285,7 @@ def fit_in_memory(
         estimator.fit(rows, sample_weight=np.concatenate(weights) if weights else None)
     except ValueError as problem:
         raise CommandError(DATA, str(problem)) from problem
-    tell_columns(estimator, source)
-    stored = Stored(estimator, source.names if source.named else None)
+    stored = Stored(estimator, source.names if source.named else None, kept_schema(source))
     paths = [file.path for file in source.files]
     stored.origin = {"history": [history(paths, len(rows), bad)]}
     stored.save(output)

@@ -19,10 +19,7 @@ from kernelstream.anomaly import KernelMonitor
 from kernelstream.certificates import Certificate
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.cli.wording import of_shell
-from kernelstream.estimators import KernelEstimator
-from kernelstream.estimators.base import build, is_half_done
-from kernelstream.estimators.inputs import next_rows
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import KernelEstimator, StreamingKernelPCA, build, check_rows
 from kernelstream.serialization.writing import (
     Replacement,
     beside,
@@ -30,9 +27,8 @@ from kernelstream.serialization.writing import (
     is_replaceable,
     target_of,
 )
-from kernelstream.stream.components import Components
-from kernelstream.stream.stream import Stream
-from kernelstream.tables import Source, Target
+from kernelstream.stream import Components, Stream
+from kernelstream.tables import Source, TableModel, Target, Treatment
 
 try:
     import fcntl
@@ -50,6 +46,7 @@ class Stored:
 
     estimator: Any  # a KernelEstimator, as a rule
     names: tuple[str, ...] | None = None
+    schema: Treatment | None = None  # of a TableModel; an estimator of plain numbers has none
     origin: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
     version: int = serialization.VERSION  # of the file that it was read from
@@ -78,8 +75,7 @@ class Stored:
 
     def learn_again(self, X: np.ndarray, weights: np.ndarray | None) -> None:
         """Learn rows in a second pass: the basis stays as it is."""
-        rows = next_rows(self.estimator, self.stream, X, weights)
-        self.stream = self.stream.learn(rows, frozen=True)
+        self.stream = self.stream.learn(check_rows(self.stream, X, weights), frozen=True)
 
     @property
     def target(self) -> Target | None:
@@ -91,17 +87,16 @@ class Stored:
         self, sources: list[str], read_options: dict[str, Any], target: Target | None = None
     ) -> Source:
         """A source with the columns that the model wants, in its type, and with targets if any."""
-        treatment = getattr(self.estimator, "columns_", None)
-        if treatment is not None and read_options["columns"] is None:
+        if self.schema is not None and read_options["columns"] is None:
             return Source(
                 sources,
                 **read_options,
-                treat=treatment,
+                treat=self.schema,
                 n_features=self.stream.n_features,
                 dtype=self.stream.dtype,
                 target=target,
             )
-        if treatment is not None and not treatment.is_plain:
+        if self.schema is not None and not self.schema.is_plain:
             raise CommandError(
                 USAGE,
                 "The model knows its columns, some of which are no plain numbers: leave out "
@@ -118,14 +113,15 @@ class Stored:
 
     def save(self, path: Path) -> None:
         """Write the file wholly or not at all."""
-        extra = {
-            "feature_names": self.names,
-            "origin": json.dumps(self.origin, sort_keys=True),
-        }
+        extra: dict[str, Any] = {"origin": json.dumps(self.origin, sort_keys=True)}
         if self.progress is not None:
             extra["progress"] = json.dumps(self.progress, sort_keys=True)
+        if self.schema is None:
+            model, extra["feature_names"] = self.estimator, self.names
+        else:
+            model = TableModel.of(self.estimator, self.schema)
         try:
-            self.estimator.save(path, extra)
+            model.save(path, extra)
         except OSError as problem:
             problem.filename = problem.filename or str(path)  # a full disk does not say where
             raise
@@ -166,12 +162,16 @@ def stored_in(
     with report_unreadable(path):
         estimator, content = build(file, path)
         origin, progress = origin_of(content), progress_of(content)
-    names = content.get("feature_names")
-    if hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
+    half_learned = estimator.is_between_passes
+    names, schema = content.get("feature_names"), None
+    if isinstance(estimator, TableModel):
+        schema, estimator = estimator.encoder_.schema_, estimator.estimator_
+        names = schema.features
+    vars(estimator).pop("feature_names_in_", None)
     stored = Stored(
         estimator,
         None if names is None else tuple(map(str, names)),
+        schema,
         origin,
         progress,
         file.version,
@@ -179,7 +179,7 @@ def stored_in(
     )
     if not any_kind:
         require_kernel_pca(stored, path)
-    if is_half_done(estimator) and not half_done:
+    if half_learned and not half_done:
         raise CommandError(
             MODEL,
             f"{path} is a checkpoint of the first of two passes, which looks for points: it has no "

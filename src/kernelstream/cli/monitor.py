@@ -483,7 +483,7 @@ class ChartJudge(Quiet):
     def __init__(self, stored: Stored, alpha: float, learn: bool, top: int):
         if not 0 < alpha < 1:
             raise CommandError(USAGE, f"--alpha must be between 0 and 1; got {alpha}.")
-        treatment = getattr(stored.estimator, "columns_", None)
+        treatment = stored.schema
         if treatment is not None and not treatment.is_plain:
             raise CommandError(
                 USAGE,

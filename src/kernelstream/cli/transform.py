@@ -97,9 +97,8 @@ def denoise(query: Query) -> None:
 
     def clean_rows(stored: Stored, X: np.ndarray) -> Columns:
         clean = stored.estimator.inverse_transform(stored.estimator.transform(X))
-        treatment = getattr(stored.estimator, "columns_", None)
-        if treatment is not None:  # columns like those of the table, categories as their levels
-            return treatment.decode(clean)
+        if stored.schema is not None:  # columns like those of the table, categories as levels
+            return stored.schema.decode(clean)
         names = stored.names or [f"x{i}" for i in range(clean.shape[1])]
         return dict(zip(names, clean.T, strict=True))
 

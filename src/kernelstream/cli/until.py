@@ -9,8 +9,8 @@ from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Watch
 from kernelstream.cli.wording import of_shell
-from kernelstream.estimators.until import FileRows, checked_until, learn_until
-from kernelstream.tables import Block
+from kernelstream.estimators import checked_until, learn_until
+from kernelstream.tables import Block, FileRows
 
 CONFIDENCE = 0.99
 
@@ -64,14 +64,13 @@ class DrawnRun(Run):
 
         try:
             with Watch(self.screen, self.source, "counting") as watch:
-                rows = FileRows.of(self.source, note)
+                rows = FileRows.of(self.stored.estimator, self.source, note)
         finally:
             rejects.close()
         found = learn_until(self.stored.estimator, rows, self.until, CONFIDENCE)
         if found is None:
             self.screen.say("As many rows as there are would have to be drawn: all are learned.")
             return False
-        vars(found).pop("feature_names_in_", None)  # kept apart: rows are plain arrays here
         self.stored.estimator, self.drawn_from = found, rows.n
         drawn = found.n_samples_seen_ + found.certificate_.statistical.n_sampled
         self.place = Place(rows=drawn, bad=bad)

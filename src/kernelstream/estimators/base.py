@@ -149,6 +149,11 @@ class StoredEstimator(Transactional, BaseEstimator):
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}.")
         return model
 
+    @property
+    def is_between_passes(self) -> bool:
+        """Whether only the first of two passes was made, so that there are no components yet."""
+        return False
+
     def _as_it_is(self) -> Self:
         """The estimator at this moment: what is learned later does not reach it."""
         view = object.__new__(type(self))
@@ -168,16 +173,31 @@ class StoredEstimator(Transactional, BaseEstimator):
         if "device" in params:
             params["device"] = None  # the machine that reads the file may have others
         names = getattr(self, "feature_names_in_", None)
-        treatment = getattr(self, "columns_", None)
-        if params.get("columns") is not None:
-            params["columns"] = None  # what was decided with them is in the treatment
         return {
-            **({} if treatment is None else {"treatment": treatment.to_text()}),
             "estimator": type(self).__name__,
             "parameters": tuple(params.items()),
             "feature_names": None if names is None else tuple(map(str, names)),
             **self._learned_content(),
         }
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any], device: Any = None) -> Self:
+        """The estimator that a file holds; a content that is not of this class raises an error.
+
+        Parameters
+        ----------
+        content : dict
+            The values in the file.
+        device : None, str or torch.device
+            As in :func:`load`.
+        """
+        estimator = cls(**dict(content["parameters"]))
+        estimator._restore(content, device)
+        names = content["feature_names"]
+        require_names(names, estimator.n_features_in_)
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        return estimator
 
     @abstractmethod
     def _learned_content(self) -> dict[str, Any]:
@@ -211,6 +231,11 @@ class StreamEstimator(StoredEstimator):
             self._require_fitted()
         assert stream is not None
         return stream
+
+    @property
+    def is_between_passes(self) -> bool:
+        """Whether only the first of two passes was made, so that there are no components yet."""
+        return self._stream is not None and bool(self._stream.chain.only_points)
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._stream is not None
@@ -314,18 +339,12 @@ def load(path: str | os.PathLike[str], device: Any = None) -> Any:
     (100, 2)
     """
     model = build(serialization.read(path), path, device)[0]
-    if is_half_done(model):
+    if model.is_between_passes:
         raise ValueError(
             f"{path} is a checkpoint of the first of two passes, which looks for points: it has no "
             "components yet. The fit that wrote it goes on from there."
         )
     return model
-
-
-def is_half_done(estimator: Any) -> bool:
-    """Whether an estimator was stored between two passes, before it had any components."""
-    stream = getattr(estimator, "_stream", None)
-    return stream is not None and bool(stream.chain.only_points)
 
 
 def build(
@@ -335,29 +354,12 @@ def build(
     checked_device(device)
     with holding_an_estimator(path):
         kind = class_named(file.tree["estimator"])
+        if "inner" in file.tree:  # the values below are built from classes that are imported
+            class_named(file.tree["inner"])
     with serialization.naming(path):
         content = file.values()
     with holding_an_estimator(path):
-        estimator = kind(**dict(content["parameters"]))
-        estimator._restore(content, device)
-        names = content["feature_names"]
-        require_names(names, estimator.n_features_in_)
-        if content.get("treatment") is not None:
-            estimator.columns_ = treatment_in(content["treatment"], estimator.n_features_in_)
-    if names is not None:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    return estimator, content
-
-
-def treatment_in(text: Any, n_features: int) -> Any:
-    """What is done with columns, as a file says; it has to make as many features as there are."""
-    from kernelstream.tables import Treatment  # Arrow is not there for those who need no tables
-
-    if not isinstance(text, str):
-        raise ValueError("a treatment of columns that is no text")
-    treatment = Treatment.from_text(text)
-    require_names(treatment.features, n_features)
-    return treatment
+        return kind.from_content(content, device), content
 
 
 def require_names(names: Any, n_features: int) -> None:

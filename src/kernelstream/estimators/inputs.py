@@ -30,11 +30,9 @@ from kernelstream.arrays.namespaces import (
     to_host,
 )
 from kernelstream.arrays.threads import cores, in_threads, tiles
-from kernelstream.estimators import frames
-from kernelstream.estimators.frames import is_frame
 from kernelstream.serialization.part import check_choice
 from kernelstream.stream.buffer import MOST_OF_A_ROW
-from kernelstream.stream.scaling import column_ranges, dominating, spread
+from kernelstream.stream.scaling import Filled, column_ranges, dominating, spread
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -46,6 +44,11 @@ FAR_LARGER = 10  # times the usual range of a column
 ON_BAD_ROWS = ("error", "skip")
 NO_WEIGHT = "All rows have weight zero: there is nothing to learn from."
 NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
+TABLES = (
+    "kernelstream.tables.TableModel(estimator) encodes categories and dates, and fills missing "
+    "values."
+)
+MOST_NAMED = 5  # columns in a message
 _ROWS: dict[str, Any] = dict(accept_sparse="csr", dtype=[np.float64, np.float32])
 
 
@@ -53,45 +56,78 @@ def first_rows(
     estimator: BaseEstimator,
     X: Any,
     weights: Any = None,
-    whole: bool = True,
     on_bad_rows: str = "error",
     targets: np.ndarray | None = None,
 ) -> Rows:
     """The first rows that an estimator learns: it notes their number of features and names.
 
-    ``whole`` says that there are no others: what looks like a counter in them is one.
     ``targets`` (n, t) go with their rows.
     """
     check_choice("on_bad_rows", on_bad_rows, ON_BAD_ROWS)
-    if whole:
-        vars(estimator).pop("columns_", None)  # of the frame that was learned before
     if is_foreign(X):
         X = _foreign_rows(X, check_finite=False)
         estimator.n_features_in_ = int(X.shape[1])
         vars(estimator).pop("feature_names_in_", None)
-    elif is_frame(X) and (understood := frames.understand(estimator, X, whole)) is not None:
-        treatment, X, kept = understood.rows(on_bad_rows)
-        weights = (
-            weights
-            if weights is None or kept is None
-            else checked_weights(weights, len(kept))[kept]
-        )
-        targets = targets if targets is None or kept is None else targets[kept]
-        estimator.columns_ = treatment
-        estimator.n_features_in_ = int(X.shape[1])
-        estimator.feature_names_in_ = np.array(treatment.features, dtype=object)
     else:
-        X = validate_data(estimator, X, ensure_all_finite=False, **_ROWS)
-        X = as_csr(X) if is_sparse(X) else X
+        X = _validated(estimator, X, reset=True)
     return _weighted_rows(X, weights, fills(estimator), estimator, on_bad_rows, targets)
 
 
 def fills(estimator: BaseEstimator) -> bool:
-    """Whether the gaps of rows are filled: on demand, or where the first frame had some."""
-    if not getattr(estimator, "can_fill", True):
-        return False
-    treatment = getattr(estimator, "columns_", None)
-    return getattr(estimator, "missing", None) == "fill" or bool(treatment and treatment.fills)
+    """Whether the estimator fills missing values."""
+    return isinstance(getattr(estimator, "scale", None), Filled)
+
+
+def _validated(estimator: BaseEstimator, X: Any, reset: bool) -> Array:
+    """Rows by scikit-learn's checks of shape, type and names, but for numbers that are not finite.
+
+    Tables of Arrow, and frames that are handed over as one, count as data frames.
+    """
+    X = collected(X)
+    try:
+        X = validate_data(estimator, X, reset=reset, ensure_all_finite=False, **_ROWS)
+    except (ValueError, TypeError) as problem:
+        words = columns_of_words(X)
+        if not words:
+            raise
+        raise ValueError(
+            f"{named(words)} hold no numbers, and {type(estimator).__name__} takes numbers only: "
+            f"{TABLES}"
+        ) from problem
+    return as_csr(X) if is_sparse(X) else X
+
+
+def collected(X: Any) -> Any:
+    """A frame that is here: lazy ones are computed, Arrow streams become tables."""
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):  # a lazy frame of polars
+        return X.collect()
+    if hasattr(X, "__arrow_c_stream__") and not (hasattr(X, "shape") and hasattr(X, "columns")):
+        import pyarrow as pa
+
+        return pa.table(X)
+    return X
+
+
+def columns_of_words(X: Any) -> list[str]:
+    """Names of the columns of a data frame that hold anything but numbers."""
+    if hasattr(X, "iloc"):
+        kinds = [(name, X.dtypes.iloc[j].kind in "biufc") for j, name in enumerate(X.columns)]
+    elif hasattr(X, "to_arrow") or hasattr(X, "column_names"):
+        import pyarrow as pa
+
+        schema = (X.to_arrow() if hasattr(X, "to_arrow") else X).schema
+        plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+        kinds = [(field.name, any(is_kind(field.type) for is_kind in plain)) for field in schema]
+    else:
+        return []
+    return [str(name) for name, is_number in kinds if not is_number]
+
+
+def named(columns: list[str]) -> str:
+    """Columns in a sentence, the first few of them by name."""
+    more = len(columns) - MOST_NAMED
+    listed = ", ".join(map(repr, columns[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+    return f"Columns {listed}" if len(columns) > 1 else f"Column {listed}"
 
 
 def next_rows(
@@ -115,24 +151,11 @@ def query_rows(
     """Rows of a query: the features and names that the estimator has learned."""
     if is_foreign(X):
         return plain_rows(stream, X, check_finite, type(estimator).__name__)
-    if hasattr(X, "collect") and hasattr(X, "collect_schema"):  # a lazy frame of polars
-        X = X.collect()
-    treatment = getattr(estimator, "columns_", None)
-    if treatment is not None and is_frame(X):
-        X = treatment.rows_of(frames.as_table(X), "float64", "The frame")
-    finite: Any = "allow-nan" if check_finite and stream.fills else check_finite
-    if treatment is not None:  # its features have other names than the columns of the frame
-        X = checked_rows(X, stream.n_features, finite, type(estimator).__name__)
-    else:
-        X = validate_data(estimator, X, reset=False, ensure_all_finite=False, **_ROWS)
-        if finite and not all(of_tiles(all_finite, X)):
-            assert_all_finite(
-                X,
-                allow_nan=finite == "allow-nan",
-                estimator_name=type(estimator).__name__,
-                input_name="X",
-            )
-    return _of_same_kind(stream, as_csr(X) if is_sparse(X) else X)
+    X = _validated(estimator, X, reset=False)
+    if check_finite and not all(of_tiles(all_finite, X)):
+        name = type(estimator).__name__
+        assert_all_finite(X, allow_nan=stream.fills, estimator_name=name, input_name="X")
+    return _of_same_kind(stream, X)
 
 
 def plain_rows(
@@ -191,7 +214,7 @@ def check_rows(
     """
     X = plain_rows(stream, X, check_finite=False)
     X = cast(X, getattr(namespace_of(X), stream.dtype))
-    return with_summable_targets(_weighted_rows(X, weights, targets=targets))
+    return with_summable_targets(_weighted_rows(X, weights, stream.fills, targets=targets))
 
 
 def one_row(stream: Stream, x: Any, learning: bool = False) -> Array:
@@ -397,8 +420,8 @@ def bad_cell(X: np.ndarray, names: Any = None) -> str:
     )
     if np.isnan(X[row, j]):
         return (
-            f"Input X contains NaN: {where}. Let the model fill gaps with missing='fill', or pass "
-            "over such rows with partial_fit(X, on_bad_rows='skip')."
+            f"Input X contains NaN: {where}. {TABLES} partial_fit(X, on_bad_rows='skip') skips "
+            "such rows."
         )
     return f"Input X contains infinity: {where}. Give finite numbers."
 

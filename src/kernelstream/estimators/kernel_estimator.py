@@ -24,13 +24,11 @@ from kernelstream.estimators.explain import RowExplanation, explain_rows
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.stationary import Stationary
 from kernelstream.serialization.part import as_number, check_choice, check_count, checked_seed
+from kernelstream.stream import scaling
 from kernelstream.stream.components import Components
-from kernelstream.stream.scaling import Automatic, Filled, Standard
 from kernelstream.stream.state import Rows
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
-
-SCALINGS: dict[str | None, Any] = {None: None, "standard": Standard(), "auto": Automatic()}
 
 
 class KernelEstimator(StreamEstimator):
@@ -41,6 +39,9 @@ class KernelEstimator(StreamEstimator):
     :meth:`_query`).
     """
 
+    #: Whether the estimator can fill missing values.
+    can_fill = True
+
     # Parameters that every subclass has.
     kernel: Any
     gamma: Any
@@ -50,6 +51,35 @@ class KernelEstimator(StreamEstimator):
     verbose: Any
 
     # -- learning
+
+    def calibrate(self, X: np.ndarray) -> Self:
+        """Fix scaling and kernel parameters by a sample of all rows, before any row is learned.
+
+        Without it the first rows of a stream decide. What was learned before is forgotten.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The sample; missing values are NaN where the estimator fills them.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+        >>> model = StreamingKernelPCA(2, scale="standard").calibrate(100.0 * X)
+        >>> model.partial_fit(X).kernel_.gamma  # that of the sample
+        0.215
+        """
+        with self.transaction() as draft:
+            stream = draft.new_stream(X).calibrated(X)
+            draft.n_features_in_ = stream.n_features
+            draft.set_stream(stream)
+        return self
 
     def _rows_to_learn(
         self,
@@ -64,7 +94,7 @@ class KernelEstimator(StreamEstimator):
         ``anew`` says that they are all rows, and that what was learned before is forgotten.
         """
         if anew or self._stream is None:
-            rows = inputs.first_rows(self, X, sample_weight, anew, on_bad_rows, targets)
+            rows = inputs.first_rows(self, X, sample_weight, on_bad_rows, targets)
             if anew and not len(rows):
                 raise ValueError(inputs.NO_WEIGHT)
             return inputs.with_summable_targets(rows), None
@@ -217,9 +247,8 @@ class KernelEstimator(StreamEstimator):
         model = clone(self)
         model.set_stream(stream)
         model.n_features_in_ = self.n_features_in_
-        for name in ("feature_names_in_", "columns_"):
-            if hasattr(self, name):
-                setattr(model, name, getattr(self, name))
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
         return model
 
     # -- parameters
@@ -254,6 +283,7 @@ class KernelEstimator(StreamEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = inputs.fills(self)
         tags.input_tags.sparse = self.scale is None
         return tags
 
@@ -302,7 +332,6 @@ class KernelEstimator(StreamEstimator):
         n_components = self._n_components_for(tracker)
         tracker.suits(basis, n_components, center)
         basis.suits(kernel, d)
-        check_choice("scale", self.scale, tuple(SCALINGS))
         check_choice("certify", certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(device)
         batch_size = checked_batch_size(self.batch_size)
@@ -320,8 +349,7 @@ class KernelEstimator(StreamEstimator):
             auto=auto,
             **options,
         )
-        scaling = Filled(SCALINGS[self.scale]) if inputs.fills(self) else SCALINGS[self.scale]
-        return Stream.of(chain, batch_size, d, dtype_name(X), scaling, device)
+        return Stream.of(chain, batch_size, d, dtype_name(X), scaling.resolve(self.scale), device)
 
 
 def suitable_batch_size(

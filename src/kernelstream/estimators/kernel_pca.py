@@ -137,7 +137,7 @@ class KernelPCA(StreamingKernelPCA):
         self.n_jobs = n_jobs
         self.basis = basis
 
-    def fit(  # type: ignore[override]  # without checkpoints
+    def fit(
         self,
         X: Any,
         y: Any = None,

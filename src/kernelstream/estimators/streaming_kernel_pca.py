@@ -8,7 +8,7 @@ Rows are checked in ``inputs.py``; what happens to them is in ``stream/stream.py
 
 from __future__ import annotations
 
-import warnings
+import os
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -37,16 +37,9 @@ from kernelstream.estimators.explain import (
     explain_components,
 )
 from kernelstream.estimators.kernel_estimator import KernelEstimator, checked_n_components
-from kernelstream.estimators.long_runs import (
-    LongRun,
-    is_chunked,
-    is_file,
-    is_long,
-    source_of,
-    supply_of,
-)
-from kernelstream.estimators.until import FileRows, Population, checked_until, learn_until
-from kernelstream.serialization.part import check_choice, check_count
+from kernelstream.estimators.passes import comes_in_blocks, is_chunked, learn_blocks
+from kernelstream.estimators.until import Population, checked_until, learn_until
+from kernelstream.serialization.part import check_count
 from kernelstream.stream import queries
 from kernelstream.stream.buffer import SingleRows
 from kernelstream.stream.compress import compress
@@ -55,10 +48,7 @@ from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
 FEWEST_TO_WARN = 50  # rows by which the scales of columns can be compared
-WEIGHTS_OF_FILES = (
-    "Weights of rows that are read come with them: Source(weight_column=...), or blocks that are "
-    "pairs of rows and weights."
-)
+FILES = "Give rows; files are read by kernelstream.tables: TableModel(estimator).fit(path)."
 
 
 class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -122,17 +112,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     verbose : bool
         Report progress: through the logger ``kernelstream``, and on the standard error where no
         logging was set up.
-    columns : dict or None
-        What columns of data frames are, by names or patterns, where they are not understood as
-        they should be: ``{"zip": "category", "when": "calendar", "id": "number", "note": "out"}``.
-    missing : None or "fill"
-        ``"fill"`` fills missing values (NaN) by what the components expect; they are an error
-        otherwise. Gaps in the first data frame are filled in any case.
 
     Attributes
     ----------
-    columns_ : Treatment
-        What is done with each column of a data frame, and why; absent where all are plain numbers.
     n_samples_seen_ : int
         Rows learned (rows of weight zero are not counted).
     n_components_ : int
@@ -192,8 +174,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         robust: bool = False,
         random_state: Any = None,
         verbose: bool = False,
-        columns: Any = None,
-        missing: str | None = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -209,8 +189,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         self.robust = robust
         self.random_state = random_state
         self.verbose = verbose
-        self.columns = columns
-        self.missing = missing
 
     # -- learning
 
@@ -219,32 +197,26 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         X: Any,
         y: Any = None,
         sample_weight: Any = None,
-        checkpoint: Any = None,
-        checkpoint_every: float = 60.0,
         until: float | None = None,
         confidence: float = 0.99,
     ) -> Self:
-        """Learn from rows that are all at hand, forgetting what was learned before.
+        """Learn all rows, forgetting what was learned before.
 
         Parameters
         ----------
-        X : array of shape (n, d), dense or CSR, data frame, path, Source, iterator or lazy frame
-            The rows. Files (``"day*.parquet"``, or a :class:`kernelstream.tables.Source`), lazy
-            frames of polars, datasets of Arrow, arrays of Dask and functions that return an
-            iterator of blocks are read twice and never held in memory; an iterator of blocks is
-            read once.
+        X : array of shape (n, d), dense or CSR, data frame, lazy frame or iterator
+            The rows. Lazy frames of polars, datasets of Arrow, arrays of Dask and functions that
+            return an iterator of blocks are read twice and never held in memory; an iterator of
+            blocks is read once. Files, and frames with words, dates or missing values, are for
+            :class:`kernelstream.tables.TableModel`.
         y : ignored
         sample_weight : array of shape (n,), optional
             Non-negative weights; a weight of two counts like the row twice.
-        checkpoint : path-like, optional
-            With files: save the run here now and then, and go on from there if it is there.
-        checkpoint_every : float
-            Seconds between two checkpoints.
         until : float, optional
             Draw rows at random, and stop when the share that the components explain is at most so
             much below the best possible; of all rows, also those that were not drawn, as
-            ``certificate_.statistical`` then says. For arrays, memory maps, CSR, frames, Dask
-            arrays, and files, which are read through for it.
+            ``certificate_.statistical`` then says. For arrays, memory maps, CSR, frames and Dask
+            arrays.
         confidence : float
             With which that is to be true.
 
@@ -263,17 +235,14 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         >>> model.certificate_.statistical.kind
         '99% confidence, from 16,384 rows drawn from 200,000'
         """
+        require_rows(X)
         if until is not None:
             checked_until(until, confidence)
-            if is_file(X):
-                X = source_of(X, getattr(self, "columns", None))  # looked at once
             if self._fit_until(X, sample_weight, until, confidence):
                 return self
-        if is_long(X):
-            self._fit_long(X, sample_weight, checkpoint, checkpoint_every)
+        if comes_in_blocks(X):
+            self._fit_blocks(X, sample_weight)
             return self
-        if checkpoint is not None:
-            raise ValueError("A checkpoint is for files: rows in memory are learned at once.")
         with self.transaction() as draft:
             rows, _ = draft._rows_to_learn(X, sample_weight, anew=True)
             draft._warn_of_scales(rows.X)
@@ -285,19 +254,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
 
     def _fit_until(self, X: Any, sample_weight: Any, until: float, confidence: float) -> bool:
         """``fit`` of as many rows as are needed; False: all of them are."""
-        rows: Population | FileRows
-        if is_file(X):
-            if sample_weight is not None:
-                raise ValueError(WEIGHTS_OF_FILES)
-            rows = FileRows.of(X)
-        elif is_long(X) and not is_chunked(X):
+        if comes_in_blocks(X) and not is_chunked(X):
             raise ValueError(
                 "fit(until=...) draws rows by their number, and those of blocks and lazy frames "
-                "come one after the other: use an array or a frame in memory, a file, or "
+                "come one after the other: use an array or a frame in memory, or "
                 "np.load(path, mmap_mode='r')."
             )
-        else:
-            rows = Population.of(X, sample_weight)
+        rows = Population.of(X, sample_weight)
         with self.transaction() as draft:
             found = learn_until(draft, rows, until, confidence)
             if found is not None:
@@ -305,18 +268,14 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         self.report_progress()
         return found is not None
 
-    def _fit_long(self, X: Any, sample_weight: Any, checkpoint: Any, every: float) -> None:
-        """``fit`` of rows that are read from somewhere."""
+    def _fit_blocks(self, X: Any, sample_weight: Any) -> None:
+        """``fit`` of rows that are read block by block."""
         if sample_weight is not None:
-            raise ValueError(WEIGHTS_OF_FILES)
-        missing = self.missing if hasattr(self, "missing") else None
+            raise ValueError("Weights of blocks come with them, as pairs of rows and weights.")
         with self.transaction() as draft:
-            for name in ("_stream", "_single_rows", "columns_", "feature_names_in_"):
+            for name in ("_stream", "_single_rows", "feature_names_in_"):
                 draft.__dict__.pop(name, None)
-            supply = supply_of(X, getattr(self, "columns", None))
-            LongRun(draft, supply, checkpoint, every).complete()
-            if hasattr(self, "missing"):
-                draft.missing = missing
+            learn_blocks(draft, X)
         self.report_progress()
 
     def partial_fit(
@@ -693,17 +652,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         """Steps of a Hebbian rule or LMS that were too long and shortened; 0 for other trackers."""
         return int(getattr(self.stream_.settled.begun.tracker, "n_shortened", 0))
 
-    @property
-    def n_tamed_steps_(self) -> int:
-        """The old name of ``n_shortened_steps_``."""
-        warnings.warn(
-            "n_tamed_steps_ is called n_shortened_steps_ now, and its old name will go with the "
-            "next release.",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return self.n_shortened_steps_
-
     # -- files and neighbours
 
     @at_one_moment
@@ -795,9 +743,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        fills = getattr(self, "missing", None) == "fill"
-        tags.input_tags.allow_nan = fills
-        tags.input_tags.sparse = self.scale is None and not fills  # that would fill the matrix
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -830,7 +775,6 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         kernel = self._resolved_kernel(int(X.shape[1]))
         basis, tracker = self._basis_and_tracker()
         method = preimages.resolve(self.preimage, kernel)
-        check_choice("missing", getattr(self, "missing", None), (None, "fill"))
         return self._stream_of(
             X,
             kernel,
@@ -844,6 +788,14 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             ),
             robust=checked_robust(self.robust, self._n_components_for(tracker), basis),
         )
+
+
+def require_rows(X: Any) -> None:
+    """Raise for paths of files, and for a Source."""
+    several = isinstance(X, list | tuple) and len(X) > 0
+    paths = several and all(isinstance(path, str | os.PathLike) for path in X)
+    if paths or isinstance(X, str | os.PathLike) or hasattr(X, "from_pipe"):
+        raise TypeError(f"fit takes rows, and got files: {X!r}. {FILES}")
 
 
 def is_dressed(estimator: StreamingKernelPCA) -> bool:

@@ -4,9 +4,7 @@ Some draws are learned, others judge what was learned (``certificates/drawn.py``
 the model, so the statement is about all rows, drawn or not. If it does not say enough, twice as
 many are drawn of both; and when that would be as many as there are, all rows are learned.
 
-A row of an array is had by its number. Files have to be read to find it: once to count their rows,
-and once for the draws of each look. That is reading only, and the draws are the same as those of an
-array with these rows: independent of each other, wherever they lie.
+A row of an array is read by its number. ``tables`` draws the same rows of files by reading them.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
@@ -26,20 +24,31 @@ from kernelstream.arrays.threads import cores
 from kernelstream.certificates import Statement
 from kernelstream.certificates.drawn import Told, Wider, statement_of_draws
 from kernelstream.estimators import inputs
-from kernelstream.estimators.frames import is_frame
-from kernelstream.estimators.long_runs import begin_with
 from kernelstream.serialization.part import checked_seed
-from kernelstream.stream.fit import learn_all
 from kernelstream.stream.stream import Stream
-
-if TYPE_CHECKING:  # it needs Arrow, which is not there for those who have no files
-    from kernelstream.tables import Block, Source
 
 FIRST = 16_384  # draws that judge at the first look; half as many are learned
 MOST_LEARNED = 2**17  # draws: more of them make a model of a few hundred points no better
 SKIPS = 0.25  # doublings that are tried although the bound would have to fall faster than its root
 MOST_WIDER = 1024  # rows that widen the span in which subspaces are judged
 Draw = Callable[[str, slice], Any]  # the draws of one purpose from one number to another
+
+
+class Draws(Protocol):
+    """Rows that can be drawn at random, and learned."""
+
+    @property
+    def n(self) -> int:
+        """Number of all rows."""
+
+    def draws(self, seed: int, wanted: dict[str, int]) -> Draw:
+        """So many draws for each purpose."""
+
+    def learn(self, model: Any, X: Any) -> None:
+        """Let a model learn draws."""
+
+    def checked(self, model: Any, X: Any) -> Any:
+        """Draws as a query of a model."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +64,13 @@ class Population:
         """Rows that can be had by their number."""
         if not hasattr(X, "shape"):
             X = np.asarray(X)
-        if is_frame(X):
-            n, take = len(X), (X.iloc.__getitem__ if hasattr(X, "iloc") else X.__getitem__)
+        X = inputs.collected(X)
+        if hasattr(X, "iloc"):  # of pandas
+            n, take = len(X), X.iloc.__getitem__
+        elif hasattr(X, "to_arrow"):  # of polars
+            n, take = len(X), X.__getitem__
+        elif hasattr(X, "column_names"):  # of Arrow
+            n, take = len(X), X.take
         elif hasattr(X, "compute"):  # of Dask
             n, take = X.shape[0], partial(taken_in_order, X)
         elif is_sparse(X):
@@ -100,83 +114,6 @@ class Population:
         return inputs.query_rows(model, model.stream_, X)
 
 
-@dataclass(frozen=True)
-class FileRows:
-    """Rows of files, which are read in their order: how many there are, and their weight."""
-
-    source: Source
-    n: int
-    weight: float
-
-    @classmethod
-    def of(cls, source: Source, note: Callable[[Block], None] = lambda block: None) -> FileRows:
-        """Count the good rows of files; ``note`` is told of every block."""
-        if source.from_pipe:
-            raise ValueError(
-                "fit(until=...) reads rows several times, and those of a pipe or an address come "
-                "once: write them to a file first, or fit all of them."
-            )
-        n, weight = 0, 0.0
-        for block in source.ahead():
-            n += len(block)
-            weight += float(cumulated(block)[-1]) if len(block) else 0.0
-            note(block)
-        if n and not weight > 0.0:
-            raise ValueError(inputs.NO_WEIGHT)
-        return cls(source, n, weight)
-
-    def draws(self, seed: int, wanted: dict[str, int]) -> Draw:
-        """So many draws of each purpose, all of them read now, in one pass, and held in memory."""
-        chances = [uniforms(seed, f"until {purpose}", 0, n) for purpose, n in wanted.items()]
-        X = self.rows_at(np.concatenate(chances) * self.weight)
-        cuts = np.cumsum(list(wanted.values()))[:-1]
-        drawn = dict(zip(wanted, np.split(X, cuts), strict=True))
-        return lambda purpose, at: drawn[purpose][at]
-
-    def rows_at(self, points: np.ndarray) -> np.ndarray:
-        """The rows at some points of the line on which each is as long as its weight."""
-        order = np.argsort(points, kind="stable")
-        points = np.minimum(points[order], np.nextafter(self.weight, 0.0))
-        found = np.empty((len(points), len(self.source.names)), dtype=self.source.dtype)
-        done, start = 0, 0.0
-        for block in self.source.ahead():
-            if not len(block):
-                continue
-            ends = cumulated(block)
-            there = slice(done, int(np.searchsorted(points, start + ends[-1])))
-            index = np.searchsorted(ends, points[there] - start, side="right")
-            last = int(np.searchsorted(ends, ends[-1]))  # the last with a weight
-            found[order[there]] = block.X[np.minimum(index, last)]
-            done, start = there.stop, start + float(ends[-1])
-        if done < len(points):
-            raise ValueError("The files have fewer rows than before: they changed meanwhile.")
-        return found
-
-    def learn(self, model: Any, X: np.ndarray) -> None:
-        """Let a model learn draws as the rows of these files: with their columns, scale, width."""
-        missing = getattr(model, "missing", None)
-        begin_with(model, self.source)
-        names = vars(model).pop("feature_names_in_", None)  # rows that were read have none
-        rows, stream = model._rows_to_learn(X, None)
-        with inputs.explain_rows(rows.X):
-            model.set_stream(learn_all(stream or model.new_stream(rows.X), rows))
-        if names is not None:
-            model.feature_names_in_ = names
-        if hasattr(model, "missing"):
-            model.missing = missing
-
-    def checked(self, model: Any, X: np.ndarray) -> Any:
-        """Draws as a query of a model: they have no names, and gaps where it fills them."""
-        return inputs.plain_rows(model.stream_, X, "allow-nan" if model.stream_.fills else True)
-
-
-def cumulated(block: Block) -> np.ndarray:
-    """Weights of the rows of a block, summed up to each."""
-    if block.weights is None:
-        return np.arange(1.0, len(block) + 1.0)
-    return np.cumsum(block.weights)
-
-
 def taken_in_order(X: Any, index: np.ndarray) -> np.ndarray:
     """Rows of a Dask array: it is asked for them in its own order."""
     order = np.argsort(index, kind="stable")
@@ -195,9 +132,7 @@ def checked_until(until: Any, confidence: Any) -> None:
             )
 
 
-def learn_until(
-    estimator: Any, rows: Population | FileRows, until: float, confidence: float
-) -> Any | None:
+def learn_until(estimator: Any, rows: Draws, until: float, confidence: float) -> Any | None:
     """A fitted copy of the estimator that says what was asked for; None: all rows are wanted."""
     seed = checked_seed(estimator.random_state)
     n, look = FIRST, 1
@@ -220,7 +155,7 @@ def learn_until(
         n, look = n * 2 ** max(1, math.ceil(wanted - SKIPS)), look + 1
 
 
-def read_draws(rows: Population | FileRows, model: Any, draw: Draw, purpose: str, at: slice) -> Any:
+def read_draws(rows: Draws, model: Any, draw: Draw, purpose: str, at: slice) -> Any:
     """Draws as the kernel of a model sees them."""
     return model.stream_.prepared(rows.checked(model, draw(purpose, at)))
 

@@ -46,7 +46,7 @@ class PaperMethod(StreamingKernelPCA):
         raw = learned.chain.tracker.raw(learned.begun.tracker, shown.mean)
         return shown.span.factor @ raw
 
-    def fit(  # type: ignore[override]  # of rows in memory only
+    def fit(
         self,
         X: Any,
         y: Any = None,

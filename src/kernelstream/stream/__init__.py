@@ -2,9 +2,9 @@
 
 from kernelstream.stream.components import Components
 from kernelstream.stream.holdout import HeldBack
-from kernelstream.stream.scaling import Scaling
+from kernelstream.stream.scaling import Filled, Scaling
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 
-__all__ = ["Chain", "Components", "HeldBack", "Rows", "Scaling", "State", "Stream"]
+__all__ = ["Chain", "Components", "Filled", "HeldBack", "Rows", "Scaling", "State", "Stream"]

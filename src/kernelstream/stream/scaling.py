@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -185,12 +185,18 @@ class Filled(Scaling[Filling]):
 
     Parameters
     ----------
-    scaling : Scaling or None
+    scaling : None, "standard", "auto" or Scaling
         The other one.
     """
 
-    def __init__(self, scaling: Standard | Automatic | None = None):
+    def __init__(self, scaling: str | Scaling | None = None):
         self.scaling = scaling
+
+    def check(self) -> None:
+        """Raise unless the other scaling is one that keeps the columns."""
+        super().check()
+        if not isinstance(resolve(self.scaling), Standard | Automatic | None):
+            raise ValueError(f"Filled takes None, 'standard' or 'auto'; got {self.scaling!r}.")
 
     def start_rows(self, n_features: int) -> int:
         """How many rows ``measure`` wants to see."""
@@ -205,8 +211,9 @@ class Filled(Scaling[Filling]):
         X[gaps] = np.broadcast_to(moments.mean, X.shape)[gaps]
         d = X.shape[1]
         numbers = Standardisation(np.zeros(d), np.ones(d))
-        if self.scaling is not None:
-            numbers = self.scaling.measure(Rows(to_host(rows.X), rows.weights))
+        scaling = resolve(self.scaling)
+        if scaling is not None:
+            numbers = scaling.measure(Rows(to_host(rows.X), rows.weights))
         # The rows with the fewest gaps, spread over all of them.
         order = np.argsort(gaps.sum(axis=1), kind="stable")
         whole = order[: max(int((~gaps.any(axis=1)).sum()), min(EXAMPLES, len(order)))]
@@ -218,6 +225,27 @@ class Filled(Scaling[Filling]):
             deviation / numbers.deviation,
             numbers.apply(X[chosen]),
         )
+
+
+NAMES: dict[str, type[Scaling]] = {"standard": Standard, "auto": Automatic}
+
+
+def resolve(scale: Any) -> Scaling | None:
+    """The scaling that a name or an object stands for; None for rows as they are.
+
+    Examples
+    --------
+    >>> resolve("auto"), resolve(Filled("auto"))
+    (Automatic(), Filled(scaling='auto'))
+    """
+    if scale is None:
+        return None
+    if isinstance(scale, Scaling):
+        scale.check()
+        return scale
+    if isinstance(scale, str) and scale in NAMES:
+        return NAMES[scale]()
+    raise ValueError(f"scale must be one of None, 'standard', 'auto' or a Scaling; got {scale!r}.")
 
 
 def is_mixed(X: np.ndarray) -> bool:

@@ -48,8 +48,17 @@ from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.stream import choosing, queries
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
+from kernelstream.stream.calibration import calibrate
 from kernelstream.stream.components import Components, Learned
-from kernelstream.stream.fit import Reader, begin_second_pass, end_second_pass, learn_all
+from kernelstream.stream.fit import (
+    Reader,
+    begin_first_pass,
+    begin_second_pass,
+    end_second_pass,
+    learn_all,
+    share_of_first_pass,
+    wants_second_pass,
+)
 from kernelstream.stream.imputation import MaskedPreimage
 from kernelstream.stream.merge import add_states, merge
 from kernelstream.stream.robust import START_ROWS, first_weights
@@ -175,6 +184,15 @@ class Stream(Value):
         return replace(
             self, learned=Learned(self.chain.showing(n_components, self.state), self.state)
         )
+
+    def calibrated(self, X: np.ndarray) -> Stream:
+        """The stream with scaling and kernel parameters fixed by a sample of all rows."""
+        return calibrate(self, X)
+
+    def calibrated_like(self, other: Stream) -> Stream:
+        """The stream with scaling and kernel parameters of another one, so that both can merge."""
+        same = self.with_chain(kernel=other.chain.kernel)
+        return replace(same, scaling=other.scaling, scaler=other.scaler)
 
     def with_state(self, state: State | None) -> Stream:
         """The stream that has learned something else."""
@@ -535,6 +553,20 @@ class Stream(Value):
         """The stream with the sums of more rows, which were learned with the same landmarks."""
         state = self.begun
         return self.with_state(add_states(self.chain, state, sums, state.basis))
+
+    @property
+    def wants_second_pass(self) -> bool:
+        """Whether a second pass with the final landmarks would change the model."""
+        return wants_second_pass(self)
+
+    @property
+    def first_pass_fraction(self) -> float:
+        """The first of two passes takes about this fraction of their time."""
+        return share_of_first_pass(self)
+
+    def begin_first_pass(self) -> Stream:
+        """The stream for the first of two passes: it gathers nothing that the second repeats."""
+        return begin_first_pass(self)
 
     def begin_second_pass(self, read: Reader | None = None) -> Stream:
         """The stream with its final landmarks and without its sums.

@@ -12,8 +12,11 @@
 1000
 """
 
+from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.files import File, SourceError, find_files, fingerprint
+from kernelstream.tables.model import TableModel
 from kernelstream.tables.readers import BadRow, Connection
+from kernelstream.tables.run import FileRows, calibrate, prepare
 from kernelstream.tables.source import BadRowError, Block, Position, Source
 from kernelstream.tables.survey import Wishes, treatment_of
 from kernelstream.tables.target import Target, target_of
@@ -26,14 +29,19 @@ __all__ = [
     "Column",
     "Connection",
     "File",
+    "FileRows",
     "Position",
     "Source",
     "SourceError",
+    "TableEncoder",
+    "TableModel",
     "Target",
     "Treatment",
     "Wishes",
+    "calibrate",
     "find_files",
     "fingerprint",
+    "prepare",
     "target_of",
     "treatment_of",
 ]

@@ -23,10 +23,9 @@ from kernelstream.cli.report.figures import (
 from kernelstream.cli.report.observe import Observed, observe
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
 from kernelstream.cli.report.verdict import Verdict, judge
-from kernelstream.estimators.frames import is_frame
-from kernelstream.estimators.inputs import query_rows
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.plot.drawing import short_numbers, without_names
+from kernelstream.tables import TableModel
 
 BLOCK = 4096
 MOST_THUMBNAILS = 120
@@ -140,7 +139,7 @@ tr + tr { border-top: 1px solid var(--line); }
 
 
 def html(
-    model: StreamingKernelPCA,
+    model: StreamingKernelPCA | TableModel,
     X: Any = None,
     *,
     labels: Sequence[Any] | None = None,
@@ -154,9 +153,9 @@ def html(
 
     Parameters
     ----------
-    model : StreamingKernelPCA
+    model : StreamingKernelPCA or TableModel
         A fitted model.
-    X : array of shape (n, d), optional
+    X : array of shape (n, d) or table, optional
         Rows to show; without any, the page shows the points of the basis.
     labels : sequence of length n, optional
         What to colour the rows by: numbers, or kinds, of which the most frequent have a colour.
@@ -185,9 +184,13 @@ def html(
     >>> "Two hundred rows" in report.html(model, X, title="Two hundred rows")
     True
     """
+    if isinstance(model, TableModel):
+        feature_names = feature_names or model.encoder_.schema_.features
+        X = None if X is None else model.encode(X)
+        model = model.estimator_
     names = feature_names or getattr(model, "feature_names_in_", None)
-    if X is not None and is_frame(X):  # its columns are treated as those that were learned
-        X = to_host(as_dense(query_rows(model, model.stream_, X)))
+    if X is not None:
+        X = to_host(as_dense(model.check_rows(X)))
     model = without_names(model)
     called = [f"x{i}" for i in range(model.n_features_in_)] if names is None else list(names)
     if X is not None:

@@ -1,0 +1,285 @@
+"""TableEncoder: columns of numbers, words, dates and missing values as a matrix of numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelstream.tables.frames import as_table
+from kernelstream.tables.readers import Batch
+from kernelstream.tables.survey import Wishes, treatment_of
+from kernelstream.tables.treatment import Treatment
+
+SAMPLED = 10_000  # rows from which column types are inferred
+MOST_NAMED = 5  # columns in a warning
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Encode the columns of a table as numbers.
+
+    Numbers are kept, categories become one column of 0 and 1 for each level, dates become points on
+    circles (hour, weekday, day of the year). Columns that carry nothing to learn (counters,
+    constants, copies, free text) are excluded. The first table decides all of it; later ones may
+    have their columns in another order, more of them, and levels that are new.
+
+    Parameters
+    ----------
+    columns : dict, default=None
+        Column types by name or pattern, where they are not inferred as they should be: "number",
+        "boolean", "category" (one column for each level), "codes" (the number of the level, for
+        :class:`kernelstream.kernels.Categorical`), "calendar", or "out" to exclude a column.
+    missing : {"fill", "keep", "error"}, default="fill"
+        "fill" replaces missing values by the mean of their column, "keep" leaves NaN for a later
+        step, "error" rejects rows with missing values. Inside a :class:`TableModel`, "fill" is done
+        by the model, from the other columns.
+    decimal : {".", ","}, default=None
+        Decimal separator of numbers that are stored as text; None infers it.
+    thousands : str, default=None
+        Separator of thousands in numbers that are stored as text; None infers it.
+
+    Attributes
+    ----------
+    schema_ : Treatment
+        The type of each column, and why.
+    feature_names_in_ : array of str
+        The columns that are encoded.
+    n_features_in_ : int
+        Number of columns that are encoded.
+    fill_values_ : array of shape (n_features,)
+        Means of the encoded columns.
+
+    See Also
+    --------
+    TableModel : An estimator together with the encoder of its tables.
+    sklearn.compose.ColumnTransformer : Columns encoded as you say.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelstream.tables import TableEncoder
+    >>> rows = {"kg": [2.5, 3.0, None, 4.5], "color": ["red", "blue", "red", "red"]}
+    >>> frame = pd.concat([pd.DataFrame(rows)] * 10, ignore_index=True)
+    >>> encoder = TableEncoder().fit(frame)
+    >>> encoder.get_feature_names_out()
+    array(['kg', 'color=blue', 'color=red'], dtype=object)
+    >>> encoder.transform(frame[:3]).round(2)
+    array([[2.5 , 0.  , 1.  ],
+           [3.  , 1.  , 0.  ],
+           [3.33, 0.  , 1.  ]])
+    """
+
+    schema_: Treatment
+
+    def __init__(
+        self,
+        columns: Mapping[str, str] | None = None,
+        *,
+        missing: str = "fill",
+        decimal: str | None = None,
+        thousands: str | None = None,
+    ):
+        self.columns = columns
+        self.missing = missing
+        self.decimal = decimal
+        self.thousands = thousands
+
+    @classmethod
+    def of(
+        cls, schema: Treatment, fill_values: np.ndarray | None = None, **params: Any
+    ) -> TableEncoder:
+        """A fitted encoder with a schema, such as that of a :class:`Source`.
+
+        Parameters
+        ----------
+        schema : Treatment
+            The type of each column.
+        fill_values : array of shape (n_features,), default=None
+            Means of the encoded columns; None: zeros.
+        **params : dict
+            Parameters of the encoder.
+        """
+        fill_values = np.zeros(len(schema.features)) if fill_values is None else fill_values
+        return cls(**params)._fitted(schema, fill_values)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Infer column types from a table.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table or array
+            The table.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        return self._infer(as_table(X), whole=True)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Infer column types from the first table of several; later ones are only checked.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table or array
+            The next table.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "schema_"):
+            return self._infer(as_table(X), whole=False)
+        self.transform(X)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Encode the rows of a table.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table or array
+            The table, with all columns that are encoded.
+
+        Returns
+        -------
+        array of shape (n, n_features)
+        """
+        check_is_fitted(self, "schema_")
+        rows = self.schema_.rows_of(as_table(X), "float64", "The table")
+        return self.filled(rows) if self.missing == "fill" else rows
+
+    def inverse_transform(self, X: Any) -> pa.Table:
+        """Decode rows: numbers, the likeliest level of each category, angles of dates.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Encoded rows.
+
+        Returns
+        -------
+        pyarrow.Table
+            With ``to_pandas()``.
+        """
+        check_is_fitted(self, "schema_")
+        return pa.table(self.schema_.decode(np.asarray(X)))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        array of str
+        """
+        check_is_fitted(self, "schema_")
+        return np.array(self.schema_.features, dtype=object)
+
+    # -- for TableModel
+
+    def split(self, X: Any, on_bad_rows: str = "error") -> tuple[np.ndarray, np.ndarray]:
+        """Encoded rows with NaN where values are missing, and which rows of the table they are.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table or array
+            The table.
+        on_bad_rows : {"error", "skip"}, default="error"
+            What happens to a row with a value that is not of its column's type.
+        """
+        table = as_table(X)
+        valid = np.ones(len(table), dtype=bool)
+        if on_bad_rows == "skip" and len(table):
+            (batch,) = table.combine_chunks().to_batches()
+            numbered = Batch(np.arange(len(table)), batch, len(table))
+            _, cells = self.schema_.encode(numbered, "float64")
+            valid[[cell.place for cell in cells]] = False
+            table = table.filter(pa.array(valid))
+        return self.schema_.rows_of(table, "float64", "The table"), valid
+
+    def with_fills(self, fills: bool) -> Self:
+        """Let missing values be filled, or else their rows be invalid.
+
+        Parameters
+        ----------
+        fills : bool
+            Whether they are filled.
+        """
+        self.schema_ = replace(self.schema_, fills=fills)
+        return self
+
+    def filled(self, rows: np.ndarray) -> np.ndarray:
+        """Rows with missing values replaced by the means of their columns.
+
+        Parameters
+        ----------
+        rows : array of shape (n, n_features)
+            Encoded rows.
+        """
+        return np.where(np.isnan(rows), self.fill_values_, rows)
+
+    # -- inside
+
+    def wishes(self) -> Wishes:
+        """What the parameters say about columns."""
+        if self.missing not in ("fill", "keep", "error"):
+            raise ValueError(
+                f"missing must be one of 'fill', 'keep', 'error'; got {self.missing!r}."
+            )
+        return Wishes(
+            treat=dict(self.columns or {}),
+            decimal=self.decimal,
+            thousands=self.thousands,
+            missing="bad" if self.missing == "error" else "fill",
+        )
+
+    def _infer(self, table: pa.Table, whole: bool) -> Self:
+        if not len(table):
+            raise ValueError("The table has no rows: column types are inferred from some.")
+        step = max(1, len(table) // SAMPLED)
+        sample = table.take(np.arange(0, len(table), step)) if step > 1 else table
+        schema = treatment_of(sample, self.wishes(), whole=whole, where="The table")
+        warn_of_excluded(schema)
+        rows = TableEncoder.of(schema).split(sample, "skip")[0]
+        missing = np.isnan(rows)
+        present = np.maximum((~missing).sum(axis=0), 1)
+        return self._fitted(schema, np.where(missing, 0.0, rows).sum(axis=0) / present)
+
+    def _fitted(self, schema: Treatment, fill_values: np.ndarray) -> Self:
+        self.schema_ = schema
+        self.fill_values_ = fill_values
+        self.feature_names_in_ = np.array(schema.inputs, dtype=object)
+        self.n_features_in_ = len(schema.inputs)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "error"
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def warn_of_excluded(schema: Treatment) -> None:
+    """Warn of columns that are excluded although nobody asked for it."""
+    out = [c for c in schema.columns if not c.learned and c.reason != "not asked for"]
+    if out:
+        listed = "; ".join(f"{c.name!r} ({c.reason.split(' (--')[0]})" for c in out[:MOST_NAMED])
+        more = f" and {len(out) - MOST_NAMED} more" if len(out) > MOST_NAMED else ""
+        warnings.warn(
+            f"Columns that are not learned: {listed}{more}. columns={{{out[0].name!r}: KIND}} "
+            "learns the first all the same (KIND is 'number', 'category' or 'calendar'); 'out' "
+            "excludes it without this warning.",
+            stacklevel=4,
+        )
