@@ -197,8 +197,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "robust": False,
         "random_state": None,
         "verbose": False,
-        "columns": None,
-        "missing": None,
     },
     "StreamingKernelRidge": {
         "alpha": "gcv",

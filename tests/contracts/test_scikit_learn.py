@@ -618,7 +618,7 @@ def test_attributes_of_fourier(tracker: str, center: bool) -> None:
         )
     for name in ("basis_points_", "dual_coef_", "mean_coef_"):
         assert not hasattr(fitted, name)
-        with pytest.raises(AttributeError, match=r"Fourier.*bases\.Centroids"):
+        with pytest.raises(AttributeError, match=r"Fourier.*landmarks\.Centroids"):
             getattr(fitted, name)
     for call in (fitted.inverse_transform, fitted.score):
         argument = scores if call == fitted.inverse_transform else X

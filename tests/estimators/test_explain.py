@@ -239,7 +239,6 @@ def test_nothing_is_named_where_no_column_helps() -> None:
         KernelHebbianPCA(2, gamma=0.1, n_epochs=20, random_state=0),
         OnlineKernelPCA(2, gamma=0.1, random_state=0),
         StreamingKernelPCA(2, gamma=0.1, basis=landmarks.Landmarks(40), random_state=0),
-        StreamingKernelRidge(gamma=0.1, basis=40, random_state=0),
     ],
     ids=lambda e: type(e).__name__,
 )

@@ -13,7 +13,7 @@ import pytest
 from kernelstream import StreamingKernelPCA, landmarks, load, papers, trackers
 from kernelstream.certificates import audit
 from kernelstream.landmarks.base import Clock
-from kernelstream.stream import fit
+from kernelstream.stream import Filled, fit
 from kernelstream.stream.fit import (
     begin_first_pass,
     begin_second_pass,
@@ -149,7 +149,7 @@ def test_between_two_passes_nothing_is_claimed(tmp_path: Path) -> None:
 
 def test_a_first_pass_gathers_what_fills_and_judges() -> None:
     """Gaps are filled by what came before, and rows judged by it."""
-    assert not begin_first_pass(new(missing="fill", scale="auto")).chain.only_points
+    assert not begin_first_pass(new(scale=Filled("auto"))).chain.only_points
     assert not begin_first_pass(new(robust=True)).chain.only_points
     assert not begin_first_pass(new(tracker=papers.Hebbian())).chain.only_points
     assert begin_first_pass(new()).chain.only_points

@@ -11,6 +11,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, load
 from kernelstream.kernels import RBF, Categorical, On
+from kernelstream.stream import Filled
 from kernelstream.stream.imputation import MaskedPreimage
 from kernelstream.stream.queries import scaler_of
 
@@ -22,7 +23,7 @@ ROWS = np.where(GAPS, np.nan, WHOLE)
 
 
 def model(**options: Any) -> StreamingKernelPCA:
-    usual: dict[str, Any] = dict(basis=60, scale="standard", missing="fill", random_state=0)
+    usual: dict[str, Any] = dict(basis=60, scale=Filled("standard"), random_state=0)
     return StreamingKernelPCA(0.95, **(usual | options))
 
 
@@ -79,8 +80,7 @@ def test_what_is_learned_are_the_filled_rows() -> None:
 @pytest.mark.parametrize("scale", [None, "standard", "auto"])
 @pytest.mark.parametrize("how", ["fit", "partial_fit"])
 def test_without_gaps_nothing_changes_not_a_bit(how: str, scale: str | None) -> None:
-    options: dict[str, Any] = dict(scale=scale, basis=40)
-    with_it, without = model(**options), model(missing=None, **options)
+    with_it, without = model(scale=Filled(scale), basis=40), model(scale=scale, basis=40)
     (
         getattr(with_it, how)(WHOLE / WHOLE.std(axis=0)),
         getattr(without, how)(WHOLE / WHOLE.std(axis=0)),
@@ -134,7 +134,7 @@ def test_rows_with_gaps_cannot_be_taken_back() -> None:
 def test_codes_are_not_averaged() -> None:
     codes = np.column_stack([ROWS[:800, 0], RNG.integers(0, 3, size=800)])
     kernel = On([0], RBF(gamma=1.0)) * On([1], Categorical())
-    fitted = model(kernel=kernel, scale=None).fit(codes)
+    fitted = model(kernel=kernel, scale=Filled()).fit(codes)
     assert scaler_of(fitted.stream_).model is None
     assert np.isfinite(fitted.transform(codes)).all()
 
