@@ -10,7 +10,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, StreamingKernelRidge, landmarks
+from kernelstream import StreamingKernelPCA, landmarks
 from kernelstream.estimators.explain import (
     CHANGED_ROWS,
     ColumnEffect,

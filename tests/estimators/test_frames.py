@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from kernelstream.estimators.frames import as_table
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.model_selection import cross_val_score
@@ -18,7 +19,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from kernelstream import StreamingKernelPCA, StreamingKernelRidge, load
-from kernelstream.estimators.frames import as_table
 from kernelstream.papers import OnlineKernelPCA
 
 N = 600

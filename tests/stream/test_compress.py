@@ -9,7 +9,6 @@ import pytest
 
 from kernelstream import (
     StreamingKernelPCA,
-    StreamingKernelRidge,
     kernels,
     landmarks,
     load,
