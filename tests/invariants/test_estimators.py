@@ -46,7 +46,7 @@ X[300:] += [2.0, -1.0, 0.0]
 Y = np.stack([X[:, 0] ** 2, X[:, 1]], axis=1)
 LABELS = np.array(["a", "b", "c"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)]
 WEIGHTS = RNG.uniform(0.3, 2.0, size=640)
-WEIGHTS[::7] = 0.0
+WEIGHTS[3::7] = 0.0  # not the first: a model of no weight cannot be queried
 PIXELS = RNG.random(size=(1100, 9))
 IMAGES = [RNG.random(size=(16, 16)) for _ in range(9)]
 FAULTY = X.copy()

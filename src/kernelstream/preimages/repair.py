@@ -157,7 +157,7 @@ def column_units(points: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> column_units(np.array([[0.0, 1.0], [6.0, 1.0]])).round(3)
-    array([3.   , 0.021])
+    array([3.007, 0.212])
     """
     variance = np.var(points, axis=0)
     common = float(variance.mean())

@@ -9,8 +9,25 @@
 True
 """
 
-from kernelstream.cli.report.live import Page, monitor_html, serve
-from kernelstream.cli.report.observe import Observed, observe
-from kernelstream.cli.report.page import html
+from importlib import import_module
+from typing import Any
 
 __all__ = ["Observed", "Page", "html", "monitor_html", "observe", "serve"]
+
+# Imported on first use: the help of the command ``report`` needs no Bokeh.
+_MODULES = {
+    "Observed": "observation",
+    "Page": "live.server",
+    "html": "page",
+    "monitor_html": "live.saved",
+    "observe": "observation",
+    "serve": "live.server",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -20,7 +20,7 @@ from kernelstream.cli.report.figures import (
     kinds_of,
     scree,
 )
-from kernelstream.cli.report.observe import Observed, observe
+from kernelstream.cli.report.observation import Observed, observe
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
 from kernelstream.cli.report.verdict import Verdict, judge
 from kernelstream.estimators import StreamingKernelPCA
