@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
+from kernelstream import load
 from kernelstream.cli.app import app
 
 NAMES = ["a", "b", "c"]
@@ -51,3 +52,9 @@ def said(result: Result) -> str:
 
 def fitted(*more: Any, output: str = "m.safetensors", source: str = "x.parquet") -> None:
     run("fit", source, "-o", output, "--force", *OPTIONS, *more)
+
+
+def learned(path: Any) -> Any:
+    """The estimator in a file; in that of a TableModel, the one that learned encoded rows."""
+    model = load(path)
+    return getattr(model, "estimator_", model)

@@ -21,7 +21,7 @@ from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import DATA, USAGE
 from kernelstream.tables import Wishes
 from kernelstream.tables.survey import look_at
-from tests.cli.conftest import outcome, run, said
+from tests.cli.conftest import learned, outcome, run, said
 
 N = 300
 FAST = ["--basis", "10", "--components", "2"]
@@ -536,7 +536,7 @@ def test_options_override_what_is_understood(
     assert "write NAME=KIND" in said(run("check", "x.csv", "--treat", "a", code=USAGE))
     assert "no column 'z'" in said(run("check", "x.csv", "--treat", "z=out", code=DATA))
     run("fit", "x.csv", "-o", "m.safetensors", *FAST, "--no-standardize")
-    assert load("m.safetensors").stream_.scaler is None
+    assert learned("m.safetensors").stream_.scaler is None
 
 
 def test_later_rows_are_treated_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -549,11 +549,11 @@ def test_later_rows_are_treated_alike(tmp_path: Path, monkeypatch: pytest.Monkey
     run("transform", "m.safetensors", "y.parquet", "-o", "scores.npy")
     model = load("m.safetensors")
     assert np.allclose(model.transform(frame), np.load("scores.npy"), atol=1e-9)
-    assert [c.name for c in model.columns_ if not c.learned] == ["id"]
+    assert [c.name for c in model.encoder_.schema_.columns if not c.learned] == ["id"]
     strange = frame.assign(colour="violet")  # a level that nobody has seen
     assert np.isfinite(model.transform(strange)).all()
     run("update", "m.safetensors", "y.parquet")
-    assert load("m.safetensors").n_samples_seen_ == 2 * N
+    assert learned("m.safetensors").n_samples_seen_ == 2 * N
     run("denoise", "m.safetensors", "x.csv", "-o", "clean.parquet")
     clean = pd.read_parquet("clean.parquet")
     assert list(clean.columns) == ["a", "b", "colour"] and set(clean.colour) <= set(COLOURS)
@@ -592,7 +592,7 @@ def test_scale_and_width_do_not_hang_on_the_order(
     found = []
     for name in ("shuffled", "sorted"):
         run("fit", f"{name}.csv", "-o", f"{name}.safetensors", *FAST)
-        found.append(load(f"{name}.safetensors"))
+        found.append(learned(f"{name}.safetensors"))
     scales = [model.stream_.scaler.deviation for model in found]
     assert np.allclose(scales[0], X.std(axis=0), rtol=0.05)
     assert np.allclose(scales[0], scales[1], rtol=0.05)
@@ -629,11 +629,10 @@ def test_parts_fitted_by_a_plan_merge(tmp_path: Path, monkeypatch: pytest.Monkey
             run(*fit, "--force")
         facts = outcome("merge", "x.csv.m", "y.csv.m", "-o", "both.safetensors", "--force")
         assert facts["rows_seen"] == N
-    both = load("both.safetensors")
-    plan = load("plan.safetensors")
+    assert np.isfinite(load("both.safetensors").transform(frame)).all()
+    both, plan = learned("both.safetensors"), learned("plan.safetensors")
     assert both.kernel_.gamma == plan.kernel_.gamma
     assert np.allclose(both.basis_points_, plan.basis_points_)
-    assert np.isfinite(both.transform(frame)).all()
     words = ["fit", "x.csv", "-o", "z.m", "--like", "plan.safetensors", "--gamma", 1]
     assert "--gamma cannot be given beside --like" in said(run(*words, code=USAGE))
     assert "Name it: --like" in said(run("fit", "x.csv", "-o", "z.m", "--same-points", code=USAGE))
@@ -658,7 +657,7 @@ def test_the_model_of_plain_numbers_is_the_one_of_python(
     run("fit", "x.npy", "-o", "m.safetensors", *FAST, "--gamma", 0.3, "--passes", 1)
     python = StreamingKernelPCA(2, gamma=0.3, basis=10, random_state=0)
     python.partial_fit(PLAIN.to_numpy())
-    assert np.array_equal(load("m.safetensors").dual_coef_, python.dual_coef_)
+    assert np.array_equal(learned("m.safetensors").dual_coef_, python.dual_coef_)
 
 
 MIXED = PLAIN.assign(
@@ -685,8 +684,8 @@ def test_every_kind_of_model_understands_a_table(
     few = ["--basis", "20"] if words in ([], ["--novelty"]) else []
     result = run("fit", "-" if piped else "m.csv", "-o", "m.st", *words, *few, stdin=stdin)
     assert "one-hot: colour" in said(result) and "filled by the model: b" in said(result)
-    model = load("m.st")
-    done = {column.name: column.use for column in model.columns_}
+    schema = load("m.st").encoder_.schema_
+    done = {column.name: column.use for column in schema.columns}
     assert done["colour"] == "category" and done["when"] == OUT
     assert done["id"] == (NUMBER if piped else OUT)  # its first rows cannot tell a counter
     command = "score" if "--novelty" in words else "transform"
@@ -703,7 +702,8 @@ def test_epochs_over_the_rows_of_a_table(tmp_path: Path, monkeypatch: pytest.Mon
     assert "column 'b': the value is missing" in said(run(*fit, code=DATA))
     MIXED.dropna().to_csv("m.csv", index=False)
     run(*fit)
-    assert [c.name for c in load("m.st").columns_ if c.learned] == ["a", "b", "colour"]
+    columns = load("m.st").encoder_.schema_.columns
+    assert [c.name for c in columns if c.learned] == ["a", "b", "colour"]
     run("transform", "m.st", "m.csv", "-o", "s.parquet")
 
 
@@ -793,7 +793,7 @@ def test_parts_with_other_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     PLAIN[100:][["b", "a"]].assign(c=1).to_parquet("2.parquet", index=False)
     words = said(run("fit", "1.csv", "2.parquet", "-o", "m.st", *FAST))
     assert "2.parquet has columns that 1.csv has not, and that are left out: c." in words
-    assert load("m.st").n_samples_seen_ == N
+    assert learned("m.st").n_samples_seen_ == N
     PLAIN[["a"]].to_csv("3.csv", index=False)
     for command in (["check"], ["fit", "-o", "n.st"], ["plan", "-o", "n.st"]):
         refused = said(run(*command, "1.csv", "3.csv", code=DATA))

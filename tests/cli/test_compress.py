@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelstream import load
-from tests.cli.conftest import NAMES, fitted, outcome, run, said
+from tests.cli.conftest import NAMES, fitted, learned, outcome, run, said
 
 
 def test_compress(data: Path, X: np.ndarray) -> None:
@@ -19,10 +19,11 @@ def test_compress(data: Path, X: np.ndarray) -> None:
         Path(name).stat().st_size for name in ("m.safetensors", facts["model"])
     ]
     small = load("s.safetensors")
-    assert list(small.feature_names_in_) == NAMES and small.basis_points_.shape == (15, 3)
+    assert list(small.feature_names_in_) == NAMES
+    assert small.estimator_.basis_points_.shape == (15, 3)
     assert outcome("update", "s.safetensors", "x.parquet")["rows_seen"] == 3000
     text = run("compress", "m.safetensors", "-o", "m.safetensors", "--points", 9, "--force").stdout
-    assert "30 → 9" in text and load("m.safetensors").basis_points_.shape == (9, 3)
+    assert "30 → 9" in text and learned("m.safetensors").basis_points_.shape == (9, 3)
 
 
 def test_what_cannot_be_compressed_is_said(data: Path) -> None:

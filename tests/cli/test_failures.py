@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream import StreamingKernelPCA, load
+from kernelstream import StreamingKernelPCA
 from kernelstream.cli.failures import DATA, WRITE, of_system
 from kernelstream.tables import Source, SourceError
-from tests.cli.conftest import NAMES, run
+from tests.cli.conftest import NAMES, learned, run
 
 
 def test_errors_for_machines(data: Path) -> None:
@@ -97,7 +97,7 @@ def test_files_do_not_take_the_place_of_closed_streams(folder: Path) -> None:
     words = "fit x.csv -o n.st --basis 10 -q --force"
     command = f"{sys.executable} -m kernelstream {words} <&- >&- 2>&-"
     assert subprocess.run(command, shell=True, cwd=folder).returncode == 0
-    assert load(folder / "n.st").n_samples_seen_ == 300
+    assert learned(folder / "n.st").n_samples_seen_ == 300
     command = f"{sys.executable} -m kernelstream fit nothing.csv -o n.st --force 2>&-"
     assert subprocess.run(command, shell=True, cwd=folder).returncode == DATA
 
@@ -119,7 +119,7 @@ def test_a_model_on_the_standard_output_has_it_for_itself(
             cwd=tmp_path,
             check=True,
         )
-    assert load(tmp_path / "m.st").n_samples_seen_ == 600
+    assert learned(tmp_path / "m.st").n_samples_seen_ == 600
     assert b"600" in done.stderr
 
 

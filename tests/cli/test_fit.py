@@ -15,14 +15,15 @@ from benchmarks import until as check
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import DATA, USAGE
 from kernelstream.cli.parsing import parse_part
-from tests.cli.conftest import BAD, NAMES, OPTIONS, fitted, outcome, run, said
+from kernelstream.tables import TableModel
+from tests.cli.conftest import BAD, NAMES, OPTIONS, fitted, learned, outcome, run, said
 
 
 def test_fit_in_one_pass_is_partial_fit(data: Path, X: np.ndarray) -> None:
     facts = outcome("fit", "x.parquet", "-o", "m.safetensors", *OPTIONS, "--passes", 1)
     assert (facts["rows"], facts["passes"], facts["points"], facts["features"]) == (1500, 1, 30, 3)
-    found = load("m.safetensors")
-    assert list(found.feature_names_in_) == NAMES
+    assert list(load("m.safetensors").feature_names_in_) == NAMES
+    found = learned("m.safetensors")
     python = StreamingKernelPCA(3, gamma=0.2, basis=30, random_state=0).partial_fit(X)
     assert np.array_equal(found.dual_coef_, python.dual_coef_)
 
@@ -30,7 +31,7 @@ def test_fit_in_one_pass_is_partial_fit(data: Path, X: np.ndarray) -> None:
 def test_a_second_pass_leaves_nothing_stale(data: Path) -> None:
     assert outcome("fit", "x.parquet", "-o", "two.safetensors", *OPTIONS)["passes"] == 2
     fitted("--passes", 1, output="one.safetensors")
-    one, two = load("one.safetensors"), load("two.safetensors")
+    one, two = learned("one.safetensors"), learned("two.safetensors")
     assert two.n_samples_seen_ == one.n_samples_seen_ == 1500
     assert two.stream_.state.moments.weight == 1500
     assert two.certificate_.excess_bound <= one.certificate_.excess_bound
@@ -52,20 +53,20 @@ def test_options_reach_the_model(data: Path) -> None:
         "--certify",
         "none",
     )
-    model = load("m.safetensors")
+    model = learned("m.safetensors")
     assert str(model.stream_.chain.tracker).startswith("RLS(forgetting=0.97")
     assert str(model.stream_.chain.basis) == "Distance(nu=0.3)"
     assert model.stream_.scaling is not None and model.stream_.chain.seed == 7
-    assert list(model.feature_names_in_) == ["a", "b"]
+    assert list(load("m.safetensors").feature_names_in_) == ["a", "b"]
     assert model.stream_.chain.certify is False
     fitted("--forgetting", 0.99)
-    assert load("m.safetensors").stream_.chain.tracker.forgetting == 0.99
+    assert learned("m.safetensors").stream_.chain.tracker.forgetting == 0.99
 
 
 def test_weights_count(data: Path, X: np.ndarray) -> None:
     pd.DataFrame(X, columns=NAMES).assign(w=2.0).to_parquet("w.parquet")
     fitted("--weight-column", "w", source="w.parquet")
-    assert load("m.safetensors").stream_.state.moments.weight == 3000
+    assert learned("m.safetensors").stream_.state.moments.weight == 3000
     assert outcome("info", "m.safetensors")["weight"] == 3000
 
 
@@ -185,7 +186,7 @@ def test_parts_are_never_evaluated() -> None:
 def test_landmarks_may_be_given(data: Path) -> None:
     points = "landmarks(points=[[0.0, 1.0, 0.5], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])"
     run("fit", "x.parquet", "-o", "m.safetensors", "--basis", points, "--components", "2")
-    assert load("m.safetensors").basis_points_.shape == (3, 3)
+    assert learned("m.safetensors").basis_points_.shape == (3, 3)
     wide = "landmarks(points=[[0.0, 1.0]])"
     told = run("fit", "x.parquet", "-o", "n.safetensors", "--basis", wide, code=DATA)
     assert "the points have 2 features, the rows have 3" in said(told)
@@ -196,11 +197,11 @@ def test_landmarks_may_be_given(data: Path) -> None:
 def test_as_many_components_as_have_most_of_the_variance(data: Path) -> None:
     """Ten were too few for a linear probe of digits or of a process (docs/tables.md)."""
     run("fit", "x.parquet", "-o", "m.safetensors")
-    shares = load("m.safetensors").explained_variance_ratio_
+    shares = learned("m.safetensors").explained_variance_ratio_
     assert len(shares) != 10 and shares.sum() >= 0.95 > shares[:-1].sum()
     for words in (["--robust"], ["--tracker", "hebbian"], ["--method", "lms"]):
         run("fit", "x.parquet", "-o", "m.safetensors", *words, "--force")
-        assert load("m.safetensors").n_components_ == 10  # must be known before the first row
+        assert learned("m.safetensors").n_components_ == 10  # must be known before the first row
 
 
 @pytest.mark.slow
@@ -238,13 +239,15 @@ def many(data: Path, X: np.ndarray) -> pd.DataFrame:
 def test_rows_are_drawn_until_enough_is_known(source: str, many: pd.DataFrame) -> None:
     with check.small():
         facts = outcome("fit", source, "-o", "m.safetensors", *OPTIONS, "--until", 0.6)
-        python = StreamingKernelPCA(3, gamma=0.2, basis=30, scale="auto", random_state=0)
-        said_of = python.fit(source, until=0.6).certificate_.statistical
+        pca = StreamingKernelPCA(3, gamma=0.2, basis=30, scale="auto", random_state=0)
+        python = TableModel(pca).fit(source, until=0.6).estimator_
+    said_of = python.certificate_.statistical
     assert facts["drawn_from"] == 6000 and facts["shortfall_bound"] <= 0.6
     assert facts["rows"] == python.n_samples_seen_ + said_of.n_sampled < 3000
     assert facts["kind"] == said_of.kind and "drawn from 6,000" in facts["kind"]
     found = load("m.safetensors")
-    assert list(found.feature_names_in_) == NAMES and found.certificate_.statistical == said_of
+    assert list(found.feature_names_in_) == NAMES
+    assert found.estimator_.certificate_.statistical == said_of
     with check.small():
         shown = run("fit", source, "-o", "n.safetensors", *OPTIONS, "--until", 0.6)
     assert "drawn from" in shown.stdout and "6,000 rows" in shown.stdout
@@ -256,7 +259,7 @@ def test_where_draws_do_not_do_all_rows_are_learned(many: pd.DataFrame) -> None:
     result = run("fit", "many.csv", "-o", "m.safetensors", *OPTIONS, "--until", 0.01)
     assert "all are learned" in said(result) and "drawn from" not in result.stdout
     run("fit", "many.csv", "-o", "plain.safetensors", *OPTIONS)
-    one, two = load("m.safetensors"), load("plain.safetensors")
+    one, two = learned("m.safetensors"), learned("plain.safetensors")
     assert np.array_equal(one.dual_coef_, two.dual_coef_) and one.n_samples_seen_ == 6000
 
 

@@ -79,7 +79,7 @@ def test_five_million_rows_in_bounded_memory(folder: Path, tmp_path: Path) -> No
     more = ALLOWED + 100 * MEGABYTE
     assert more < DATA_BYTES
     run("report", model, folder, "-o", tmp_path / "r.html", "--limit", 500_000, allowed=more)
-    assert load(model).n_samples_seen_ == N_ROWS + 100_000
+    assert load(model).estimator_.n_samples_seen_ == N_ROWS + 100_000
 
 
 @pytest.mark.slow

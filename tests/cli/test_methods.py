@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import load
 from kernelstream.cli.failures import USAGE
 from kernelstream.papers import (
     AdaptiveKernelPCA,
@@ -17,7 +16,7 @@ from kernelstream.papers import (
     OnlineKernelPCA,
     schedules,
 )
-from tests.cli.conftest import outcome, run, said
+from tests.cli.conftest import learned, outcome, run, said
 
 FIT = ["fit", "x.parquet", "-o", "m.safetensors", "--components", "2", "--gamma", "0.2"]
 CASES: dict[str, tuple[list[Any], Any]] = {
@@ -55,7 +54,7 @@ def test_a_method_is_the_estimator_in_python(name: str, data: Path, X: np.ndarra
     words, model = CASES[name]
     facts = outcome(*FIT, *words)
     assert facts["rows"] == 1500 and facts["components"] == 2
-    found = load("m.safetensors")
+    found = learned("m.safetensors")
     assert type(found) is type(model)
     model.set_params(random_state=0).partial_fit(X)
     np.testing.assert_array_equal(found.dual_coef_, model.dual_coef_)
@@ -66,14 +65,14 @@ def test_kha_makes_epochs_in_memory(data: Path, X: np.ndarray) -> None:
     facts = outcome(*FIT, "--method", "kha", "--epochs", 60, "--limit", 300)
     assert facts["converged"] and 1 < facts["epochs"] <= 60 and facts["points"] == 300
     model = KernelHebbianPCA(2, gamma=0.2, n_epochs=60, random_state=0).fit(X[:300])
-    np.testing.assert_array_equal(load("m.safetensors").dual_coef_, model.dual_coef_)
+    np.testing.assert_array_equal(learned("m.safetensors").dual_coef_, model.dual_coef_)
     text = run(*FIT, "--method", "kha", "--limit", 200, "--force").stdout
     assert "epochs" in text and "converged" in text
 
 
 def test_oja_is_the_first_principal_component(data: Path, X: np.ndarray) -> None:
     run("fit", "x.parquet", "-o", "m.safetensors", "--method", "oja")
-    model = load("m.safetensors")
+    model = learned("m.safetensors")
     scores = X @ model.basis_points_.T @ model.dual_coef_
     assert scores.shape == (1500, 1)
     exact = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
@@ -97,7 +96,7 @@ def test_literal_is_the_papers_rule(
     words: list[Any], guard: bool | None, more: dict[str, Any], data: Path
 ) -> None:
     run(*FIT, *words, "--literal", "--limit", 200)
-    given = load("m.safetensors").get_params()
+    given = learned("m.safetensors").get_params()
     assert given.get("guard") is guard
     assert {name: given[name] for name in more} == more
 
@@ -142,4 +141,4 @@ def test_info_names_paper_and_equations(data: Path) -> None:
 
 def test_without_centring(data: Path) -> None:
     run(*FIT, "--no-center", "--limit", 300)
-    assert load("m.safetensors").stream_.chain.center is False
+    assert learned("m.safetensors").stream_.chain.center is False

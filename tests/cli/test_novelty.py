@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream import KernelNovelty, load
+from kernelstream import KernelNovelty
 from kernelstream.cli.failures import USAGE
-from tests.cli.conftest import NAMES, outcome, run, said
+from tests.cli.conftest import NAMES, learned, outcome, run, said
 
 
 @pytest.fixture
@@ -21,11 +21,10 @@ def detector(data: Path) -> str:
 
 
 def test_it_is_the_librarys(detector: str, X: np.ndarray) -> None:
-    model = load(detector)
+    model = learned(detector)
     due = KernelNovelty(0.02, basis=60, random_state=0).partial_fit(X)
     assert isinstance(model, KernelNovelty) and model.get_params() == due.get_params()
-    rows = pd.DataFrame(X, columns=NAMES)
-    np.testing.assert_array_equal(model.score_samples(rows), due.score_samples(X))
+    np.testing.assert_array_equal(model.score_samples(X), due.score_samples(X))
     assert model.n_samples_seen_ == 1500 and model.offset_ == due.offset_
 
 
@@ -36,10 +35,9 @@ def test_score_tells_p_values_and_the_columns_behind_a_row(detector: str, X: np.
     run("score", detector, "new.csv", "-o", "found.csv")
     table = pd.read_csv("found.csv", keep_default_na=False)
     assert list(table.columns) == ["error", "p_value", "novel", "causes"]
-    rows = pd.DataFrame(strange, columns=NAMES)
-    model = load(detector)
-    np.testing.assert_allclose(table["error"], -model.score_samples(rows), atol=1e-9)
-    np.testing.assert_allclose(table["p_value"], model.p_values(rows), atol=1e-9)
+    model = learned(detector)
+    np.testing.assert_allclose(table["error"], -model.score_samples(strange), atol=1e-9)
+    np.testing.assert_allclose(table["p_value"], model.p_values(strange), atol=1e-9)
     assert table["novel"][2] == 1 and table["causes"][2].startswith(f"{NAMES[1]} ")
     assert all(cause == "" for cause in table["causes"][table["novel"] == 0])
 
@@ -52,8 +50,7 @@ def test_numpy_files_hold_numbers_only(detector: str, X: np.ndarray) -> None:
 def test_it_goes_on_learning_and_merges(detector: str, X: np.ndarray) -> None:
     run("update", detector, "x.parquet", "-o", "more.safetensors")
     due = KernelNovelty(0.02, basis=60, random_state=0).partial_fit(X).partial_fit(X)
-    rows = pd.DataFrame(X, columns=NAMES)
-    np.testing.assert_array_equal(load("more.safetensors").p_values(rows), due.p_values(X))
+    np.testing.assert_array_equal(learned("more.safetensors").p_values(X), due.p_values(X))
     assert outcome("merge", detector, detector, "-o", "both.safetensors")["rows_seen"] == 3000
     assert outcome("info", detector)["kind"] == "KernelNovelty"
     assert outcome("info", detector)["rows_seen"] == 1500
@@ -64,9 +61,8 @@ def test_checkpoints_hold_what_is_held_back(data: Path, X: np.ndarray) -> None:
     options = ["--novelty", "--basis", "40", "--checkpoint-every", "0s", "--quiet"]
     run("fit", "x.parquet", "-o", "a.safetensors", *options)
     run("fit", "x.parquet", "-o", "b.safetensors", "--resume", *options)
-    rows = pd.DataFrame(X, columns=NAMES)
     np.testing.assert_array_equal(
-        load("a.safetensors").p_values(rows), load("b.safetensors").p_values(rows)
+        learned("a.safetensors").p_values(X), learned("b.safetensors").p_values(X)
     )
 
 
@@ -87,7 +83,7 @@ def test_what_is_refused(data: Path, options: list[str], says: str) -> None:
 
 def test_rows_as_they_are(data: Path) -> None:
     run("fit", "x.parquet", "-o", "d.safetensors", "--novelty", "--no-standardize")
-    assert load("d.safetensors").scale is None
+    assert learned("d.safetensors").scale is None
 
 
 def test_lines_of_a_pipe(detector: str) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream import StreamingKernelRidge, load
+from kernelstream import StreamingKernelRidge
 from kernelstream.cli import supervised
 from kernelstream.cli.failures import DATA, MODEL, USAGE
 from kernelstream.stream import HeldBack
-from tests.cli.conftest import outcome, run, said
+from tests.cli.conftest import learned, outcome, run, said
 
 MODEL_FILE = "m.safetensors"
 FIT = ["fit", "rows.csv", "-o", MODEL_FILE, "--basis", 60, "--exclude", "level,fine", "--target"]
@@ -59,7 +59,7 @@ def test_the_points_come_from_all_rows_as_in_fit(rows: pd.DataFrame) -> None:
     """Rows in order: points of the first ones alone would know nothing of the others."""
     rows.sort_values("a").to_csv("rows.csv", index=False)
     assert outcome(*FIT, "price")["score"] > 0.9
-    model = load(MODEL_FILE)
+    model = learned(MODEL_FILE)
     assert model.basis_points_[:, 0].max() > 1.5 and model.basis_points_[:, 0].min() < -1.5
     assert not model.stream_.chain.basis.follows  # and stay where they are from then on
 
@@ -70,7 +70,7 @@ def test_plain_numbers_are_the_ridge_of_the_library(rows: pd.DataFrame) -> None:
     facts = outcome("fit", "rows.parquet", "-o", MODEL_FILE, "--target", "price", *words)
     assert (facts["rows_judged"], facts["score"], facts["rows_seen"]) == (0, None, 1200)
     python = StreamingKernelRidge(gamma=0.5, basis=256, random_state=0).partial_fit(X, y)
-    assert np.array_equal(load(MODEL_FILE).predict(X), python.predict(X))
+    assert np.array_equal(learned(MODEL_FILE).predict(X), python.predict(X))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_run_that_was_stopped_ends_the_same(
     assert Path(f"{MODEL_FILE}.checkpoint").exists()
     result = run(*fit, "-o", MODEL_FILE, "--checkpoint-every", "0s", "--resume")
     assert "Going on after" in said(result)
-    whole, resumed = load("whole.safetensors"), load(MODEL_FILE)
+    whole, resumed = learned("whole.safetensors"), learned(MODEL_FILE)
     assert np.array_equal(whole.target_coef_, resumed.target_coef_)
     assert "Already complete" in said(run(*fit, "-o", MODEL_FILE, "--resume"))
     refused = run(*fit, "-o", MODEL_FILE, "--resume", "--hold-back", 0.1, code=7)

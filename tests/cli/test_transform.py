@@ -13,7 +13,7 @@ import pytest
 
 from kernelstream import load
 from kernelstream.cli.failures import DATA, USAGE
-from tests.cli.conftest import BAD, NAMES, fitted, outcome, run, said
+from tests.cli.conftest import BAD, NAMES, fitted, learned, outcome, run, said
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,10 @@ def test_denoise_and_score_are_the_librarys(data: Path, X: np.ndarray) -> None:
     model, rows = load("m.safetensors"), pd.DataFrame(X, columns=NAMES)
     clean = pq.read_table("clean.parquet").to_pandas()
     assert list(clean.columns) == NAMES
-    assert np.allclose(clean, model.inverse_transform(model.transform(rows)), atol=1e-6)
+    assert np.allclose(clean, model.inverse_transform(model.transform(rows)).to_pandas(), atol=1e-6)
     score = pq.read_table("score.parquet").to_pandas()
     assert np.allclose(score["reconstruction_error"], model.reconstruction_error(rows), atol=1e-12)
-    t2 = (model.transform(rows) ** 2 / model.explained_variance_).sum(axis=1)
+    t2 = (model.transform(rows) ** 2 / model.estimator_.explained_variance_).sum(axis=1)
     assert np.allclose(score["t2"], t2)
 
 
@@ -100,8 +100,8 @@ def test_a_model_shows_fewer_components_without_another_fit(data: Path) -> None:
     run("transform", "m.safetensors", "x.parquet", "-o", "three.parquet")
     two, three = pd.read_parquet("two.parquet"), pd.read_parquet("three.parquet")
     assert list(two) == ["pc1", "pc2"] and np.allclose(two, three[["pc1", "pc2"]])
-    model = load("m.safetensors").set_params(n_components=2)
-    rows = pd.read_parquet("x.parquet")[NAMES]
+    model = learned("m.safetensors").set_params(n_components=2)
+    rows = pd.read_parquet("x.parquet")[NAMES].to_numpy()
     error = pd.read_parquet("score.parquet")["reconstruction_error"]
     assert np.allclose(error, model.reconstruction_error(rows))
     words[3] = "auto"

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from kernelstream import load
-from tests.cli.conftest import outcome, run, said
+from tests.cli.conftest import learned, outcome, run, said
 
 
 def test_tune(data: Path) -> None:
@@ -18,7 +17,7 @@ def test_tune(data: Path) -> None:
     assert found["gamma"] in [line["gamma"] for line in found["curve"]]
     # what it says can be typed
     run(*shlex.split(found["command"])[1:])
-    model = load("model.safetensors")
+    model = learned("model.safetensors")
     assert model.n_components_ == found["n_components"]
     text = run("tune", "x.parquet", "--rows", 300).stdout
     assert "kernelstream fit x.parquet --gamma" in " ".join(text.split())
@@ -39,9 +38,9 @@ def test_tune_with_a_target(data: Path, X: np.ndarray) -> None:
 def test_fit_chooses_for_itself(data: Path) -> None:
     options = ("--components", "auto", "--gamma", "auto", "--basis", "auto")
     run("fit", "x.parquet", "-o", "m.safetensors", *options)
-    model = load("m.safetensors")
+    model = learned("m.safetensors")
     assert model.n_components == "auto" and isinstance(model.kernel_.gamma, float)
     run("fit", "x.parquet", "-o", "m.safetensors", "--gamma", "wide", code=2)
     run("fit", "x.parquet", "-o", "m.safetensors", "--gamma", "auto", "--kernel", "poly", code=2)
     run("fit", "x.parquet", "-o", "r.safetensors", "--components", 2, "--robust")
-    assert load("r.safetensors").robust
+    assert learned("r.safetensors").robust

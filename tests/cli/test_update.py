@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelstream import load
 from kernelstream.cli.checkpoints import Run
 from kernelstream.cli.failures import DATA
 from kernelstream.tables import addresses
-from tests.cli.conftest import NAMES, OPTIONS, fitted, outcome, run, said
+from tests.cli.conftest import NAMES, OPTIONS, fitted, learned, outcome, run, said
 
 
 def test_update_goes_on_like_one_stream(data: Path, X: np.ndarray) -> None:
@@ -23,7 +22,7 @@ def test_update_goes_on_like_one_stream(data: Path, X: np.ndarray) -> None:
     fitted("--passes", 1, output="whole.safetensors")
     fitted("--passes", 1, source="first.parquet")
     assert outcome("update", "m.safetensors", "second.parquet")["rows_seen"] == 1500
-    whole, parts = load("whole.safetensors"), load("m.safetensors")
+    whole, parts = learned("whole.safetensors"), learned("m.safetensors")
     assert np.array_equal(whole.dual_coef_, parts.dual_coef_)
     told = run("info", "m.safetensors").stdout
     assert "900 rows of first.parquet" in told and "600 rows of second.parquet" in told
@@ -34,14 +33,14 @@ def test_update_elsewhere_leaves_the_model(data: Path) -> None:
     before = Path("m.safetensors").read_bytes()
     run("update", "m.safetensors", "x.parquet", "-o", "n.safetensors")
     assert Path("m.safetensors").read_bytes() == before
-    assert load("n.safetensors").n_samples_seen_ == 3000
+    assert learned("n.safetensors").n_samples_seen_ == 3000
 
 
 def test_update_with_resume_does_not_learn_twice(data: Path) -> None:
     fitted()
     for _ in range(2):
         run("update", "m.safetensors", "x.parquet", "--resume")
-    assert load("m.safetensors").n_samples_seen_ == 3000
+    assert learned("m.safetensors").n_samples_seen_ == 3000
 
 
 def test_update_of_an_address_goes_on_where_it_stopped(data: Path, X: np.ndarray) -> None:

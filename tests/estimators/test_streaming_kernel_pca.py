@@ -135,7 +135,10 @@ def test_how_many_rows_a_block_may_have() -> None:
     ("parameters", "words"),
     [
         (dict(center="yes"), "center must be True or False; got 'yes'"),
-        (dict(scale="minmax"), "scale must be one of None, 'standard', 'auto'; got 'minmax'"),
+        (
+            dict(scale="minmax"),
+            "scale must be one of None, 'standard', 'auto' or a Scaling; got 'minmax'",
+        ),
         (dict(certify=True), "certify must be one of 'auto', 'tight', False; got True"),
         (dict(random_state=-1), r"random_state must be an integer from 0 to 2\*\*32 - 1"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from kernelstream.papers import (
     KernelHebbianPCA,
     OnlineKernelPCA,
 )
-from kernelstream.tables import Source, readers
 
 OPTIONS: dict[str, Any] = {"gamma": 0.3, "basis": 12, "random_state": 0}
 
@@ -153,7 +151,6 @@ def test_the_statement_does_not_hang_on_the_number_of_threads() -> None:
         ({"tracker": trackers.Covariance(0.99)}, rows(), 0.6, "without forgetting"),
         ({"robust": True}, rows(), 0.6, "robust=True"),
         ({"certify": False}, rows(), 0.6, "there is none"),
-        ({}, "day*.parquet", 0.6, "No file matches"),
         ({}, iter([rows()]), 0.6, "come one after the other"),
         ({}, lambda: iter([rows()]), 0.6, "come one after the other"),
         ({}, rows(), 1, "share between 0 and 1"),
@@ -178,129 +175,6 @@ def test_no_more_rows_are_learned_than_make_a_model_better(
     monkeypatch.setattr(until, "MOST_LEARNED", 100)
     model = StreamingKernelPCA(2, **OPTIONS).fit(rows(), until=0.6)
     assert model.n_samples_seen_ == 100 < model.certificate_.statistical.n_sampled // 2
-
-
-# -- files
-
-
-FORMATS = ["parquet", "csv", "csv.gz", "ndjson", "feather", "npy"]
-
-
-def written(X: np.ndarray, ending: str, **more: Any) -> str:
-    """Rows in a file of some format, which is read in small blocks."""
-    pd = pytest.importorskip("pandas")
-    frame, path = pd.DataFrame(X, columns=["a", "b"]).assign(**more), f"rows.{ending}"
-    if ending == "parquet":
-        frame.to_parquet(path, row_group_size=700)
-    elif ending == "npy":
-        np.save(path, X)
-    elif ending == "feather":
-        frame.to_feather(path)
-    elif ending == "ndjson":
-        frame.to_json(path, orient="records", lines=True, double_precision=15)
-    else:
-        frame.to_csv(path, index=False)
-    return path
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(readers, "BLOCK_BYTES", 8 * 2 * 300)
-    return tmp_path
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("ending", FORMATS)
-def test_draws_of_files_are_those_of_an_array(ending: str) -> None:
-    X = rows()
-    files = until.FileRows.of(Source(written(X, ending)))
-    memory = until.Population.of(X, None)
-    assert files.n == memory.n == 3000 and files.weight == 3000.0
-    wanted = {"learned": 100, "wider": 7, "judging": 500}
-    drawn = files.draws(3, wanted)
-    for purpose, n in wanted.items():
-        expected = memory.draw(3, purpose, slice(0, n))
-        assert drawn(purpose, slice(0, n)) == pytest.approx(expected, abs=1e-12)
-    assert np.array_equal(drawn("judging", slice(64, 128)), drawn("judging", slice(0, 500))[64:128])
-
-
-@pytest.mark.usefixtures("folder")
-def test_rows_of_files_are_drawn_by_their_weight() -> None:
-    X, weights = rows(), np.random.default_rng(5).pareto(1.0, 3000)
-    weights[[0, 299, 300, 1500, 2999]] = 0.0  # also where blocks begin and end
-    path = written(X, "parquet", w=weights)
-    files = until.FileRows.of(Source(path, weight_column="w"))
-    memory = until.Population.of(X, weights)
-    expected = memory.draw(3, "judging", slice(0, 4000))
-    assert np.array_equal(files.draws(3, {"judging": 4000})("judging", slice(0, 4000)), expected)
-    model = StreamingKernelPCA(2, **OPTIONS)
-    with pytest.raises(ValueError, match="weight_column"):
-        model.fit(path, sample_weight=weights, until=0.6)
-    written(X, "parquet", w=0.0 * weights)
-    with pytest.raises(ValueError, match="All rows have weight zero"):
-        model.fit(Source(path, weight_column="w"), until=0.6)
-
-
-def test_a_point_at_the_very_end_is_the_last_row_that_counts(folder: Path) -> None:
-    path = written(rows(700), "parquet", w=np.repeat([0.1, 0.0], [690, 10]))
-    files = until.FileRows.of(Source(path, weight_column="w"))
-    assert np.array_equal(files.rows_at(np.array([files.weight, 0.0])), rows(700)[[689, 0]])
-
-
-@pytest.mark.usefixtures("small", "folder")
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_what_is_said_of_files_is_said_of_all_their_rows(ending: str) -> None:
-    X = rows()
-    path = written(X, ending)
-    model = StreamingKernelPCA(2, **OPTIONS).fit(path, until=0.6)
-    plain = StreamingKernelPCA(2, **OPTIONS).fit(X, until=0.6)
-    one, two = model.certificate_.statistical, plain.certificate_.statistical
-    assert one == two and one.n_rows == 3000
-    assert np.array_equal(model.dual_coef_, plain.dual_coef_)
-    assert list(model.feature_names_in_) == ["a", "b"] and model.missing == plain.missing
-    everything = StreamingKernelPCA(2, **OPTIONS).fit(path, until=0.001)
-    expected = StreamingKernelPCA(2, **OPTIONS).fit(path)
-    assert everything.n_samples_seen_ == 3000
-    assert np.array_equal(everything.dual_coef_, expected.dual_coef_)
-
-
-@pytest.mark.usefixtures("small", "folder")
-def test_columns_of_files_are_understood_and_gaps_are_filled() -> None:
-    X = rows()
-    X[::50, 1] = np.nan
-    path = written(X, "csv", kind=np.where(np.arange(3000) % 3, "one", "two"))
-    model = StreamingKernelPCA(2, **OPTIONS).fit(path, until=0.6)
-    assert model.certificate_.statistical.n_rows == 3000
-    assert list(model.columns_.features) == list(model.feature_names_in_) != ["a", "b"]
-    again = model.transform(pytest.importorskip("pandas").read_csv(path)[:5])
-    assert np.isfinite(again).all()
-
-
-@pytest.mark.usefixtures("small", "folder")
-def test_bad_rows_of_files_are_no_part_of_what_is_spoken_of() -> None:
-    X = rows()
-    X[::50, 1] = np.nan
-    path = written(X, "parquet")
-    with pytest.raises(ValueError, match="the value is missing"):
-        StreamingKernelPCA(2, **OPTIONS).fit(Source(path), until=0.6)
-    model = StreamingKernelPCA(2, **OPTIONS).fit(Source(path, on_bad_rows="skip"), until=0.6)
-    assert model.certificate_.statistical.n_rows == 2940
-    few = Source(path, on_bad_rows="skip", limit=2000)
-    assert StreamingKernelPCA(2, **OPTIONS).fit(few, until=0.6).certificate_.statistical.n_rows == (
-        2000
-    )
-
-
-def test_files_that_change_meanwhile_and_pipes_are_refused(folder: Path) -> None:
-    path = written(rows(), "csv")
-    found = until.FileRows.of(Source(path))
-    written(rows(2000), "csv")
-    with pytest.raises(ValueError, match="changed meanwhile"):
-        found.draws(0, {"judging": 500})
-    piped = Source("-", stdin=io.BytesIO(Path(path).read_bytes()))
-    with pytest.raises(ValueError, match="write them to a file first"):
-        StreamingKernelPCA(2, **OPTIONS).fit(piped, until=0.6)
 
 
 # -- other estimators

@@ -11,7 +11,14 @@ import pandas as pd
 import pytest
 
 from kernelstream import StreamingKernelPCA
-from kernelstream.tables import BadRowError, Connection, Source, SourceError, feeds
+from kernelstream.tables import (
+    BadRowError,
+    Connection,
+    Source,
+    SourceError,
+    TableModel,
+    feeds,
+)
 from kernelstream.tables.live import LiveRow, LiveRows
 
 ADDRESS = "kafka://broker/plant"
@@ -124,5 +131,6 @@ def test_a_query_is_learned_as_its_rows_are(tmp_path: Path) -> None:
         model.partial_fit(block.X)
     plain = StreamingKernelPCA(2, basis=30, gamma=0.3, random_state=0).partial_fit(X)
     assert np.array_equal(model.dual_coef_, plain.dual_coef_)
-    fitted = StreamingKernelPCA(2, basis=30, gamma=0.3, random_state=0).fit(query)
-    assert fitted.n_samples_seen_ == 1200 and list(fitted.feature_names_in_) == ["a", "b", "c"]
+    fitted = TableModel(StreamingKernelPCA(2, basis=30, gamma=0.3, random_state=0)).fit(query)
+    assert fitted.estimator_.n_samples_seen_ == 1200
+    assert list(fitted.feature_names_in_) == ["a", "b", "c"]

@@ -12,6 +12,7 @@ from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, read
 from kernelstream.cli.terminal import Screen
 from kernelstream.estimators import KernelEstimator, StreamingKernelPCA
+from kernelstream.stream import Filled
 from kernelstream.stream.scaling import Filling, Standardisation, dominating
 from kernelstream.tables import Source, Treatment, calibrate, prepare
 from kernelstream.tables.treatment import few
@@ -88,12 +89,13 @@ def scale_line(source: Source, estimator: StreamingKernelPCA) -> str:
     scaled = stream.scaler.deviation != 1.0
     largest = [source.names[j] for j in dominating(X)] if len(X) > 1 else []
     why = f" ({few(largest, 3)} would make nine tenths of all distances)" if largest else ""
-    if estimator.scale == "auto" and scaled.any():
+    rule = estimator.scale.scaling if isinstance(estimator.scale, Filled) else estimator.scale
+    if rule == "auto" and scaled.any():
         n = int(scaled.sum())
         return (
             f"Scales differ{why}: {n} column{'s are' if n > 1 else ' is'} standardised by a sample "
             "of all files; --no-standardize leaves them as they are."
         )
-    if estimator.scale is None and largest:
+    if rule is None and largest:
         return f"Scales differ{why}, and stay as they are."
     return ""

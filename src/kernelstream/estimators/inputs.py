@@ -91,7 +91,7 @@ def _validated(estimator: BaseEstimator, X: Any, reset: bool) -> Array:
         if not words:
             raise
         raise ValueError(
-            f"{named(words)} hold no numbers, and {type(estimator).__name__} takes numbers only: "
+            f"{named(words)} hold{'s' if len(words) == 1 else ''} no numbers, and {type(estimator).__name__} takes numbers only: "
             f"{TABLES}"
         ) from problem
     return as_csr(X) if is_sparse(X) else X
@@ -101,7 +101,9 @@ def collected(X: Any) -> Any:
     """A frame that is here: lazy ones are computed, Arrow streams become tables."""
     if hasattr(X, "collect") and hasattr(X, "collect_schema"):  # a lazy frame of polars
         return X.collect()
-    if hasattr(X, "__arrow_c_stream__") and not (hasattr(X, "shape") and hasattr(X, "columns")):
+    is_batch = hasattr(X, "__arrow_c_array__") and hasattr(X, "schema")
+    is_frame = hasattr(X, "shape") and hasattr(X, "columns")
+    if is_batch or (hasattr(X, "__arrow_c_stream__") and not is_frame):
         import pyarrow as pa
 
         return pa.table(X)

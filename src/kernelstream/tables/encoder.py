@@ -27,7 +27,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Numbers are kept, categories become one column of 0 and 1 for each level, dates become points on
     circles (hour, weekday, day of the year). Columns that carry nothing to learn (counters,
     constants, copies, free text) are excluded. The first table decides all of it; later ones may
-    have their columns in another order, more of them, and levels that are new.
+    have their columns in another order, more of them, and levels that are new. An array has no
+    names: its columns are those that are encoded, in their order.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         array of shape (n, n_features)
         """
         check_is_fitted(self, "schema_")
-        rows = self.schema_.rows_of(as_table(X), "float64", "The table")
+        rows = self.schema_.rows_of(as_table(X, self.schema_.inputs), "float64", "The table")
         return self.filled(rows) if self.missing == "fill" else rows
 
     def inverse_transform(self, X: Any) -> pa.Table:
@@ -199,7 +200,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         on_bad_rows : {"error", "skip"}, default="error"
             What happens to a row with a value that is not of its column's type.
         """
-        table = as_table(X)
+        table = as_table(X, self.schema_.inputs)
         valid = np.ones(len(table), dtype=bool)
         if on_bad_rows == "skip" and len(table):
             (batch,) = table.combine_chunks().to_batches()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,18 @@ import pyarrow as pa
 from kernelstream.tables.treatment import few
 
 
-def as_table(X: Any) -> pa.Table:
+def as_table(X: Any, names: Sequence[str] = ()) -> pa.Table:
     """A frame of pandas or polars, an Arrow table or stream, or an array, as an Arrow table.
 
-    Columns of mixed kinds become text. Columns of arrays are called x0, x1 and so on.
+    Columns of mixed kinds become text. Columns of an array have no names: they get ``names`` if
+    there are as many of them, and x0, x1 and so on otherwise.
 
     Parameters
     ----------
     X : data frame, Arrow table or array of shape (n, d)
         The table.
+    names : sequence of str
+        Names for the columns of an array.
 
     Examples
     --------
@@ -37,7 +41,7 @@ def as_table(X: Any) -> pa.Table:
     elif hasattr(X, "__arrow_c_stream__"):
         X = pa.table(X)
     elif not isinstance(X, pa.Table):
-        X = _of_array(X)
+        X = _of_array(X, names)
     repeated = sorted(name for name, n in Counter(X.column_names).items() if n > 1)
     if repeated:
         raise ValueError(f"The table has several columns called {few(repeated)}: rename them.")
@@ -54,12 +58,13 @@ def _of_pandas(X: Any) -> pa.Table:
     return pa.Table.from_arrays(columns, names=list(map(str, X.columns)))
 
 
-def _of_array(X: Any) -> pa.Table:
+def _of_array(X: Any, names: Sequence[str]) -> pa.Table:
     X = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
     if X.ndim != 2 or X.shape[1] < 1:
         raise ValueError(f"Expected a table of shape (n, d), got an array of shape {X.shape}.")
-    names = [f"x{j}" for j in range(X.shape[1])]
-    return pa.Table.from_arrays([_column(X[:, j]) for j in range(X.shape[1])], names=names)
+    if len(names) != X.shape[1]:
+        names = [f"x{j}" for j in range(X.shape[1])]
+    return pa.Table.from_arrays([_column(X[:, j]) for j in range(X.shape[1])], names=list(names))
 
 
 def _column(values: Any) -> pa.Array:

@@ -22,6 +22,7 @@ from kernelstream.cli.report import html
 from kernelstream.cli.report.drawings import curve, histograms
 from kernelstream.cli.report.figures import are_numbers, kinds_of
 from kernelstream.cli.report.page import percent
+from kernelstream.tables import TableModel
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -157,7 +158,7 @@ def test_a_column_that_dominates_is_named(X: np.ndarray) -> None:
 def test_a_frame_with_kinds_and_gaps(X: np.ndarray) -> None:
     frame = pd.DataFrame(X[:300, :3], columns=["a", "b", "c"])
     frame = frame.assign(kind=["low", "high"] * 150, gap=[np.nan, 1.0, 2.0] * 100)
-    model = StreamingKernelPCA(3, scale="auto", missing="fill", basis=30, random_state=0).fit(frame)
+    model = TableModel(StreamingKernelPCA(3, scale="auto", basis=30, random_state=0)).fit(frame)
     page = html(model, frame)
     assert ">kind=low</td>" in page and ">gap</td>" in page and ">nan" not in page
 
@@ -187,7 +188,7 @@ def test_the_command(tmp_path: Path, X: np.ndarray, monkeypatch: pytest.MonkeyPa
     assert opened == [page.as_uri()]
     text = page.read_text()
     assert f"3,000 rows of {rows}" in text and "middle" in text
-    assert load(path).n_samples_seen_ == 3000
+    assert load(path).estimator_.n_samples_seen_ == 3000
     bad = ["report", path, rows, "-o", page, "--image-shape", "big"]
     assert CliRunner().invoke(app, list(map(str, bad))).exit_code == 2
 
