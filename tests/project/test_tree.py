@@ -41,7 +41,7 @@ def sources(entry: Path) -> list[Path]:
 
 
 def test_every_entry_has_its_tests() -> None:
-    folders = {path.name for path in TESTS.iterdir() if any(path.glob("*.py"))}
+    folders = {path.name for path in TESTS.iterdir() if any(path.rglob("*.py"))}
     assert folders == {entry.stem for entry in ENTRIES} | OTHER_TESTS
     assert [path.name for path in TESTS.glob("*.py")] == ["conftest.py"]
 
