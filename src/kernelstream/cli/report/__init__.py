@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a model, which works offline; and the live page of a monitor.
+"""One self-contained HTML page about a model, which works offline.
 
 >>> import numpy as np
 >>> from kernelstream import StreamingKernelPCA
@@ -9,8 +9,7 @@
 True
 """
 
-from kernelstream.cli.report.live import Page, monitor_html, serve
 from kernelstream.cli.report.observe import Observed, observe
 from kernelstream.cli.report.page import html
 
-__all__ = ["Observed", "Page", "html", "monitor_html", "observe", "serve"]
+__all__ = ["Observed", "html", "observe"]

@@ -230,7 +230,7 @@ def html(
         f"<title>{escape(title)}</title><style>{STYLE}</style>{resources.render()}{script}</head>"
         f"<body><main>{head(model, title, verdict)}{body(model, places, thumbs, observed)}"
         f"{columns}{tables(model, names, history)}</main>"
-        f"<script>{SCRIPT}{colours.SCRIPT}</script></body></html>\n"
+        f"<script>{SCRIPT}{colours.BOKEH_COLORS}</script></body></html>\n"
     )
 
 
