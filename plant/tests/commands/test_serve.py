@@ -87,6 +87,8 @@ def test_the_history_has_events_and_a_report(plant: Path) -> None:
     )
     run("plant", "report", "m.safetensors", "--history", "h", "-o", "all.html", "-q")
     assert "width of the kernel" in Path("all.html").read_text()
+    refused = run("report", "m.safetensors", code=USAGE)
+    assert "kernelstream plant report" in " ".join(refused.stderr.split())
     wrong = run("plant", "report", "m.safetensors", "--history", "h", "--event", "9", code=DATA)
     assert "There is no event 9" in " ".join(wrong.stderr.split())
 
@@ -355,7 +357,7 @@ def test_an_update_that_is_killed_goes_on(plant: Path) -> None:
             *("--checkpoint-every", "0s", "--resume", "-o"),
         ]
         run(*words, "whole.safetensors")
-        assert load("whole.safetensors").n_samples_seen_ == 30_000
+        assert load("whole.safetensors").estimator_.n_samples_seen_ == 30_000
         dice, checkpoint = random.Random(5), Path("killed.safetensors.checkpoint")
         for kill in range(5):
             process = subprocess.Popen(

@@ -58,12 +58,6 @@ def report(
     """
     screen = Screen(as_json, quiet)
     with report_failures(as_json):
-        try:
-            from kernelstream.cli.report import html, observe
-        except ModuleNotFoundError as problem:
-            raise CommandError(
-                1, f"The report needs {problem.name}: pip install 'kernelstream[report]'"
-            ) from problem
         shape = height_and_width(image_shape)
         require_writable(output)
         require_apart([output], [model])
@@ -74,6 +68,12 @@ def report(
                 f"{model} holds a monitor: its report is made by 'kernelstream plant report' "
                 "(pip install kernelstream-plant).",
             )
+        try:
+            from kernelstream.cli.report import html, observe
+        except ModuleNotFoundError as problem:
+            raise CommandError(
+                1, f"The report needs {problem.name}: pip install 'kernelstream[report]'"
+            ) from problem
         stored = require_components(stored_in(file, model), model)
         facts = facts_of(stored, model)
         observed = None
