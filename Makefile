@@ -1,5 +1,5 @@
 # Everything runs in .venv, which is built when it is missing and brought up to date when
-# pyproject.toml changes. Needed beforehand: Python 3.11 or newer, make, a package index.
+# pyproject.toml or plant/pyproject.toml changes. Needed beforehand: Python 3.11 or newer, make, a package index.
 
 PYTHON  ?= python3
 WORKERS ?= 2
@@ -12,6 +12,8 @@ COUNT   ?= 200
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
+# Both distributions, as editable installations.
+BOTH  := --editable '.[all]' --editable './plant[all]'
 TORCH_STAMP := .venv/.installed-torch-$(TORCH)
 DOCS_STAMP  := .venv/.installed-docs
 
@@ -37,13 +39,13 @@ help: ## list the targets
 
 setup: $(STAMP) ## build .venv with all that development needs
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml plant/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "kernelstream needs Python 3.11 or newer; name one: make PYTHON=python3.12"; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || { \
 		echo "Could not make .venv. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	$(BIN)/python -m $(NEW_PIP)
-	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
+	$(BIN)/python -m pip install --quiet $(BOTH) --group dev
 	@touch $@
 
 demo: $(STAMP) ## see it work
@@ -87,7 +89,7 @@ test-oldest: ## test with the oldest versions that pyproject.toml allows, on Pyt
 		echo "The oldest versions are those for Python 3.11: make test-oldest PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv build/oldest
 	build/oldest/bin/python -m $(NEW_PIP)
-	build/oldest/bin/python -m pip install --quiet --constraint oldest.txt --editable '.[all]' --group test
+	build/oldest/bin/python -m pip install --quiet --constraint oldest.txt $(BOTH) --group test
 	$(FRESH_CACHE) SCIPY_ARRAY_API=1 build/oldest/bin/python -m pytest -n $(WORKERS) -m "not slow and not cuda"
 
 fuzz: $(STAMP) ## attacks with random seeds, MINUTES=10 of them; a failure prints how to see it again
@@ -108,7 +110,7 @@ reproduce: $(STAMP) ## the papers' experiments again; DATA=PATH is a folder with
 	$(ONE_THREAD) $(BIN)/python -m reproductions $(if $(DATA),--data $(DATA))
 
 $(DOCS_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --editable '.[all]' --group docs
+	$(BIN)/python -m pip install --quiet $(BOTH) --group docs
 	@touch $@
 
 # Warnings are errors, also for references that lead nowhere. Nothing is fetched, and pages and
@@ -117,10 +119,11 @@ docs: $(DOCS_STAMP) ## build the documentation; open build/docs/index.html
 	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -n -q \
 		-d build/doctrees docs build/docs
 
-dist: $(STAMP) ## wheel and source archive in dist/
+dist: $(STAMP) ## wheels and source archives of both distributions in dist/
 	$(BIN)/python -m pip install --quiet --group release
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python -m build --outdir dist plant
 	$(BIN)/python -m twine check --strict dist/*
 
 clean: ## remove .venv, caches and everything built

@@ -36,6 +36,8 @@ MODULES = {
     "kernelstream.plot": "plot",
     "kernelstream.tables": "tables",
     "kernelstream.cli.report": "report",
+    "kernelstream_plant": "kernelstream_plant",
+    "kernelstream_plant.page": "page",
     "kernelstream.distributed.dask": "distributed.dask",
     "kernelstream.images": "images",
     "kernelstream": "kernelstream",

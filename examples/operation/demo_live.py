@@ -58,7 +58,7 @@ def main() -> int:
             [
                 *(
                     *COMMAND,
-                    "monitor",
+                    *("plant", "serve"),
                     "plant.safetensors",
                     address,
                     "--learn",
@@ -87,7 +87,7 @@ def main() -> int:
                     process.terminate()
                 process.wait(60)  # the model is being saved
         if (folder / "plant.safetensors.history").exists():
-            events = [*COMMAND, "events", "plant.safetensors"]
+            events = [*COMMAND, "plant", "events", "plant.safetensors"]
             subprocess.run(events, cwd=folder, check=False)
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -8,12 +8,16 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from kernelstream import cli as main_module
+from kernelstream.cli import app as app_module
 from kernelstream.cli.app import app, application
+from kernelstream.cli.failures import USAGE
 from tests.cli.conftest import run
 
 COMMANDS = (
@@ -61,6 +65,40 @@ def test_only_the_command_that_is_called_is_imported() -> None:
     for words in ([], ["--help"], ["inof"]):
         every = application(words).registered_commands
         assert len(every) == len(app.registered_commands) > len(COMMANDS)
+
+
+def test_commands_of_other_distributions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry point makes an application from the words that follow its name."""
+    given: list[list[str]] = []
+
+    def other(words: list[str]) -> typer.Typer:
+        given.append(list(words))
+        made = typer.Typer(help="Other commands.")
+        made.command("go")(lambda: typer.echo("gone"))
+        made.command("stay")(lambda: typer.echo("here"))
+        return made
+
+    entry = SimpleNamespace(name="other", load=lambda: other)
+    monkeypatch.setattr(app_module, "entry_points", lambda group: [entry])
+    assert "Other commands." in CliRunner().invoke(application(["--help"]), ["--help"]).stdout
+    called = application(["other", "go"])
+    assert CliRunner().invoke(called, ["other", "go"]).stdout == "gone\n"
+    assert not application(["info", "m"]).registered_groups
+    assert given == [[], ["go"]]
+
+
+def test_a_command_of_a_package_that_is_missing_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "entry_points", lambda group: [])
+    failed = CliRunner().invoke(application(["plant", "serve"]), ["plant", "serve"])
+    assert failed.exit_code == USAGE
+    assert "No such command 'plant'" in failed.stderr
+    assert "kernelstream-plant" in failed.stderr
+
+
+def test_public_names_are_there() -> None:
+    assert all(hasattr(main_module, name) for name in main_module.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        main_module.Nothing  # noqa: B018
 
 
 def test_garbage_is_collected_again_after_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,11 @@ from kernelstream.cli.light import is_enough
 START = """
 import sys
 sys.argv = ["kernelstream", *sys.argv[1:]]
+names = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "numba", "bokeh"}
 heavy = set()
 class Spy:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "numba"}:
+        if name.split(".")[0] in names:
             heavy.add(name)
 sys.meta_path.insert(0, Spy())
 from kernelstream.cli import main
@@ -40,7 +41,10 @@ def started(*words: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.mark.parametrize("words", [["--help"], ["fit", "--help"], ["--version"], ["check", "-h"]])
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["fit", "--help"], ["--version"], ["check", "-h"], ["plant", "serve", "-h"]],
+)
 def test_help_imports_nothing_heavy(words: list[str]) -> None:
     light = started(*words)
     assert light.returncode == 0 and light.stderr.endswith("heavy: []"), light.stderr

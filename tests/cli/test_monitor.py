@@ -191,6 +191,19 @@ def test_rows_around_a_bad_one_are_no_neighbours(tmp_path: Path, lags: int) -> N
     assert KernelMonitor.load(path).offset_ == by_hand.offset_
 
 
+def test_limits_in_events_a_day(tmp_path: Path) -> None:
+    path, output = tmp_path / "normal.csv", tmp_path / "m.safetensors"
+    pd.DataFrame(normal(400, 0), columns=NAMES).to_csv(path, index=False)
+    words = ["fit", path, "-o", output, "--monitor", "--basis", "20", "--force"]
+    rate = ["--false-events-per-day", "5", "--interval", "120"]
+    done = CliRunner().invoke(app, [*map(str, words), *rate])
+    assert done.exit_code == 0 and "false events a day" in done.stderr + done.stdout
+    monitor = load(output)
+    assert monitor.false_events_per_day == 5 and monitor.alpha_ > 5 * 120 / 86_400
+    failed = CliRunner().invoke(app, [*map(str, words), *rate[2:]])
+    assert failed.exit_code == USAGE and "belong together" in failed.stderr
+
+
 @pytest.fixture(scope="module")
 def watcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A KernelMonitor that knows no names."""
@@ -329,3 +342,41 @@ def test_a_watch_that_saw_nothing_is_no_success(model: Path, watcher: Path) -> N
         found = judged(path, stdin=b"starting sensor daemon\n" + ndjson(normal(2, 1)))
         assert ["error" in line for line in found] == [True, False, False]
         assert judged(path, stdin=b"") == []
+
+
+@pytest.fixture
+def day(watcher: Path, tmp_path: Path) -> Path:
+    """Rows with a time stamp, of which some have an event, in two files."""
+    X = normal(160, 1)
+    X[60:100, 1] += 1.5
+    table = pd.DataFrame(X, columns=NAMES)
+    table.insert(0, "t", pd.date_range("2026-01-01", periods=160, freq="s").astype(str))
+    table.to_csv(tmp_path / "day.csv", index=False)
+    table.to_parquet(tmp_path / "day.parquet")
+    return tmp_path
+
+
+def test_files_are_judged_as_a_pipe_is(model: Path, day: Path) -> None:
+    more = ("--time-column", "t")
+    piped = judged(model, *more, stdin=(day / "day.csv").read_bytes())
+    for name in ("day.csv", "day.parquet"):
+        assert judged(model, day / name, *more, stdin=b"") == piped
+    assert len(piped) == 160
+    assert sum(line["alarm"] for line in piped[60:100]) == 40
+
+
+def test_a_gap_in_a_file_is_a_missing_value(day: Path) -> None:
+    path = day / "m.safetensors"
+    rows = pd.DataFrame(normal(400, 0), columns=NAMES)
+    KernelMonitor(basis=30, width=10.0, lags=0, random_state=0).fit(rows).save(path)
+    table = pd.read_parquet(day / "day.parquet")
+    table.loc[3, "load"] = np.nan
+    table.to_parquet(day / "gap.parquet")
+    found = judged(path, day / "gap.parquet", "--time-column", "t", stdin=b"")
+    assert found[3]["missing"] == ["load"] and any(line["event"] for line in found)
+
+
+def test_addresses_are_for_another_command(watcher: Path) -> None:
+    failed = CliRunner().invoke(app, ["monitor", str(watcher), "kafka://broker/topic"])
+    assert failed.exit_code == USAGE
+    assert "kernelstream plant serve" in " ".join(failed.stderr.split())

@@ -6,7 +6,7 @@ import pytest
 
 from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.options import seconds, whole_number
-from kernelstream.cli.report.command import height_and_width
+from kernelstream.cli.reporting import height_and_width
 
 
 def test_durations() -> None:

@@ -34,7 +34,7 @@ def records() -> dict[str, Any]:
         "event": monitor.event_,
         "drift": monitor.drift_,
         "contributions": judged[-1].contributions,
-        "observed": report.observation(model, [(X, None)]),
+        "observed": report.observe(model, [(X, None)]),
         "bounds": OnlineKernelPCA(2).fit(X[:60]).bounds(),
     }
 

@@ -21,9 +21,3 @@ except ModuleNotFoundError as problem:
 sys.exit(3)
 """
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_the_command_line_says_what_it_needs() -> None:
-    code = "import sys; sys.modules['typer'] = None; from kernelstream.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 1 and "pip install 'kernelstream[cli]'" in done.stderr

@@ -173,18 +173,6 @@ def test_the_charts_of_a_monitor_are_here_too() -> None:
         plot.pie  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_the_old_name_warns() -> None:
-    from kernelstream.anomaly.monitor import charts as old
-
-    with pytest.warns(FutureWarning, match="use kernelstream.plot.control_charts"):
-        assert old.control_charts is plot.control_charts
-    with pytest.warns(FutureWarning, match="use kernelstream.plot.score_plot"):
-        from kernelstream.anomaly.monitor.charts import score_plot
-    assert score_plot is plot.score_plot
-    with pytest.raises(AttributeError, match="no attribute 'pie'"):
-        old.pie  # noqa: B018
-
-
 def test_matplotlib_is_not_imported_with_the_package() -> None:
     code = "import sys, kernelstream.plot.monitor; print('matplotlib' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

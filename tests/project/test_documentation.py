@@ -100,6 +100,7 @@ def public_modules() -> list[ModuleType]:
         "files",
     }  # the command line and model files have pages of their own
     modules = [import_module(f"kernelstream.{name}") for name in sorted(names)]
+    modules += [import_module(name) for name in ("kernelstream_plant", "kernelstream_plant.page")]
     return [module for module in (kernelstream, *modules) if hasattr(module, "__all__")]
 
 

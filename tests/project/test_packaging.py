@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
@@ -19,6 +20,8 @@ import kernelstream
 ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = SETTINGS["project"]
+PLANT = tomllib.loads((ROOT / "plant" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = {project["name"]: project["optional-dependencies"] for project in (PROJECT, PLANT)}
 GROUPS = SETTINGS["dependency-groups"]
 
 
@@ -28,6 +31,8 @@ def test_one_version() -> None:
     assert re.findall(r"^version: (.+)$", citation, flags=re.MULTILINE) == [PROJECT["version"]]
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## \[(.+?)\]", changes, flags=re.MULTILINE)[0] == PROJECT["version"]
+    assert PLANT["version"] == version("kernelstream-plant") == PROJECT["version"]
+    assert f"kernelstream~={PROJECT['version']}" in PLANT["dependencies"]
     found = subprocess.run(
         [sys.executable, "-m", "kernelstream", "--version"], capture_output=True, text=True
     )
@@ -39,16 +44,18 @@ def requirements(names: list[str]) -> dict[str, Requirement]:
     found: dict[str, Requirement] = {}
     for text in names:
         requirement = Requirement(text)
-        if requirement.name == PROJECT["name"]:
+        if requirement.name in EXTRAS:
             for extra in sorted(requirement.extras):
-                found |= requirements(PROJECT["optional-dependencies"][extra])
+                found |= requirements(EXTRAS[requirement.name][extra])
         else:
             found[requirement.name] = requirement
     return found
 
 
 def test_every_lower_bound_is_tested() -> None:
-    wanted = requirements([*PROJECT["dependencies"], "kernelstream[all]", *GROUPS["test"]])
+    own = [*PROJECT["dependencies"], *PLANT["dependencies"]]
+    both = ["kernelstream[all]", "kernelstream-plant[all]"]
+    wanted = requirements([*own, *both, *GROUPS["test"]])
     lines = (ROOT / "oldest.txt").read_text(encoding="utf-8").splitlines()
     pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
     oldest = {pin.name: next(iter(pin.specifier)) for pin in pins}
@@ -62,12 +69,11 @@ def test_every_lower_bound_is_tested() -> None:
 
 def test_the_same_package_has_the_same_bound_in_every_extra_and_group() -> None:
     seen: dict[str, str] = {}
-    lists = [
-        PROJECT["dependencies"], *PROJECT["optional-dependencies"].values(), *GROUPS.values()
-    ]  # fmt: skip
+    extras = [entries for project in EXTRAS.values() for entries in project.values()]
+    lists = [PROJECT["dependencies"], PLANT["dependencies"], *extras, *GROUPS.values()]
     for text in (entry for entries in lists for entry in entries if isinstance(entry, str)):
         requirement = Requirement(text)
-        if requirement.name != PROJECT["name"] and requirement.specifier:
+        if requirement.name not in EXTRAS and requirement.specifier:
             bound = str(requirement.specifier)
             assert seen.setdefault(requirement.name, bound) == bound, requirement.name
 
@@ -75,10 +81,23 @@ def test_the_same_package_has_the_same_bound_in_every_extra_and_group() -> None:
 def test_all_is_every_extra_but_pytorch() -> None:
     (everything,) = map(Requirement, PROJECT["optional-dependencies"]["all"])
     assert everything.extras | {"torch", "all"} == set(PROJECT["optional-dependencies"])
+    (everything,) = map(Requirement, PLANT["optional-dependencies"]["all"])
+    assert everything.extras | {"all"} == set(PLANT["optional-dependencies"])
+
+
+def test_the_library_needs_no_package_of_the_plant() -> None:
+    """``pip install kernelstream`` brings no Bokeh and no client of a broker."""
+    brought = set(requirements(PROJECT["dependencies"]))
+    brokers = set(requirements(["kernelstream-plant[all]"]))
+    assert not brought & (brokers | {"bokeh"})
+    extras = {name for name in EXTRAS["kernelstream"] if name != "report"}
+    assert not brokers & set(requirements([f"kernelstream[{','.join(extras)}]"]))
 
 
 def test_types_are_marked() -> None:
-    assert (files("kernelstream") / "py.typed").is_file()
+    assert all(
+        (files(name) / "py.typed").is_file() for name in ("kernelstream", "kernelstream_plant")
+    )
 
 
 def test_the_source_archive_is_complete() -> None:

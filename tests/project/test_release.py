@@ -22,6 +22,7 @@ from benchmarks.over_time import rows
 ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = SETTINGS["project"]
+PLANT = tomllib.loads((ROOT / "plant" / "pyproject.toml").read_text(encoding="utf-8"))
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 WORKFLOWS = {
     path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -124,10 +125,12 @@ def test_tox_has_every_python() -> None:
 
 def test_links_lead_to_one_place() -> None:
     urls = PROJECT["urls"]
+    assert PLANT["project"]["urls"] == urls
     home, pages = urls["Homepage"], urls["Documentation"]
     named = [
         ".github/ISSUE_TEMPLATE/bug.yml", ".github/ISSUE_TEMPLATE/config.yml", "SECURITY.md",
         "CODE_OF_CONDUCT.md", "CITATION.cff", "asv.conf.json", "conda/recipe.yaml",
+        "conda/plant.yaml", "plant/README.md", "plant/SECURITY.md",
     ]  # fmt: skip
     for name in named:
         text = (ROOT / name).read_text(encoding="utf-8")
@@ -145,25 +148,27 @@ def bug_form() -> Any:
 # -- conda
 
 
-def test_the_recipe_of_conda_says_what_pyproject_says() -> None:
-    recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
-    assert recipe["context"]["version"] == PROJECT["version"]
-    assert f">={recipe['context']['python_min']}" == PROJECT["requires-python"]
-    (script,) = recipe["build"]["python"]["entry_points"]
-    name, _, target = script.partition(" = ")
-    assert PROJECT["scripts"] == {name: target}
-    assert recipe["about"]["license"] == PROJECT["license"]
-    assert recipe["about"]["summary"] == PROJECT["description"]
+@pytest.mark.parametrize(("name", "settings"), [("recipe", SETTINGS), ("plant", PLANT)])
+def test_the_recipe_of_conda_says_what_pyproject_says(name: str, settings: dict[str, Any]) -> None:
+    recipe = yaml.safe_load((ROOT / "conda" / f"{name}.yaml").read_text(encoding="utf-8"))
+    project = settings["project"]
+    assert recipe["package"]["name"] == project["name"]
+    assert recipe["context"]["version"] == project["version"]
+    assert f">={recipe['context']['python_min']}" == project["requires-python"]
+    scripts = recipe["build"].get("python", {}).get("entry_points", [])
+    assert dict(script.split(" = ") for script in scripts) == project.get("scripts", {})
+    assert recipe["about"]["license"] == project["license"]
+    assert recipe["about"]["summary"] == project["description"]
     needed = {bounded(text) for text in recipe["requirements"]["run"] if "python" not in text}
-    assert needed == {bounded(text) for text in PROJECT["dependencies"]}
+    assert needed == {bounded(text) for text in project["dependencies"]}
     host = {bounded(text) for text in recipe["requirements"]["host"] if text.startswith("hatch")}
-    assert host == {bounded(text) for text in SETTINGS["build-system"]["requires"]}
+    assert host == {bounded(text) for text in settings["build-system"]["requires"]}
     other = {"matplotlib": "matplotlib-base", "torch": "pytorch", "dask": "dask-core"}
     extras = {
         (other.get(name, name), bound)
-        for entries in PROJECT["optional-dependencies"].values()
+        for entries in project["optional-dependencies"].values()
         for name, bound in map(bounded, entries)
-        if name != PROJECT["name"]
+        if name != project["name"]
     }
     assert {bounded(text) for text in recipe["requirements"]["run_constraints"]} == extras
 

@@ -15,6 +15,7 @@ from tests.project.measures import (
     LIBRARY,
     NO_ENTRIES,
     PARTS,
+    PLANT,
     ROOT,
     application_files,
     core_names,
@@ -24,6 +25,7 @@ from tests.project.measures import (
 
 TESTS = ROOT / "tests"
 ENTRIES = sorted(path for path in LIBRARY.iterdir() if path.name not in NO_ENTRIES)
+PLANT_ENTRIES = sorted(path for path in PLANT.iterdir() if path.name not in NO_ENTRIES)
 
 # Besides one folder for each entry: slow twins, invariants over all parts, contracts with other
 # libraries, accuracy and cost, the project itself, and model files that have to stay readable.
@@ -44,15 +46,20 @@ def test_every_entry_has_its_tests() -> None:
     folders = {path.name for path in TESTS.iterdir() if any(path.rglob("*.py"))}
     assert folders == {entry.stem for entry in ENTRIES} | OTHER_TESTS
     assert [path.name for path in TESTS.glob("*.py")] == ["conftest.py"]
+    tests = ROOT / "plant" / "tests"
+    folders = {path.name for path in tests.iterdir() if any(path.rglob("*.py"))}
+    assert folders == {entry.stem for entry in PLANT_ENTRIES}
+    assert [path.name for path in tests.glob("*.py")] == ["conftest.py"]
 
 
 def test_every_entry_is_on_the_map_of_contributing() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    assert [entry.name for entry in ENTRIES if f"{entry.stem}" not in text] == []
+    entries = (*ENTRIES, *PLANT_ENTRIES)
+    assert [entry.name for entry in entries if f"{entry.stem}" not in text] == []
 
 
 def test_no_module_is_called_utils() -> None:
-    assert not NAMELESS & {path.stem for path in LIBRARY.rglob("*")}
+    assert not NAMELESS & {path.stem for root in (LIBRARY, PLANT) for path in root.rglob("*")}
 
 
 # --- imports
@@ -87,6 +94,56 @@ def test_attributes_of_parts_are_public() -> None:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 part = imported.get(node.value.id)
                 assert part is None or node.attr in listed[part], f"{path}: {ast.unparse(node)}"
+
+
+def library_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """What a file takes from the library: pairs of a package, or of one of its modules, and a name.
+
+    Attributes of a package that was imported whole count as well.
+    """
+    packages: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            top, _, within = (node.module or "").partition(".")
+            names = [alias.name for alias in node.names] if top == "kernelstream" else []
+            yield from ((within, name) for name in names)
+            if names and not within:
+                packages |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            modules = [alias.name.partition(".") for alias in node.names]
+            yield from ((within, "*") for top, _, within in modules if top == LIBRARY.name)
+    whole = {name for name, package in packages.items() if (LIBRARY / package).is_dir()}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield from ((packages[node.value.id], node.attr),) if node.value.id in whole else ()
+
+
+@pytest.mark.parametrize("path", files(PLANT), ids=lambda path: path.as_posix())
+def test_plant_imports_only_public_names(path: Path) -> None:
+    """``from kernelstream.cli import Screen`` is allowed if the package lists it."""
+    taken = set(library_names(tree_of(path)))
+    assert [f"{where}.{name}" for where, name in taken if not is_listed(where, name)] == []
+
+
+def is_listed(where: str, name: str) -> bool:
+    package = import_module(f"kernelstream.{where}" if where else "kernelstream")
+    is_package = "." not in where and hasattr(package, "__path__")
+    return is_package and name in getattr(package, "__all__", ())
+
+
+def test_names_that_are_not_public_are_found() -> None:
+    tree = ast.parse(
+        "import kernelstream.cli\n"
+        "from kernelstream import load, stream\n"
+        "from kernelstream.cli import Screen\n"
+        "from kernelstream.cli.terminal import Watch\n"
+        "from kernelstream_plant.page import serve\n"
+        "print(stream.Stream)\n"
+    )
+    names = set(library_names(tree))
+    listed = {("", "load"), ("cli", "Screen"), ("stream", "Stream")}
+    assert names == listed | {("cli", "*"), ("", "stream"), ("cli.terminal", "Watch")}
+    assert {pair for pair in names if is_listed(*pair)} == listed
 
 
 def is_private(name: str) -> bool:
@@ -124,7 +181,7 @@ def is_own_object(value: ast.expr) -> bool:
     return isinstance(name, ast.Name) and name.id in ("self", "cls", "super")
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.stem)
+@pytest.mark.parametrize("entry", [*ENTRIES, *PLANT_ENTRIES], ids=lambda entry: entry.stem)
 def test_package_uses_no_private_name_of_another(entry: Path) -> None:
     trees = [tree_of(path) for path in sources(entry)]
     assert list(private_uses(trees, defined_names(trees))) == []
@@ -136,14 +193,19 @@ def test_private_uses_are_found() -> None:
     assert sorted(private_uses([tree], own)) == ["_a", "m._b"]
 
 
-def test_imports_by_name_stand_in_two_files() -> None:
+def test_imports_by_name_stand_in_few_files() -> None:
     """The linter cannot see them: public names that are imported on first use, and commands."""
-    importers = [p for p in LIBRARY.rglob("*.py") if "import_module(" in p.read_text()]
-    assert sorted(importers) == [LIBRARY / "__init__.py", LIBRARY / "cli" / "app.py"]
-    by_name = re.findall(
-        r'import_module\(f?"(.*?)\.?[{"]', (LIBRARY / "cli" / "app.py").read_text()
-    )
-    assert by_name and all(name.startswith("kernelstream.cli") for name in by_name)
+    places = (LIBRARY, PLANT)
+    importers = [
+        p for root in places for p in root.rglob("*.py") if "import_module(" in p.read_text()
+    ]
+    own = [LIBRARY / "cli" / "__init__.py", LIBRARY / "cli" / "app.py"]
+    commands = PLANT / "commands" / "__init__.py"
+    assert set(importers) == {LIBRARY / "__init__.py", *own, commands}
+    for path in (*own, commands):
+        package = ".".join((*path.parent.parts[-2:], ""))
+        by_name = re.findall(r'import_module\(f?"(.*?)[{"]', path.read_text())
+        assert by_name and all(name.startswith(package) for name in by_name)
 
 
 def test_caches_are_no_strings_in_a_dictionary() -> None:

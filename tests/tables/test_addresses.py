@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from kernelstream import StreamingKernelPCA
 from kernelstream.tables import (
     BadRowError,
     Connection,
+    LiveRow,
+    LiveRows,
     Source,
     SourceError,
-    TableModel,
     feeds,
+    files,
+    is_address,
 )
-from kernelstream.tables.live import LiveRow, LiveRows
 
 ADDRESS = "kafka://broker/plant"
 SCRIPT = [
@@ -99,13 +99,61 @@ def test_the_next_source_goes_on_after_the_last_row(made: list[Scripted]) -> Non
         Source(ADDRESS, connection=Connection(position={"at": len(SCRIPT)}))
 
 
-def test_what_has_no_end_wants_a_limit(made: list[Scripted]) -> None:
-    for address in ("mqtt://host/plant/+", "opcua://host:4840"):
-        with pytest.raises(SourceError, match="has no end: say with --limit"):
-            Source(address, columns=["a", "b"])
-        assert sum(map(len, Source(address, columns=["a", "b"], limit=2))) == 2
+def test_an_address_stands_alone(made: list[Scripted]) -> None:
     with pytest.raises(SourceError, match="An address stands alone"):
         Source([ADDRESS, "sql:SELECT 1"])
+
+
+def test_rows_have_to_end_unless_there_is_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[bool] = []
+
+    def opened(address: str, parse: LiveRows, position: Any, **options: Any) -> Scripted:
+        asked.append(options["ends"])
+        return Scripted(parse, position)
+
+    monkeypatch.setattr(feeds, "open_address", opened)
+    Source(ADDRESS)
+    Source(ADDRESS, limit=2)
+    assert asked == [True, False]
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, **targets: str) -> None:
+    """Entry points of ``kernelstream.sources``, and no others."""
+
+    def found(group: str, name: str) -> list[EntryPoint]:
+        assert group == files.SOURCES
+        return [EntryPoint(name, targets[name], group)] if name in targets else []
+
+    monkeypatch.setattr(files, "entry_points", found)
+    monkeypatch.setattr(feeds, "entry_points", found)
+
+
+def open_scripted(address: str, parse: LiveRows, position: Any, **options: Any) -> Scripted:
+    assert address.startswith("wire:")
+    return Scripted(parse, position)
+
+
+def test_another_distribution_opens_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one of a scheme that the library does not know."""
+    installed(monkeypatch, wire=f"{__name__}:open_scripted")
+    assert is_address("wire:7") and not is_address("wires:7") and is_address("SQL:SELECT 1")
+    assert sum(map(len, Source("wire:7", on_bad_rows="skip"))) == 8
+
+
+@pytest.mark.parametrize(
+    ("address", "extra"), [("kafka://broker/plant", "kafka"), ("mqtts://host/plant/+", "mqtt")]
+)
+def test_without_the_plant_the_remedy_is_named(
+    monkeypatch: pytest.MonkeyPatch, address: str, extra: str
+) -> None:
+    installed(monkeypatch)
+    with pytest.raises(SourceError) as problem:
+        Source(address)
+    scheme = address.partition(":")[0]
+    remedy = f"pip install 'kernelstream-plant[{extra}]'"
+    assert str(problem.value) == f"{scheme}: needs the package kernelstream-plant: {remedy}"
 
 
 def test_names_of_a_model_are_those_of_tags(made: list[Scripted]) -> None:
@@ -116,21 +164,3 @@ def test_names_of_a_model_are_those_of_tags(made: list[Scripted]) -> None:
         block.X.tolist()[2] == [-2.0, 2.0]
         and block.carried.column("time").to_pylist() == [None] * 3
     )
-
-
-def test_a_query_is_learned_as_its_rows_are(tmp_path: Path) -> None:
-    """In Python: ``fit`` and ``partial_fit`` of a source of any kind."""
-    pytest.importorskip("duckdb", reason="needs duckdb")
-    X = np.random.default_rng(0).normal(size=(1200, 3))
-    table = pd.DataFrame(X, columns=list("abc"))
-    table.insert(0, "t", np.arange(1200))
-    table.sample(frac=1, random_state=0).to_parquet(tmp_path / "rows.parquet")
-    query = f"sql:SELECT a, b, c FROM '{tmp_path}/rows.parquet' ORDER BY t"
-    model = StreamingKernelPCA(2, basis=30, gamma=0.3, random_state=0)
-    for block in Source(query, connection=Connection()):
-        model.partial_fit(block.X)
-    plain = StreamingKernelPCA(2, basis=30, gamma=0.3, random_state=0).partial_fit(X)
-    assert np.array_equal(model.dual_coef_, plain.dual_coef_)
-    fitted = TableModel(StreamingKernelPCA(2, basis=30, gamma=0.3, random_state=0)).fit(query)
-    assert fitted.estimator_.n_samples_seen_ == 1200
-    assert list(fitted.feature_names_in_) == ["a", "b", "c"]

@@ -8,7 +8,6 @@
 from kernelstream.anomaly.monitor.contributions import Contributions
 from kernelstream.anomaly.monitor.drift import Drift
 from kernelstream.anomaly.monitor.estimator import KernelMonitor
-from kernelstream.anomaly.monitor.fleet import MonitorFleet, OfMachine
 from kernelstream.anomaly.monitor.records import Event, Record, Records
 from kernelstream.anomaly.monitor.sensors import SensorEvent
 from kernelstream.anomaly.novelty.estimator import KernelNovelty
@@ -19,8 +18,6 @@ __all__ = [
     "Event",
     "KernelMonitor",
     "KernelNovelty",
-    "MonitorFleet",
-    "OfMachine",
     "Record",
     "Records",
     "SensorEvent",

@@ -6,14 +6,132 @@ import contextlib
 import gc
 import os
 import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from kernelstream.cli import light
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from kernelstream.cli.failures import (
+        BUSY,
+        DATA,
+        MODEL,
+        USAGE,
+        WRITE,
+        CommandError,
+        report_failures,
+    )
+    from kernelstream.cli.modelfile import lock, read_monitor, require_apart, require_writable
+    from kernelstream.cli.monitor import (
+        Following,
+        Judge,
+        Learning,
+        MonitorJudge,
+        RowOptions,
+        open_judge,
+    )
+    from kernelstream.cli.normal import new_monitor, read_normal, sensors
+    from kernelstream.cli.options import (
+        Columns,
+        Database,
+        Exclude,
+        Json,
+        Model,
+        Output,
+        Quiet,
+        Reading,
+        RejectsFile,
+        Settings,
+        Sources,
+        flat,
+    )
+    from kernelstream.cli.report.colours import BOKEH_COLORS
+    from kernelstream.cli.reporting import write_page
+    from kernelstream.cli.terminal import Screen, facts_table
+
+# Besides ``main``: what commands of other distributions are made of (the entry point group
+# ``kernelstream.commands``).
+__all__ = [
+    "main",
+    "BOKEH_COLORS",
+    "BUSY",
+    "Columns",
+    "CommandError",
+    "DATA",
+    "Database",
+    "Exclude",
+    "Following",
+    "Json",
+    "Judge",
+    "Learning",
+    "MODEL",
+    "Model",
+    "MonitorJudge",
+    "Output",
+    "Quiet",
+    "Reading",
+    "RejectsFile",
+    "RowOptions",
+    "Screen",
+    "Settings",
+    "Sources",
+    "USAGE",
+    "WRITE",
+    "facts_table",
+    "flat",
+    "lock",
+    "new_monitor",
+    "open_judge",
+    "read_monitor",
+    "read_normal",
+    "report_failures",
+    "require_apart",
+    "require_writable",
+    "sensors",
+    "write_page",
+]
+
+# They are imported when they are used: the start of a command, and its help, wait for nothing else.
+_NAMES = {
+    **dict.fromkeys(
+        ("BUSY", "DATA", "MODEL", "USAGE", "WRITE", "CommandError", "report_failures"), "failures"
+    ),
+    **dict.fromkeys(("lock", "read_monitor", "require_apart", "require_writable"), "modelfile"),
+    **dict.fromkeys(
+        ("Following", "Judge", "Learning", "MonitorJudge", "RowOptions", "open_judge"), "monitor"
+    ),
+    **dict.fromkeys(("new_monitor", "read_normal", "sensors"), "normal"),
+    **dict.fromkeys(
+        (
+            "Columns",
+            "Database",
+            "Exclude",
+            "Json",
+            "Model",
+            "Output",
+            "Quiet",
+            "Reading",
+            "RejectsFile",
+            "Settings",
+            "Sources",
+            "flat",
+        ),
+        "options",
+    ),
+    **dict.fromkeys(("BOKEH_COLORS",), "report.colours"),
+    **dict.fromkeys(("write_page",), "reporting"),
+    **dict.fromkeys(("Screen", "facts_table"), "terminal"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"kernelstream.cli.{_NAMES[name]}"), name)
 
 
 def main() -> None:
-    """Run the command line; where its packages are missing, say which to install."""
+    """Run the command line."""
     open_standard_streams()
     if light.is_enough(sys.argv[1:]) and not any(name in sys.modules for name in light.HEAVY):
         with contextlib.suppress(light.RunWanted), light.StandIns():
@@ -30,13 +148,6 @@ def run() -> None:
             from kernelstream.cli.app import application
 
             app = application(sys.argv[1:])
-    except ModuleNotFoundError as problem:
-        if (problem.name or "").startswith("kernelstream"):
-            raise
-        sys.stderr.write(
-            f"The command line needs the package {problem.name}: pip install 'kernelstream[cli]'\n"
-        )
-        sys.exit(1)
     finally:
         gc.freeze()
         gc.enable()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
@@ -27,26 +28,32 @@ COMMANDS = {
     "info": "info",
     "merge": "merge",
     "compress": "compress",
-    "report": "report.command",
+    "report": "reporting",
     "upgrade": "upgrade",
     "demo": "demo",
     "monitor": "monitor",
 }
-RUNNING = (
-    "accept",
-    "acknowledge",
-    "interrupt",
-    "pause",
-    "resume",
-    "service",
-    "note",
-    "events",
-)
+# Commands of other distributions: an entry point of this group is a function that makes a typer
+# application, given the words that follow its name.
+OTHERS = "kernelstream.commands"
+PLANT = "plant"  # the one that is known, so that its package can be named
+
+
+class Commands(typer.core.TyperGroup):
+    """The commands; of one that is missing, the distribution that has it is named."""
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """Look a command up."""
+        found = super().get_command(ctx, name)
+        if found is None and name == PLANT:
+            ctx.fail(f"No such command '{PLANT}': pip install kernelstream-{PLANT}")
+        return found
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
     """The application; of its commands only the one that is called, if the first word is one."""
     app = typer.Typer(
+        cls=Commands,
         help="Kernel PCA for data that is too large or never ends.",
         epilog=EXIT_CODES,
         no_args_is_help=True,
@@ -55,25 +62,16 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    called = words[0] if words and words[0] in (*COMMANDS, *RUNNING) else None
+    called = words[0] if words and words[0] in COMMANDS else None
     for name, module in COMMANDS.items():
         if called in (None, name):
             command = getattr(import_module(f"kernelstream.cli.{module}"), name)
-            app.command(cls=_kind(name))(flat(command))
-    for name in RUNNING:
-        if called in (None, name):
-            command = getattr(import_module("kernelstream.cli.operation"), name)
-            app.command(rich_help_panel="A monitor that is running")(command)
+            app.command()(flat(command))
+    if called is None:
+        for entry in entry_points(group=OTHERS):
+            inner = words[1:] if words[:1] == [entry.name] else ()
+            app.add_typer(entry.load()(inner), name=entry.name)
     return app
-
-
-def _kind(name: str) -> Any:
-    """Options of a monitor may stand without a value."""
-    if name != "monitor":
-        return None
-    from kernelstream.cli.live import OptionalValues
-
-    return OptionalValues
 
 
 def _version(wanted: bool) -> None:

@@ -12,12 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.beginning import Like, begin, kept_schema, say_columns
 from kernelstream.cli.checkpoints import Run, going_on, left_by, place_in
 from kernelstream.cli.failures import USAGE, CommandError, report_failures
-from kernelstream.cli.fleet import require_folder
 from kernelstream.cli.methods import NO_RULE, Rule, fit_in_memory
 from kernelstream.cli.modelfile import Stored, lock, require_new
 from kernelstream.cli.normal import LAGS, fit_monitor, sensors
@@ -31,7 +29,7 @@ MONITOR = "Monitor"
 NOVELTY = "Novelty"
 ALPHA = 0.01
 NOVEL = 0.05
-NO_MONITOR = (LAGS, None, None, None, False)  # what of its options is not said
+NO_MONITOR = (LAGS, None, None)  # what of its options is not said
 
 
 def fit(
@@ -112,22 +110,6 @@ def fit(
         float | None,
         typer.Option(help="Seconds from row to row.", rich_help_panel=MONITOR),
     ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="Column with the machine of each row: a monitor for each, in a folder.",
-            rich_help_panel=MONITOR,
-            autocompletion=completion.column,
-        ),
-    ] = None,
-    shared: Annotated[
-        bool,
-        typer.Option(
-            "--shared",
-            help="With --by, learn once from all machines; new ones begin with that.",
-            rich_help_panel=MONITOR,
-        ),
-    ] = False,
     lags: Annotated[
         str,
         typer.Option(
@@ -205,23 +187,16 @@ def fit(
                 checkpoint_every=every is not None,
                 resume=resume,
             )
-        elif (lags, false_events_per_day, interval, by, shared) != NO_MONITOR:
+        elif (lags, false_events_per_day, interval) != NO_MONITOR:
             raise CommandError(
                 USAGE,
-                "--lags, --false-events-per-day, --interval, --by and --shared are for a "
-                "monitor: add --monitor.",
+                "--lags, --false-events-per-day and --interval are for a monitor: add --monitor.",
             )
         elif alpha is not None and not novelty:
             raise CommandError(
                 USAGE,
                 "--alpha is for a monitor or a detector: add --monitor or --novelty.",
             )
-        if by is not None:
-            require_folder(output)
-            read_options["exclude"] = [*read_options["exclude"], by]
-            read_options["keep"] = [by]
-        elif shared:
-            raise CommandError(USAGE, "--shared is for a fleet: name its column with --by.")
         model = Like.of(
             like,
             same_points,
@@ -250,7 +225,7 @@ def fit(
                     false_events_per_day=false_events_per_day,
                     interval=interval,
                 )
-                fit_monitor(source, output, limits, lags, parts, rejects, screen, by, shared)
+                fit_monitor(source, output, limits, lags, parts, rejects, screen)
                 return
             if rule.method is not None or novelty:  # scale and width are the method's own
                 wishes = understanding.wishes()

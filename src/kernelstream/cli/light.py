@@ -19,7 +19,8 @@ from typing import Any
 HEAVY = frozenset(
     ("array_api_compat", "numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "threadpoolctl")
 )
-OWN = "kernelstream"
+OWN = "kernelstream"  # and distributions whose names begin so
+COMMANDS = frozenset(("cli", "commands"))  # packages in them that are imported as they are
 WORDS = frozenset(("--help", "-h", "--version", "--install-completion", "--show-completion"))
 COMPLETION = "_KERNELSTREAM_COMPLETE"
 
@@ -108,13 +109,13 @@ class StandIns:
         sys.meta_path.remove(self)
         standing_in = False
         for name, module in list(sys.modules.items()):
-            if isinstance(module, _Hollow) or name.split(".")[0] == OWN:
+            if isinstance(module, _Hollow) or name.startswith(OWN):
                 del sys.modules[name]
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """A hollow module for a heavy package, and for rooms of kernelstream but the commands."""
         top, _, rest = name.partition(".")
-        own = top == OWN and rest and rest.split(".")[0] != "cli"
+        own = top.startswith(OWN) and rest and rest.split(".")[0] not in COMMANDS
         spec = ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
         return spec if own or top in HEAVY else None
 

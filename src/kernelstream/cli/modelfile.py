@@ -280,6 +280,16 @@ def holds_monitor(file: serialization.ModelFile) -> bool:
     return bool(file.tree.get("estimator") == "KernelMonitor")
 
 
+def read_monitor(path: Path) -> KernelMonitor:
+    """Read the file of a monitor; one that holds no monitor fails with the reason."""
+    file = open_file(path)
+    if not holds_monitor(file):
+        raise CommandError(
+            MODEL, f"{path} holds no monitor: make one with 'kernelstream fit --monitor'."
+        )
+    return monitor_in(file, path)
+
+
 def monitor_in(file: serialization.ModelFile, path: Path) -> KernelMonitor:
     """The monitor in a file that holds one; a damaged one fails with the reason."""
     with report_unreadable(path):

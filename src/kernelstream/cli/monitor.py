@@ -1,4 +1,8 @@
-"""``monitor``: rows from a pipe, files or a broker are judged one by one, as they come."""
+"""``monitor``: rows from a pipe or from files are judged one by one, as they come.
+
+Commands of other distributions run the same loop with more around it, by judges of their own and
+by a subclass of :class:`Following`.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -20,7 +24,6 @@ import typer
 from kernelstream import KernelMonitor, preimages
 from kernelstream.anomaly import Record
 from kernelstream.anomaly.monitor.limits import conformal_p_value
-from kernelstream.anomaly.monitor.operation.live import fingerprint
 from kernelstream.arrays.namespaces import to_host
 from kernelstream.cli import completion
 from kernelstream.cli import options as opt
@@ -33,9 +36,6 @@ from kernelstream.cli.failures import (
     report_failures,
     terminable,
 )
-from kernelstream.cli.fleet import FleetJudge, open_fleet, require_folder
-from kernelstream.cli.judges import Quiet
-from kernelstream.cli.live import Deck, Operation, paced, shows_lines
 from kernelstream.cli.modelfile import (
     Stored,
     holds_monitor,
@@ -48,16 +48,8 @@ from kernelstream.cli.modelfile import (
 )
 from kernelstream.cli.terminal import plain
 from kernelstream.cli.transform import t_squared
-from kernelstream.tables.feeds import (
-    Feed,
-    FileFeed,
-    PipeFeed,
-    Position,
-    open_address,
-    read_settings,
-)
-from kernelstream.tables.files import is_address
-from kernelstream.tables.live import LiveRow, LiveRows
+from kernelstream.tables import Feed, LiveRow, LiveRows, is_address
+from kernelstream.tables.feeds import FileFeed, PipeFeed
 from kernelstream.tables.source import standard_input
 from kernelstream.tables.treatment import few
 
@@ -81,21 +73,9 @@ class OnBad(StrEnum):
 
 
 @dataclass(frozen=True)
-class Coming:
-    """How rows come."""
+class RowOptions:
+    """How lines, messages and files become rows, and what is done with the answers."""
 
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Files, or kafka://, mqtt://, opcua:// and sql: addresses. Default: the standard "
-            "input."
-        ),
-    ] = None
-    speed: Annotated[
-        str | None, typer.Option(help="Replay files so fast: 60x by time stamps, or 200/s.")
-    ] = None
-    settings: opt.Settings = None
-    db: opt.Database = None
     time_column: Annotated[
         str | None,
         typer.Option(help="Column with the time stamp.", autocompletion=completion.column),
@@ -109,11 +89,21 @@ class Coming:
     format: Annotated[RowFormat, typer.Option(help="How rows come in.")] = RowFormat.auto
     delimiter: opt.Delimiter = None
     header: opt.Header = None
+    top: Annotated[int, typer.Option(min=0, help="How many variables to name.")] = 3
+    alpha: Annotated[
+        float | None, typer.Option(help="Share of normal rows that may raise an alarm.")
+    ] = None
+    alarms_only: Annotated[
+        bool, typer.Option("--alarms-only", help="Write only rows with an alarm.")
+    ] = False
+    on_bad_rows: Annotated[
+        OnBad, typer.Option("--on-bad-rows", help="Write a line with the error, or end with one.")
+    ] = OnBad.report
 
-    def open(self, judge: Judge, position: Position | None, by: str | None = None) -> Feed:
-        """The feed of the rows."""
-        parse = LiveRows(
-            standard_input() if not self.sources else io.BytesIO(),
+    def parser(self, judge: Judge, keep: Sequence[str] = ()) -> LiveRows:
+        """What makes rows for a judge; ``keep`` are further columns to repeat in the output."""
+        return LiveRows(
+            io.BytesIO(),
             judge.n_features,
             judge.names,
             takes_missing=judge.takes_missing,
@@ -121,63 +111,58 @@ class Coming:
             delimiter=opt.one_character(self.delimiter),
             header=self.header,
             time_column=self.time_column,
-            keep=[*(opt.column_list(self.keep) or []), *([] if by is None else [by])],
+            keep=[*(opt.column_list(self.keep) or []), *keep],
         )
-        sources = self.sources or ["-"]
-        if sources == ["-"]:
+
+    def open(self, sources: list[str] | None, parse: LiveRows) -> Feed:
+        """The feed of files, or of the standard input."""
+        if sources in (None, [], ["-"]):
             parse.stream = standard_input()
             return PipeFeed(parse.stream, parse)
-        if not any(map(is_address, sources)):
-            return FileFeed(sources, parse)
-        if len(sources) > 1:
-            raise CommandError(USAGE, "An address stands alone: give one, and no files beside it.")
-        return open_address(
-            sources[0], parse, position, settings=read_settings(self.settings), database=self.db
-        )
+        assert sources is not None
+        return FileFeed(sources, parse)
 
 
-AS_THEY_COME, ALONE = Coming(), Operation()
+@dataclass(frozen=True)
+class Learning:
+    """Whether rows are learned, and where the model is saved."""
+
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Learn rows that raise no alarm; saved at the end.")
+    ] = False
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where --learn saves. Default: the model.")
+    ] = None
+    save_every: Annotated[str, typer.Option(help="With --learn, save so often.")] = "60s"
+
+    def target(self, model: Path) -> Path | None:
+        """Where a model is saved that learns."""
+        return (model if self.output is None else self.output) if self.learn else None
+
+    @property
+    def every(self) -> float:
+        """Seconds between two savings."""
+        return opt.seconds(self.save_every) or 0.0
+
+
+AS_THEY_COME, NO_LEARNING = RowOptions(), Learning()
 
 
 def monitor(
     model: opt.Model,
-    coming: Coming = AS_THEY_COME,
-    learn: Annotated[
-        bool, typer.Option("--learn", help="Learn rows that raise no alarm; saved at the end.")
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Where --learn saves. Default: the model.")
+    sources: Annotated[
+        list[str] | None, typer.Argument(help="Files. Default: the standard input.")
     ] = None,
-    save_every: Annotated[str, typer.Option(help="With --learn, save so often.")] = "60s",
-    alpha: Annotated[
-        float | None, typer.Option(help="Share of normal rows that may raise an alarm.")
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="Column with the machine of each row: a monitor for each of a fleet.",
-            autocompletion=completion.column,
-        ),
-    ] = None,
-    top: Annotated[int, typer.Option(min=0, help="How many variables to name.")] = 3,
-    alarms_only: Annotated[
-        bool, typer.Option("--alarms-only", help="Write only rows with an alarm.")
-    ] = False,
-    alarms_to: Annotated[
-        str | None,
-        typer.Option(help="Send alarms to a topic, kafka://broker/topic, each at least once."),
-    ] = None,
-    on_bad_rows: Annotated[
-        OnBad, typer.Option("--on-bad-rows", help="Write a line with the error, or end with one.")
-    ] = OnBad.report,
-    operation: Operation = ALONE,
+    rows: RowOptions = AS_THEY_COME,
+    learning: Learning = NO_LEARNING,
     as_json: opt.Json = False,
 ) -> None:
-    """Judge rows one by one, as they come from a pipe, a broker or files: a line of NDJSON each.
+    """Evaluate rows one by one, as they come from a pipe or files: a line of NDJSON each.
 
     The model is one of 'fit --monitor' (smoothed index, events, causes), or a plain one: then
-    reconstruction error and t2, with limits from the sample of rows that the model keeps. In a
-    terminal, events are told instead of rows; --json writes the rows there too.
+    reconstruction error and t2, with limits from the sample of rows that the model keeps.
+    'kernelstream plant serve', of the package kernelstream-plant, adds a live page, a history,
+    metrics, and rows from brokers, servers and databases.
 
     Examples
     --------
@@ -185,75 +170,84 @@ def monitor(
 
       nc -l 9000 | kernelstream monitor model.safetensors --learn --time-column t > judged.ndjson
 
-      kernelstream monitor model.safetensors kafka://broker/plant --learn --serve
-
-      kernelstream monitor model.safetensors day.csv --time-column t --speed 60x --serve --open
-
-      tail -f fleet.ndjson | kernelstream monitor fleet/ --by machine --alarms-only
+      kernelstream monitor model.safetensors day.csv --time-column t
     """
     with report_failures(as_json), contextlib.ExitStack() as stack:
-        every = opt.seconds(save_every) or 0.0
-        target = (model if output is None else output) if learn else None
-        if target is not None and by is not None:
-            require_folder(target)
-        if target is not None:  # before the model is read: another process may be saving it
-            stack.enter_context(lock(target))
-        begin = target if target is not None and target.exists() and is_continued(coming) else model
-        judge, position = open_judge(begin, alpha, learn, top, by)
-        if isinstance(judge, MonitorJudge):
-            judge.operate(Deck(judge.monitor, model, operation, stack))
-        elif operation.wanted:
+        for source in filter(is_address, sources or ()):
             raise CommandError(
                 USAGE,
-                "--serve, --history, --metrics, --on-event and --watch need a monitor: make one "
-                "with 'kernelstream fit --monitor'.",
+                f"monitor reads files and pipes, and {source} is an address: use 'kernelstream "
+                "plant serve' (pip install kernelstream-plant).",
             )
-        feed = coming.open(judge, position, by)
+        target = learning.target(model)
+        if target is not None:  # before the model is read: another process may be saving it
+            stack.enter_context(lock(target))
+        judge, _ = open_judge(model, rows.alpha, learning.learn, rows.top)
+        feed = rows.open(sources, rows.parser(judge))
         stack.callback(feed.close)
-        alarms = open_alarms(alarms_to, read_settings(coming.settings), judge)
-        lines = isinstance(judge, ChartJudge) or shows_lines(as_json)
-        with terminable():
-            Following(feed, judge, alarms, alarms_only, on_bad_rows, target, every, lines).run(
-                coming.speed
-            )
+        Following(feed, judge, rows, target, learning.every).run()
 
 
-def is_continued(coming: Coming) -> bool:
-    """Whether a run goes on where the output of an earlier one stopped: it has a position."""
-    return bool(coming.sources) and is_address((coming.sources or [""])[0])
+class Judge:
+    """Judges one row at a time, before it may be learned; does nothing else beside the rows."""
 
+    names: tuple[str, ...] | None
+    n_features: int
+    takes_missing = False
+    row = 0  # number of the last row, since the model was fitted
 
-def open_alarms(address: str | None, settings: dict[str, str], judge: Judge) -> Any:
-    """Where alarms are sent; None for nowhere."""
-    if address is None:
-        return None
-    if not address.startswith("kafka://"):
-        raise CommandError(USAGE, f"--alarms-to wants kafka://broker/topic; got {address!r}.")
-    try:
-        from kernelstream.tables.kafka import KafkaAlarms
-    except ModuleNotFoundError as problem:
-        raise CommandError(
-            1, f"--alarms-to needs {problem.name}: pip install 'kernelstream[kafka]'"
-        ) from problem
-    return KafkaAlarms(address, settings, judge.identity)
+    def judge(self, x: np.ndarray, time: Any) -> Verdict:
+        """What is known about a row, ready for JSON; learns it where that is asked for."""
+        raise NotImplementedError
+
+    def judge_row(self, row: LiveRow) -> Verdict:
+        """The same for a row with the values that are repeated in the output."""
+        return self.judge(row.x, row.time)
+
+    def save(self, path: Path, position: dict[str, Any] | None) -> None:
+        """Write the model as it now is, with the place in the feed that it has come to."""
+        raise NotImplementedError
+
+    def refuse(self, reason: str) -> None:
+        """A row could not be judged."""
+
+    def hear(self, text: str) -> None:
+        """The feed has something to say."""
+        sys.stderr.write(f"{text}\n")
+
+    def look(self) -> None:
+        """Between rows."""
+
+    def end(self, saved: Path | None) -> None:
+        """There are no more rows."""
 
 
 class Following:
-    """Judge until the input ends, the output is closed or somebody interrupts; then save."""
+    """Judge until the input ends, the output is closed or somebody interrupts; then save.
+
+    Parameters
+    ----------
+    feed : Feed
+    judge : Judge
+    options : RowOptions
+    target : Path or None
+        Where the model is saved.
+    every : float
+        Seconds between two savings.
+    lines : bool
+        Whether the answers are written.
+    """
 
     def __init__(
         self,
         feed: Feed,
         judge: Judge,
-        alarms: Any,
-        alarms_only: bool,
-        on_bad_rows: OnBad,
-        target: Path | None,
-        every: float,
-        lines: bool,
+        options: RowOptions,
+        target: Path | None = None,
+        every: float = math.inf,
+        lines: bool = True,
     ):
-        self.feed, self.judge, self.alarms, self.lines = feed, judge, alarms, lines
-        self.alarms_only, self.on_bad_rows = alarms_only, on_bad_rows
+        self.feed, self.judge, self.options, self.lines = feed, judge, options, lines
         self.target, self.every = target, every
         self.number = self.judged = 0
         self.problem = ""
@@ -261,52 +255,57 @@ class Following:
         self.place = feed.position()  # of what the judge has seen
         feed.tell = judge.hear
 
-    def run(self, speed: str | None) -> None:
+    def run(self) -> None:
         """Row by row."""
         closed = False
-        try:
-            for row in paced(self.feed.rows(), speed):
-                if row is not None:
-                    self._take(row)
-                self.judge.look()
-                if self.target is not None and time.monotonic() - self.saved >= self.every:
-                    self._save()
-        except KeyboardInterrupt:
-            pass  # the usual way to end it
-        except BrokenPipeError:
-            closed = True
-        finally:
-            if self.number:
-                self._save()
-        self.judge.end(self.target)
+        with terminable():
+            try:
+                for row in self.rows():
+                    if row is not None:
+                        self._take(row)
+                    self.judge.look()
+                    if self.target is not None and time.monotonic() - self.saved >= self.every:
+                        self.save()
+            except KeyboardInterrupt:
+                pass  # the usual way to end it
+            except BrokenPipeError:
+                closed = True
+            finally:
+                if self.number:
+                    self.save()
+            self.judge.end(self.target)
         if closed:
             leave_closed_pipe()
         if self.problem and not self.judged:
             raise CommandError(DATA, f"No row could be judged. {self.problem}.")
 
+    def rows(self) -> Iterator[LiveRow | str | None]:
+        """Rows of the feed, reasons for what is none, None where nothing came for a moment."""
+        return self.feed.rows()
+
     def _take(self, row: LiveRow | str) -> None:
         self.number += 1
         line = row if isinstance(row, str) else judge_row(self.judge, row)
         if isinstance(line, str):
-            self.problem = f"{self.judge.place(self.feed)}, row {self.number}: {line}"
-            if self.on_bad_rows is OnBad.error:
+            where = "standard input" if isinstance(self.feed, PipeFeed) else "the source"
+            self.problem = f"{where}, row {self.number}: {line}"
+            if self.options.on_bad_rows is OnBad.error:
                 raise CommandError(DATA, self.problem)
             self.judge.refuse(line)
             line = {"error": line}
         else:
             self.judged += 1
-        if self.alarms is not None and line.get("alarm"):
-            self.alarms.send({**finite(line), "row": self.judge.row})
-        if self.lines and (not self.alarms_only or line.get("alarm", True)):
-            answer = finite({"row": self.number, **line})
-            sys.stdout.write(json.dumps(answer, default=plain) + "\n")
-            sys.stdout.flush()
+        self.answer(finite(line))
         self.place = self.feed.position()
 
-    def _save(self) -> None:
-        """Model and position in one file: after a kill they agree. Alarms have gone out before."""
-        if self.alarms is not None:
-            self.alarms.flush()
+    def answer(self, line: dict[str, Any]) -> None:
+        """Write what is known about the last row, or why it is none."""
+        if self.lines and (not self.options.alarms_only or line.get("alarm", True)):
+            sys.stdout.write(json.dumps({"row": self.number, **line}, default=plain) + "\n")
+            sys.stdout.flush()
+
+    def save(self) -> None:
+        """Write model and position in one file: after a kill they agree."""
         if self.target is not None and self.judged:
             self.judge.save(self.target, self.place)
         if self.place is not None:
@@ -314,19 +313,14 @@ class Following:
         self.saved = time.monotonic()
 
 
-def judge_row(judge: Judge | FleetJudge, row: LiveRow) -> Verdict | str:
+def judge_row(judge: Judge, row: LiveRow) -> Verdict | str:
     """What is known about a row; the reason in words where the model refuses it.
 
     A value that no kernel can take must not end the watch: the next row may be a good one.
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            found = (
-                judge.judge_row(row)
-                if isinstance(judge, FleetJudge)
-                else judge.judge(row.x, row.time)
-            )
-            return {"time": row.time, **row.kept, **found}
+            return {"time": row.time, **row.kept, **judge.judge_row(row)}
     except ValueError as problem:
         return str(problem)
 
@@ -340,48 +334,10 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Judge(Protocol):
-    """Judges one row at a time, before it may be learned."""
-
-    names: tuple[str, ...] | None
-    n_features: int
-    takes_missing: bool
-    row: int  # number of the last row, since the model was fitted
-
-    @property
-    def identity(self) -> str:
-        """What tells the model from another."""
-
-    def judge(self, x: np.ndarray, time: Any) -> Verdict:
-        """What is known about a row, ready for JSON; learns it where that is asked for."""
-
-    def save(self, path: Path, position: Position | None) -> None:
-        """Write the model as it now is, with the place in the feed that it has come to."""
-
-    def refuse(self, reason: str) -> None:
-        """A row could not be judged."""
-
-    def hear(self, text: str) -> None:
-        """The feed has something to say."""
-
-    def look(self) -> None:
-        """Between rows."""
-
-    def end(self, saved: Path | None) -> None:
-        """There are no more rows."""
-
-    def place(self, feed: Feed) -> str:
-        """Where rows come from, in words."""
-
-
 def open_judge(
-    path: Path, alpha: float | None, learn: bool, top: int, by: str | None = None
-) -> tuple[MonitorJudge | ChartJudge | FleetJudge, Position | None]:
-    """The judge that a model file holds, or a folder of them, and the position saved with it."""
-    if by is not None:
-        if alpha is not None:
-            raise CommandError(USAGE, "Monitors have their own alpha: leave out --alpha.")
-        return FleetJudge(open_fleet(path), by, lambda one: MonitorJudge(one, learn, top)), None
+    path: Path, alpha: float | None, learn: bool, top: int
+) -> tuple[MonitorJudge | ChartJudge, dict[str, Any] | None]:
+    """The judge that a model file holds, and the position saved with it."""
     file = open_file(path)
     if holds_monitor(file):
         if alpha is not None:
@@ -392,13 +348,13 @@ def open_judge(
     return ChartJudge(stored_in(file, path), 0.01 if alpha is None else alpha, learn, top), None
 
 
-class MonitorJudge(Quiet):
+class MonitorJudge(Judge):
     """A KernelMonitor: smoothed index, events, adaptation, causes."""
 
     takes_missing = True
 
     def __init__(self, monitor: KernelMonitor, learn: bool, top: int):
-        self.monitor = monitor
+        self.monitor, self.learn = monitor, learn
         if not learn:
             self.monitor.set_params(adapt="off")
         self.top = top
@@ -406,16 +362,6 @@ class MonitorJudge(Quiet):
         self.names = None if names is None else tuple(map(str, names))
         self.n_features = int(self.monitor.n_features_in_)
         self.update: Callable[..., Record] = self.monitor.update
-        self.deck: Deck | None = None
-
-    def operate(self, deck: Deck) -> None:
-        """Have rows judged with a history, and all that goes on beside them."""
-        self.deck, self.update = deck, deck.live.update
-
-    @property
-    def identity(self) -> str:
-        """What tells the model from another."""
-        return fingerprint(self.monitor)
 
     def judge(self, x: np.ndarray, time: Any) -> Verdict:
         """The monitor's record as plain values."""
@@ -441,44 +387,18 @@ class MonitorJudge(Quiet):
             ],
         }
 
-    def save(self, path: Path, position: Position | None) -> None:
+    def save(self, path: Path, position: dict[str, Any] | None) -> None:
         """Write the monitor with its adaptive state."""
-        if self.deck is None:
-            save_monitor(self.monitor, path, position)
-            return
-        self.deck.live.save(path, lambda path: save_monitor(self.monitor, path, position))
-
-    def refuse(self, reason: str) -> None:
-        """Count it, and tell it in the log."""
-        if self.deck is not None:
-            self.deck.refuse(reason)
-
-    def hear(self, text: str) -> None:
-        """Into the log."""
-        if self.deck is not None:
-            self.deck.live.tell("problem", text)
-
-    def look(self) -> None:
-        """Commands, silence, the table."""
-        if self.deck is not None:
-            self.deck.look()
-
-    def end(self, saved: Path | None) -> None:
-        """The last line of the log, and a summary."""
-        if self.deck is not None:
-            self.deck.live.end()
-            self.deck.summary(saved)
+        save_monitor(self.monitor, path, position)
 
 
-class ChartJudge(Quiet):
+class ChartJudge(Judge):
     """Reconstruction error and T² of a plain model; limits from the sample of rows it keeps.
 
     The basis of centroids keeps a uniform sample of all rows. The limits are the upper
     α/2 quantiles of the two statistics over that sample, so that about a share α of rows like
     those learned raises an alarm.
     """
-
-    takes_missing = False
 
     def __init__(self, stored: Stored, alpha: float, learn: bool, top: int):
         if not 0 < alpha < 1:
@@ -558,6 +478,6 @@ class ChartJudge(Quiet):
         largest = np.argsort(parts)[::-1][: self.top]
         return [{"variable": names[i], "contribution": float(parts[i])} for i in largest]
 
-    def save(self, path: Path, position: Position | None) -> None:
+    def save(self, path: Path, position: dict[str, Any] | None) -> None:
         """Write the model with what it learned."""
         self.stored.save(path)

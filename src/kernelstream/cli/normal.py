@@ -5,15 +5,14 @@ from __future__ import annotations
 import glob
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-import kernelstream
+from kernelstream import KernelMonitor
 from kernelstream.anomaly.monitor.parameters import settings_of
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import DATA, USAGE, CommandError
-from kernelstream.cli.fleet import fit_fleet, machines_of
 from kernelstream.cli.modelfile import history, require_apart
 from kernelstream.cli.parts import Parts
 from kernelstream.cli.rejects import Rejects
@@ -66,28 +65,18 @@ def with_gaps(block: Block) -> np.ndarray:
     return X[np.argsort(np.concatenate([block.rows, [bad.row for bad in block.bad]]))]
 
 
-def fit_monitor(
-    source: Source,
-    output: Path,
-    limits: dict[str, Any],
-    lags: str,
-    parts: Parts,
-    rejects: Path | None,
-    screen: Screen,
-    by: str | None = None,
-    shared: bool = False,
-) -> None:
-    """``fit --monitor``: learn normal operation from rows in the order of time.
+def new_monitor(
+    limits: dict[str, Any], lags: str = LAGS, basis: str = "auto", seed: int | None = None
+) -> KernelMonitor:
+    """A monitor with the parameters that options give.
 
-    ``limits`` are the parameters of the monitor that say how often it may be wrong.
+    ``limits`` are those that say how often it may be wrong.
     """
-    require_apart([output, rejects], [file.path for file in source.files])
-    basis, seed = parts.basis, parts.seed
     if not basis.isdecimal():
         raise CommandError(USAGE, f"--monitor takes a number of points as basis; got {basis!r}.")
     if lags != LAGS and not lags.isdecimal():
         raise CommandError(USAGE, f"--lags must be a number or 'auto'; got {lags!r}.")
-    monitor = kernelstream.KernelMonitor(
+    monitor = KernelMonitor(
         **limits,
         lags=lags if lags == LAGS else opt.whole_number(lags, "--lags"),
         basis=opt.whole_number(basis, "--basis"),
@@ -98,14 +87,30 @@ def fit_monitor(
     except ValueError as problem:
         options = {"alpha": "--alpha", "lags": "--lags", "n_points": "--basis"}
         raise CommandError(USAGE, of_shell(str(problem), options)) from problem
-    began, blocks, bad, size = time.perf_counter(), [], 0, 0
-    machines: list[Any] = []
+    return monitor
+
+
+class NormalRows(NamedTuple):
+    """Rows of normal operation in the order of time, a bad one as a row of missing values.
+
+    ``keys`` are the values of the first column that is carried through, where there is one.
+    """
+
+    rows: np.ndarray
+    keys: list[Any]
+    n_bad: int
+
+
+def read_normal(source: Source, output: Path, rejects: Path | None) -> NormalRows:
+    """Rows of normal operation, which a monitor learns in memory."""
+    require_apart([output, rejects], [file.path for file in source.files])
+    blocks, keys, n_bad, size = [np.empty((0, len(source.names)))], list[Any](), 0, 0
     listing = Rejects(rejects, 0)
     for block in source.ahead():
         listing.add(block.bad)
         blocks.append(with_gaps(block))
-        machines += [] if by is None else machines_of(block)
-        bad, size = bad + len(block.bad), size + blocks[-1].nbytes
+        keys += keys_of(block)
+        n_bad, size = n_bad + len(block.bad), size + blocks[-1].nbytes
         if size > MOST_BYTES:
             raise CommandError(
                 DATA,
@@ -113,18 +118,35 @@ def fit_monitor(
                 "with --limit, or choose columns.",
             )
     listing.close()
-    rows = np.concatenate(blocks) if blocks else np.empty((0, len(source.names)))
-    names = np.array(source.names, dtype=object) if source.named else None
-    if by is None:
-        monitor.fit(rows)
-        if names is not None:
-            monitor.feature_names_in_ = names
-        monitor.save(output)
-    else:
-        fleet = fit_fleet(monitor, rows, machines, shared)
-        for one in (*fleet.monitors_.values(), *([fleet.shared_] if fleet.shared_ else [])):
-            one.feature_names_in_ = names
-        fleet.save(output)
+    return NormalRows(np.concatenate(blocks), keys, n_bad)
+
+
+def keys_of(block: Block) -> list[Any]:
+    """The value of the first carried column in each row, None where a bad row was passed over."""
+    if not block.carried.num_columns:
+        return []
+    keys = [*block.carried.column(0).to_pylist(), *[None] * len(block.bad)]
+    order = np.argsort(np.concatenate([block.rows, [bad.row for bad in block.bad]]))
+    return [keys[i] for i in order]
+
+
+def fit_monitor(
+    source: Source,
+    output: Path,
+    limits: dict[str, Any],
+    lags: str,
+    parts: Parts,
+    rejects: Path | None,
+    screen: Screen,
+) -> None:
+    """``fit --monitor``: learn normal operation from rows in the order of time."""
+    began = time.perf_counter()
+    monitor = new_monitor(limits, lags, parts.basis, parts.seed)
+    rows, _, bad = read_normal(source, output, rejects)
+    monitor.fit(rows)
+    if source.named:
+        monitor.feature_names_in_ = np.array(source.names, dtype=object)
+    monitor.save(output)
     n_good = len(rows) - bad
     facts = history([f.path for f in source.files], n_good, bad)
     facts |= {"model": str(output), "seconds": time.perf_counter() - began}
@@ -135,7 +157,4 @@ def fit_monitor(
     ]
     if limits["false_events_per_day"] is not None:
         shown[1] = ("false events a day", f"{limits['false_events_per_day']:g}")
-    if by is not None:
-        facts["machines"] = list(fleet.monitors_)
-        shown.insert(1, ("machines", f"{len(fleet.monitors_):,}"))
     screen.result(facts, facts_table(shown), output=output)

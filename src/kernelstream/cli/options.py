@@ -60,7 +60,7 @@ Sources = Annotated[
     list[str],
     typer.Argument(
         help="Files, folders, globs, - for the standard input, or a kafka://, mqtt://, opcua:// or "
-        "sql: address."
+        "sql: address (of kernelstream-plant)."
     ),
 ]
 Model = Annotated[Path, typer.Argument(help="A model file.")]

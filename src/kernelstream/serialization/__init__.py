@@ -29,7 +29,7 @@ from kernelstream.serialization.part import (
     check_number,
     checked_seed,
 )
-from kernelstream.serialization.writing import Replacement
+from kernelstream.serialization.writing import Replacement, with_ending
 
 __all__ = [
     "Part",
@@ -41,4 +41,5 @@ __all__ = [
     "checked_seed",
     "read",
     "stored",
+    "with_ending",
 ]

@@ -13,13 +13,16 @@
 """
 
 from kernelstream.tables.encoder import TableEncoder
-from kernelstream.tables.files import File, SourceError, find_files, fingerprint
+from kernelstream.tables.feeds import Feed, open_address, read_settings
+from kernelstream.tables.files import File, SourceError, find_files, fingerprint, is_address
+from kernelstream.tables.live import LiveRow, LiveRows
 from kernelstream.tables.model import TableModel
 from kernelstream.tables.readers import BadRow, Connection
 from kernelstream.tables.run import FileRows, calibrate, prepare
 from kernelstream.tables.source import BadRowError, Block, Position, Source
 from kernelstream.tables.survey import Wishes, treatment_of
 from kernelstream.tables.target import Target, target_of
+from kernelstream.tables.text import as_number
 from kernelstream.tables.treatment import Column, Treatment
 
 __all__ = [
@@ -28,8 +31,11 @@ __all__ = [
     "Block",
     "Column",
     "Connection",
+    "Feed",
     "File",
     "FileRows",
+    "LiveRow",
+    "LiveRows",
     "Position",
     "Source",
     "SourceError",
@@ -38,10 +44,14 @@ __all__ = [
     "Target",
     "Treatment",
     "Wishes",
+    "as_number",
     "calibrate",
     "find_files",
     "fingerprint",
+    "is_address",
+    "open_address",
     "prepare",
+    "read_settings",
     "target_of",
     "treatment_of",
 ]

@@ -60,17 +60,18 @@ class AddressReader(NdjsonReader):
         asked = reading.connection
         self.connection = asked
         self.feed = feeds.open_address(
-            ending(file.path, asked.limit),
+            file.path,
             Cells(None if asked.names is None else tuple(n for n in asked.names if n != TIME)),
             asked.position,
             settings=dict(asked.settings),
             database=asked.database,
+            ends=asked.limit is None,
         )
         self.feed.tell = asked.tell
         self.coming = self.feed.rows()
         self.row = 0  # lines that were made of what came
-        self.last: feeds.Position | None = self.feed.position()  # before the rows of ``places``
-        self.places: deque[tuple[int, feeds.Position | None]] = deque()
+        self.last: feeds.Place | None = self.feed.position()  # before the rows of ``places``
+        self.places: deque[tuple[int, feeds.Place | None]] = deque()
         self.reasons: dict[int, str] = {}  # of rows that are none
         nothing = Counter(io.BytesIO())
         try:
@@ -120,7 +121,7 @@ class AddressReader(NdjsonReader):
         """
         return self.reasons.pop(row, super().why_broken(row))
 
-    def place(self, row: int) -> feeds.Position | None:
+    def place(self, row: int) -> feeds.Place | None:
         """Where the address is gone on with after so many rows of this run.
 
         Parameters
@@ -132,7 +133,7 @@ class AddressReader(NdjsonReader):
             self.last = self.places.popleft()[1]
         return self.last
 
-    def commit(self, position: feeds.Position) -> None:
+    def commit(self, position: feeds.Place) -> None:
         """All rows before this position are done with.
 
         Parameters
@@ -156,32 +157,14 @@ def plain(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
-def ending(address: str, limit: int | None) -> str:
-    """An address that comes to an end; one that never does, and has no limit, is refused.
-
-    Examples
-    --------
-    >>> ending("kafka://broker/plant", None), ending("kafka://broker/plant", 100)
-    ('kafka://broker/plant?stop=end', 'kafka://broker/plant')
-    """
-    scheme = address.split(":", 1)[0].lower()
-    if limit is not None or scheme == "sql":
-        return address
-    if scheme != "kafka":
-        raise SourceError(f"{address} has no end: say with --limit how many rows to take.")
-    if "stop=" in address:
-        return address
-    return f"{address}{'&' if '?' in address else '?'}stop=end"
-
-
 def same_source(one: str, other: str) -> bool:
-    """Whether two addresses are those of the same rows: of a topic, whatever else is asked for.
+    """Whether two addresses are those of the same rows, whatever else their options ask for.
 
     Examples
     --------
     >>> same_source("kafka://broker/plant?stop=end", "kafka://broker/plant")
     True
     """
-    if one.lower().startswith("sql:"):
+    if "://" not in one:  # a query
         return one == other
     return one.split("?")[0] == other.split("?")[0]

@@ -15,63 +15,58 @@ however often the process is killed.
 from __future__ import annotations
 
 import codecs
-import math
 import os
 import select
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO, Protocol
+from importlib.metadata import entry_points
+from typing import Any, BinaryIO
 
 import numpy as np
-import pyarrow as pa
 
-from kernelstream.tables.files import SCHEMES, SourceError, find_files, open_bytes
+from kernelstream.tables.files import PLANT, SCHEMES, SOURCES, SourceError, find_files, open_bytes
 from kernelstream.tables.formats import open_reader
 from kernelstream.tables.live import LiveRow, LiveRows
 from kernelstream.tables.readers import LONGEST_LINE, UNREADABLE, Reading
 
-Position = dict[str, Any]
-PATIENCE = 0.25  # seconds after which None says that nothing came
+Place = dict[str, Any]  # in a feed, ready for JSON
 AT_ONCE = 1 << 16  # bytes
 TEXT = {"csv", "ndjson"}
 
 
-class Feed(Protocol):
-    """Rows from somewhere, and where in it they are."""
+class Feed:
+    """Rows from somewhere, and where in it they are.
 
+    A feed that cannot be read from a place in it overrides :meth:`rows` only.
+    """
+
+    #: Seconds after which None says that nothing came.
+    PATIENCE = 0.25
     #: What to call with a sentence about a broker that is gone, a tag that stopped, and the like.
-    tell: Callable[[str], None]
+    tell: Callable[[str], None] = staticmethod(lambda text: None)
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows as they come; reasons for what is none; None where nothing came for a moment."""
+        raise NotImplementedError
 
-    def position(self) -> Position | None:
-        """Where reading goes on after the row that was given last."""
+    def position(self) -> Place | None:
+        """Where reading goes on after the row that was given last; None if there is no place."""
+        return None
 
-    def commit(self, position: Position) -> None:
-        """All rows before this position are done with."""
+    def commit(self, position: Place) -> None:
+        """All rows before this position are done with.
+
+        Parameters
+        ----------
+        position : dict
+            As :meth:`position` gave it.
+        """
 
     def close(self) -> None:
         """Let go of the connection."""
 
 
-class Placeless:
-    """What a feed is that cannot be read from a place in it."""
-
-    tell: Callable[[str], None] = staticmethod(lambda text: None)
-
-    def position(self) -> Position | None:
-        """There is none."""
-        return None
-
-    def commit(self, position: Position) -> None:
-        """Nothing to do: there is no position."""
-
-    def close(self) -> None:
-        """Nothing to let go of."""
-
-
-class PipeFeed(Placeless):
+class PipeFeed(Feed):
     """Lines of a pipe; where it is silent, None.
 
     Parameters
@@ -107,7 +102,7 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
         return
     rest, first = b"", True
     while True:
-        if not select.select([number], [], [], PATIENCE)[0]:
+        if not select.select([number], [], [], Feed.PATIENCE)[0]:
             yield None
             continue
         block = os.read(number, AT_ONCE)
@@ -133,7 +128,7 @@ def plain_lines(stream: BinaryIO) -> Iterator[bytes]:
         line = stream.readline(LONGEST_LINE)
 
 
-class FileFeed(Placeless):
+class FileFeed(Feed):
     r"""Files, one after the other, row by row: also rows with missing values.
 
     Parameters
@@ -204,66 +199,52 @@ class FileFeed(Placeless):
             for values in np.asarray(batch.matrix, dtype=np.float64):
                 yield self.parse.row_of(self.parse.named(values.tolist()))
             return
-        yield from table_rows(batch.table, self.parse, reader.named)
-
-
-def table_rows(table: pa.RecordBatch, parse: LiveRows, named: bool) -> Iterator[LiveRow | str]:
-    """The rows of a piece of a table; what is null is missing."""
-    for cells in table.to_pylist():
-        values = {n: math.nan if v is None else v for n, v in cells.items()}
-        yield parse.row_of(values if named else parse.named(list(values.values())))
+        yield from self.parse.rows_of(batch.table, reader.named)
 
 
 def open_address(
     address: str,
     parse: LiveRows,
-    position: Position | None = None,
+    position: Place | None = None,
     *,
     settings: dict[str, str] | None = None,
     database: str | None = None,
+    ends: bool = False,
 ) -> Feed:
-    """The feed of an address; its package is an extra, and is named where it is missing.
+    """The feed of an address, from the distribution that has an entry point for its scheme.
 
     Parameters
     ----------
     address : str
         ``kafka://broker/topic``, ``mqtt://host/topic``, ``opcua://host:4840``, ``sql:SELECT …``.
     parse : LiveRows
-        What makes rows of messages.
+        Makes rows of messages.
     position : dict, optional
         Where to go on, as :meth:`Feed.position` gave it.
     settings : dict, optional
-        Of the connection: users, passwords, certificates; see :func:`read_settings`.
+        Users, passwords and certificates of the connection; see :func:`read_settings`.
     database : str, optional
-        For ``sql:``, where the query is asked.
+        The database of a ``sql:`` query.
+    ends : bool
+        Whether the rows have to end: a topic ends with its last message, and an address without an
+        end is refused.
     """
     scheme = address.split(":", 1)[0].lower()
-    given = dict(settings or {})
+    extra = f"'{PLANT}[{SCHEMES[scheme]}]'" if scheme in SCHEMES else PLANT
+    entries = tuple(entry_points(group=SOURCES, name=scheme))
+    if not entries:
+        raise SourceError(f"{scheme}: needs the package {PLANT}: pip install {extra}")
     try:
-        if scheme == "kafka":
-            from kernelstream.tables.kafka import KafkaFeed
-
-            return KafkaFeed(address, parse, position, given)
-        if scheme in ("mqtt", "mqtts"):
-            from kernelstream.tables.mqtt import MqttFeed
-
-            return MqttFeed(address, parse, given)
-        if scheme == "opcua":
-            from kernelstream.tables.opcua import OpcUaFeed
-
-            return OpcUaFeed(address, parse, given)
-        if scheme == "sql":
-            from kernelstream.tables.sql import SqlFeed
-
-            return SqlFeed(address, parse, position, database)
+        feed: Feed = entries[0].load()(
+            address, parse, position, settings=dict(settings or {}), database=database, ends=ends
+        )
     except ModuleNotFoundError as problem:
         if (problem.name or "").startswith("kernelstream"):
             raise
-        extra = {"mqtts": "mqtt"}.get(scheme, scheme)
         raise SourceError(
-            f"{scheme}: needs the package {problem.name}: pip install 'kernelstream[{extra}]'"
+            f"{scheme}: needs the package {problem.name}: pip install {extra}"
         ) from problem
-    raise SourceError(f"{address!r} begins with none of {', '.join(f'{s}:' for s in SCHEMES)}.")
+    return feed
 
 
 def read_settings(path: str | os.PathLike[str] | None) -> dict[str, str]:
@@ -288,27 +269,3 @@ def read_settings(path: str | os.PathLike[str] | None) -> dict[str, str]:
                 raise SourceError(f"{path}, line {number}: write name = value.")
             settings[name.strip()] = value.strip()
     return settings
-
-
-class Backoff:
-    """Seconds to wait before the next attempt: twice as long each time, up to a bound.
-
-    Examples
-    --------
-    >>> backoff = Backoff(1.0, 5.0)
-    >>> [backoff.next() for _ in range(4)]
-    [1.0, 2.0, 4.0, 5.0]
-    """
-
-    def __init__(self, first: float = 0.5, most: float = 30.0):
-        self.first, self.most, self.wait = first, most, first
-
-    def next(self) -> float:
-        """The next wait."""
-        wait = self.wait
-        self.wait = min(2 * self.wait, self.most)
-        return wait
-
-    def reset(self) -> None:
-        """It worked: begin anew."""
-        self.wait = self.first

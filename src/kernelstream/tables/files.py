@@ -11,6 +11,7 @@ import lzma
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -35,7 +36,10 @@ FORMATS: dict[str, str] = {
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".br")
 NEEDS_FILE = ("parquet", "npz")  # formats whose directory stands at the end of the file
 STDIN = "-"
-SCHEMES = ("kafka", "mqtt", "mqtts", "opcua", "sql")  # of addresses
+# Addresses are opened by another distribution: entry points of a group, by their scheme. These are
+# the schemes of the one that is known, and its extras, so that a message can name them.
+PLANT, SOURCES = "kernelstream-plant", "kernelstream.sources"
+SCHEMES = {"kafka": "kafka", "mqtt": "mqtt", "mqtts": "mqtt", "opcua": "opcua", "sql": "sql"}
 _BUFFER = 1 << 20
 ARCHIVE = b"PK\x03\x04"
 UNPACK = "unpack it, or save it as CSV or Parquet (gzip may pack that)"
@@ -67,8 +71,10 @@ def is_address(source: str) -> bool:
     >>> [is_address(s) for s in ("kafka://broker/topic", "sql:SELECT 1", "rows.csv", "C:/x.csv")]
     [True, True, False, False]
     """
-    scheme = source.split(":", 1)[0].lower() if ":" in source else ""
-    return scheme in SCHEMES
+    scheme, colon, _ = source.lower().partition(":")
+    if not colon or len(scheme) == 1 or not scheme.isalpha():
+        return False
+    return scheme in SCHEMES or bool(entry_points(group=SOURCES, name=scheme))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from kernelstream.tables.readers import LONGEST_LINE
 from kernelstream.tables.text import (
@@ -126,6 +127,20 @@ class LiveRows:
                 row = "not a JSON object"
         self.n_good += isinstance(row, LiveRow)
         return row
+
+    def rows_of(self, table: pa.RecordBatch, named: bool = True) -> Iterator[LiveRow | str]:
+        """The rows of a piece of a table; what is null is missing.
+
+        Parameters
+        ----------
+        table : pyarrow.RecordBatch
+            The piece.
+        named : bool
+            Whether its columns have names of their own.
+        """
+        for cells in table.to_pylist():
+            values = {n: math.nan if v is None else v for n, v in cells.items()}
+            yield self.row_of(values if named else self.named(list(values.values())))
 
     def row_of(self, cells: dict[str, Any]) -> LiveRow | str:
         """The row of values that have names already: of a table, or of tags.

@@ -105,18 +105,6 @@ class Connection:
         What messages call the address.
     tell : callable
         Is given sentences: about a broker that is gone, a query without an order.
-
-    Examples
-    --------
-    >>> from kernelstream.tables import Connection, Source
-    >>> def rows_from(place):
-    ...     query = "sql:SELECT i AS a, i % 3 AS b FROM range(5) rows(i) ORDER BY i"
-    ...     source = Source(query, limit=3, connection=Connection(position=place))
-    ...     (block,) = source
-    ...     return block.X[:, 0].tolist(), source.place(block.end)
-    >>> first, place = rows_from(None)
-    >>> first, rows_from(place)[0]
-    ([0.0, 1.0, 2.0], [3.0, 4.0])
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)

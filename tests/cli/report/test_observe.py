@@ -7,7 +7,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA
 from kernelstream.cli.report import observe
-from kernelstream.cli.report.observation import BINS, SAMPLE_ROWS
+from kernelstream.cli.report.observe import BINS, SAMPLE_ROWS
 
 
 @pytest.mark.parametrize("cut", [1, 97, 3000])

@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a model, which works offline; and the live page of a monitor.
+"""One self-contained HTML page about a model, which works offline.
 
 >>> import numpy as np
 >>> from kernelstream import StreamingKernelPCA
@@ -9,25 +9,7 @@
 True
 """
 
-from importlib import import_module
-from typing import Any
+from kernelstream.cli.report.observe import Observed, observe
+from kernelstream.cli.report.page import html
 
-__all__ = ["Observed", "Page", "html", "monitor_html", "observe", "serve"]
-
-# Imported on first use: the help of the command ``report`` needs no Bokeh.
-_MODULES = {
-    "Observed": "observation",
-    "Page": "live.server",
-    "html": "page",
-    "monitor_html": "live.saved",
-    "observe": "observation",
-    "serve": "live.server",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value
+__all__ = ["Observed", "html", "observe"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Once the pictures are there, and whenever the page changes between light and dark.
-SCRIPT = """
+BOKEH_COLORS = """
 (function () {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   function paint() {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kernelstream.cli.report.observation import Observed
+from kernelstream.cli.report.observe import Observed
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
 from kernelstream.cli.report.verdict import Column
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA

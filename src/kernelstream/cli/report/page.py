@@ -20,7 +20,7 @@ from kernelstream.cli.report.figures import (
     kinds_of,
     scree,
 )
-from kernelstream.cli.report.observation import Observed, observe
+from kernelstream.cli.report.observe import Observed, observe
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
 from kernelstream.cli.report.verdict import Verdict, judge
 from kernelstream.estimators import StreamingKernelPCA
@@ -230,7 +230,7 @@ def html(
         f"<title>{escape(title)}</title><style>{STYLE}</style>{resources.render()}{script}</head>"
         f"<body><main>{head(model, title, verdict)}{body(model, places, thumbs, observed)}"
         f"{columns}{tables(model, names, history)}</main>"
-        f"<script>{SCRIPT}{colours.SCRIPT}</script></body></html>\n"
+        f"<script>{SCRIPT}{colours.BOKEH_COLORS}</script></body></html>\n"
     )
 
 

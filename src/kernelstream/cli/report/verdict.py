@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kernelstream.cli.report.observation import Observed
+from kernelstream.cli.report.observe import Observed
 from kernelstream.estimators.explain import spread_rows
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 
@@ -79,7 +79,7 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
     --------
     >>> import numpy as np
     >>> from kernelstream import StreamingKernelPCA
-    >>> from kernelstream.cli.report.observation import observe
+    >>> from kernelstream.cli.report.observe import observe
     >>> X = np.random.default_rng(0).normal(size=(900, 3))
     >>> model = StreamingKernelPCA(5, gamma=0.1, basis=40, random_state=0).fit(X)
     >>> judge(model, observe(model, [(X, None)]), "abc").level

@@ -1,0 +1,15 @@
+"""Monitors of kernelstream in operation: live page, history, brokers, metrics, fleets.
+
+>>> import numpy as np
+>>> from kernelstream import KernelMonitor
+>>> from kernelstream_plant import LiveMonitor
+>>> X = np.random.default_rng(0).normal(size=(300, 3))
+>>> live = LiveMonitor(KernelMonitor(basis=30, random_state=0).fit(X[:200]))
+>>> live.status().text
+'waiting for the first row'
+"""
+
+from kernelstream_plant.fleet import MonitorFleet, OfMachine
+from kernelstream_plant.operation import History, LiveMonitor, Notice, Status, ask
+
+__all__ = ["History", "LiveMonitor", "MonitorFleet", "Notice", "OfMachine", "Status", "ask"]

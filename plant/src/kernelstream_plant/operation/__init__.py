@@ -1,0 +1,6 @@
+"""A monitor in operation: its history, commands, hooks and metrics."""
+
+from kernelstream_plant.operation.history import History, ask
+from kernelstream_plant.operation.live import LiveMonitor, Notice, Status
+
+__all__ = ["History", "LiveMonitor", "Notice", "Status", "ask"]

@@ -1,0 +1,6 @@
+"""The live page of a monitor: a Bokeh server beside the stream."""
+
+from kernelstream_plant.page.saved import monitor_html
+from kernelstream_plant.page.server import Page, serve
+
+__all__ = ["Page", "monitor_html", "serve"]
