@@ -90,8 +90,9 @@ def _validated(estimator: BaseEstimator, X: Any, reset: bool) -> Array:
         words = columns_of_words(X)
         if not words:
             raise
+        hold = "holds" if len(words) == 1 else "hold"
         raise ValueError(
-            f"{named(words)} hold{'s' if len(words) == 1 else ''} no numbers, and {type(estimator).__name__} takes numbers only: "
+            f"{named(words)} {hold} no numbers, and {type(estimator).__name__} takes numbers only: "
             f"{TABLES}"
         ) from problem
     return as_csr(X) if is_sparse(X) else X
