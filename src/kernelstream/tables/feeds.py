@@ -2,7 +2,7 @@
 
 A feed gives rows as they come, says where it stands, and is told what was saved:
 
-- ``rows()`` gives a :class:`~kernelstream.tables.live.LiveRow`, the reason in words for something
+- ``rows()`` gives a :class:`~kernelstream.tables.LiveRow`, the reason in words for something
   that is no row, or None where nothing came for a moment, so that the caller can do other things;
 - ``position()`` is where reading would go on after the row that was given last, ready for JSON, or
   None where there is no such place (a pipe);
@@ -34,6 +34,16 @@ AT_ONCE = 1 << 16  # bytes
 TEXT = {"csv", "ndjson"}
 
 
+def drop(text: str) -> None:
+    """Take a sentence about a broker that is gone, a tag that stopped, and the like.
+
+    Parameters
+    ----------
+    text : str
+        The sentence. Replace this attribute of a feed by a function that does more.
+    """
+
+
 class Feed:
     """Rows from somewhere, and where in it they are.
 
@@ -42,8 +52,7 @@ class Feed:
 
     #: Seconds after which None says that nothing came.
     PATIENCE = 0.25
-    #: What to call with a sentence about a broker that is gone, a tag that stopped, and the like.
-    tell: Callable[[str], None] = staticmethod(lambda text: None)
+    tell: Callable[[str], None] = staticmethod(drop)
 
     def rows(self) -> Iterator[LiveRow | str | None]:
         """Rows as they come; reasons for what is none; None where nothing came for a moment."""

@@ -66,6 +66,11 @@ class SourceError(ValueError):
 def is_address(source: str) -> bool:
     """Whether a source is the address of a broker, a server or a query, and no file.
 
+    Parameters
+    ----------
+    source : str
+        The source.
+
     Examples
     --------
     >>> [is_address(s) for s in ("kafka://broker/topic", "sql:SELECT 1", "rows.csv", "C:/x.csv")]

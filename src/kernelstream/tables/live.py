@@ -26,7 +26,17 @@ SHOWN = 80  # characters of a line that is none
 
 
 class LiveRow(NamedTuple):
-    """One row: its features, its time stamp, and the values to repeat in an answer."""
+    """One row: its features, its time stamp, and the values to repeat in an answer.
+
+    Attributes
+    ----------
+    x : array of shape (d,)
+        The features; NaN for a missing value.
+    time : object
+        The time stamp, None if there is none.
+    kept : dict
+        Further values by name.
+    """
 
     x: np.ndarray
     time: Any

@@ -799,6 +799,11 @@ def parse_json(line: bytes | str) -> Any:
 def as_number(value: Any) -> float | None:
     """A JSON value or a cell of CSV as a number; NaN where it is missing, None where it is text.
 
+    Parameters
+    ----------
+    value : object
+        The value.
+
     Examples
     --------
     >>> as_number(" 1.5"), as_number(""), as_number("x"), as_number(True)

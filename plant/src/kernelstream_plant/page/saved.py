@@ -28,7 +28,7 @@ def monitor_html(live: LiveMonitor, event: int | None = None, title: str | None 
     ----------
     live : LiveMonitor
         The monitor with its history; of one that is running, a copy:
-        :meth:`~kernelstream_plant.operation.History.copy_of`.
+        :meth:`~kernelstream_plant.History.copy_of`.
     event : int, optional
         The number of an event.
     title : str, optional
