@@ -75,7 +75,7 @@ _NAMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in (*_MODULES, *STORED_IN):
         return import_module(f"kernelstream.{name}")
     if name in _NAMES:
         value = getattr(import_module(f"kernelstream.{_NAMES[name]}"), name)

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -110,6 +111,16 @@ def test_the_message_names_the_commands() -> None:
     text = instructions({"RLSState": "has other fields: Q"})
     assert "RLSState has other fields: Q" in text and declarations_of.COMMAND in text
     assert f"{write.COMMAND} --anew --only tracker_rls adaptive_kernel_pca\n" in text
+
+
+def test_the_command_writes_list_and_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = declarations_of.PAGE.read_text(encoding="utf-8")
+    (tmp_path / "page.md").write_text(page.replace("| `weight` |", "| `mass` |"), encoding="utf-8")
+    monkeypatch.setattr(declarations_of, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(declarations_of, "KEPT", tmp_path / "kept.json")
+    declarations_of.main()
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == page
+    assert json.loads((tmp_path / "kept.json").read_text(encoding="utf-8")) == declared()
 
 
 # --- names

@@ -16,7 +16,6 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -393,7 +392,7 @@ def import_classes(names: set[str]) -> None:
     for application in kernelstream.STORED_IN:
         if names <= serialization.STORED.keys():
             return
-        import_module(f"kernelstream.{application}")
+        getattr(kernelstream, application)
 
 
 def class_named(name: str) -> type[StoredEstimator]:
