@@ -37,7 +37,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 ROOT = Path(__file__).parents[1]
-GOLDEN = sorted((ROOT / "tests" / "golden").glob("version_*/*.safetensors"))
+GOLDEN = sorted((ROOT / "tests" / "golden").glob("files/*.safetensors"))
 MEMORY = 2 * 2**30  # beyond what a worker has once everything is imported
 SECONDS = 120
 
@@ -136,7 +136,7 @@ def nest(rng: random.Random, tree: Tree, arrays: Arrays) -> str:
             [
                 {"tuple": [node]},
                 {"part": "kernels.Sum", "params": {"one": node, "two": 1.0}},
-                {"part": "papers.Averaged", "params": {"rule": node}},
+                {"part": "trackers.Averaged", "params": {"rule": node}},
             ]
         )
     put(tree, path, node)
@@ -244,8 +244,6 @@ def mutant(seed: int) -> tuple[str, bytes, list[str]]:
     path = GOLDEN[rng.randrange(len(GOLDEN))]
     case = path.name.split(".")[0]
     data = path.read_bytes()
-    if rng.random() < 0.5:  # as the present release would write it, so that both forms are tried
-        data = present(str(path))
     tree, arrays, header = take_apart(data)
     said = []
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
@@ -269,19 +267,6 @@ def mutant(seed: int) -> tuple[str, bytes, list[str]]:
     return case, data, said
 
 
-_PRESENT: dict[str, bytes] = {}
-
-
-def present(path: str) -> bytes:
-    """A golden file as the present release writes it."""
-    from kernelstream import serialization
-    from kernelstream.estimators.base import build
-
-    if path not in _PRESENT:
-        _PRESENT[path] = serialization.to_bytes(build(serialization.read(path), path)[1])
-    return _PRESENT[path]
-
-
 # --- in a worker
 
 
@@ -303,10 +288,11 @@ def use(case: str, path: Path) -> None:
         checkpoint = path.with_name("c.safetensors.checkpoint")
         checkpoint.write_bytes(path.read_bytes())
         command(path, "fit", str(rows), "-o", str(path.with_name("c.safetensors")), "--resume")
-        write.attributes(model), write.of_components(model, queries)
+        write.attributes(model)
+        write.of_components(model, queries)
     else:
         attempt(lambda: known.ask(path))
-        attempt(lambda: known.go_on(path, after))
+        attempt(lambda: known.proceed(path, after))
         if after.exists():
             attempt(lambda: known.ask(after))
 
@@ -362,12 +348,11 @@ def work() -> None:
 def use_sound() -> None:
     """Use a sound file of each kind of pass, so that all is imported and compiled."""
     for case in ("tracker_rls", "tracker_lms", "tracker_subset_hebbian", "monitor", "command_fit"):
-        path = ROOT / "tests" / "golden" / "version_1" / f"{case}.safetensors"
-        if path.exists():
-            with tempfile.TemporaryDirectory() as folder:
-                copied = Path(folder) / "m.safetensors"
-                copied.write_bytes(path.read_bytes())
-                use(case, copied)
+        path = ROOT / "tests" / "golden" / "files" / f"{case}.safetensors"
+        with tempfile.TemporaryDirectory() as folder:
+            copied = Path(folder) / "m.safetensors"
+            copied.write_bytes(path.read_bytes())
+            use(case, copied)
 
 
 # --- outside of it

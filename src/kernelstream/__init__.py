@@ -58,8 +58,9 @@ _MODULES = (
     "tables",
     "trackers",
 )
-# Applications whose classes may stand in model files: loading one imports them.
-STORED_IN = ("images", "papers", "tables")
+# Applications with classes that model files may hold. Loading a file imports them, one after the
+# other, until all classes that the file names are there.
+STORED_IN = ("anomaly", "regression", "papers", "images", "tables")
 _NAMES = {
     "KernelMonitor": "anomaly",
     "KernelNovelty": "anomaly",
@@ -74,7 +75,7 @@ _NAMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in (*_MODULES, *STORED_IN):
         return import_module(f"kernelstream.{name}")
     if name in _NAMES:
         value = getattr(import_module(f"kernelstream.{_NAMES[name]}"), name)

@@ -1,64 +1,112 @@
-"""What files of the present version hold: every state, part and estimator with its fields.
+"""What model files may hold: every state, part and estimator with its fields or parameters.
 
     python -m tests.golden.declarations
 
-writes ``declarations_<version>.json`` beside this file, and the tables of ``docs/model-files.md``.
-Run it once the migrations do what has become necessary;
-``tests/serialization/test_declarations.py`` says what that is.
+writes ``declarations.json`` and the tables of ``docs/model-files.md``. ``test_declarations.py`` in
+``tests/serialization`` compares them with the code and says when to run it.
 """
 
 from __future__ import annotations
 
-import importlib
+import dataclasses
 import inspect
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
 import kernelstream
-from kernelstream import images, serialization
+from kernelstream import serialization
+from kernelstream.serialization.declarations import is_state
 from kernelstream.serialization.part import Part
+from tests.golden import write
 
-ROOMS = "dask images kernel_hebbian monitor novelty preimages regression schedules"
-for room in ROOMS.split():
-    importlib.import_module(f"kernelstream.{room}")
+for application in ("estimators", *kernelstream.STORED_IN):
+    import_module(f"kernelstream.{application}")
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "model-files.md"
-KEPT = HERE / f"declarations_{serialization.VERSION}.json"
+KEPT = HERE / "declarations.json"
+COMMAND = "python -m tests.golden.declarations"
+
+# Code, which no file holds.
+NEVER_STORED = {"kernels.FromCallable"}
 
 
-def estimators() -> dict[str, type]:
-    """The estimators that files may hold."""
-    public = [getattr(home, name) for home in (kernelstream, images) for name in home.__all__]
-    kinds = [kind for kind in public if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
-    return {kind.__name__: kind for kind in kinds if hasattr(kind, "save")}
-
-
-def parameters(kind: type) -> list[str]:
-    return list(inspect.signature(kind).parameters)
+def classes() -> dict[str, type]:
+    """The classes of this library that files may hold."""
+    return {
+        name: cls
+        for name, cls in sorted(serialization.STORED.items())
+        if cls.__module__.startswith("kernelstream.") and name not in NEVER_STORED
+    }
 
 
 def declared() -> dict[str, Any]:
-    """All that a file may hold, with the names of what is in it."""
-    parts = {name: kind for name, kind in serialization.STORED.items() if issubclass(kind, Part)}
+    """What files of the present version may hold."""
+    ours, fields = classes(), serialization.described()
     return {
-        "states": {
-            name: fields
-            for name, fields in serialization.described().items()
-            if serialization.STORED[name].__module__.startswith("kernelstream.")
+        "version": serialization.VERSION,
+        "states": {name: fields[name] for name, cls in ours.items() if is_state(cls)},
+        "parts": {
+            name: list(inspect.signature(cls).parameters)
+            for name, cls in ours.items()
+            if issubclass(cls, Part)
         },
-        "parts": {name: parameters(kind) for name, kind in sorted(parts.items())},
         "estimators": {
             name: {
-                "parameters": parameters(kind),
-                "attributes": list(getattr(kind, "_also_saved", ())),
+                "parameters": list(inspect.signature(cls).parameters),
+                "attributes": list(getattr(cls, "_also_saved", ())),
             }
-            for name, kind in sorted(estimators().items())
+            for name, cls in ours.items()
+            if not is_state(cls) and not issubclass(cls, Part)
         },
     }
+
+
+def changes(kept: dict[str, Any], now: dict[str, Any]) -> dict[str, str]:
+    """Classes of which files that were written before cannot be read any more, with the reason.
+
+    A class that is new is no such change, nor is a parameter or a field with a default that is new:
+    files that were written before do without it.
+    """
+    found: dict[str, str] = {}
+    for kind in ("states", "parts", "estimators"):
+        for name in sorted(kept[kind].keys() - now[kind].keys()):
+            found[name] = "is not there any more"
+    for name, fields in kept["states"].items():
+        new = now["states"].get(name, fields)
+        changed = [field for field in fields if new.get(field) != fields[field]]
+        needed = [field for field in new if field not in fields and not has_default(name, field)]
+        if changed or needed:
+            found[name] = f"has other fields: {', '.join(changed + needed)}"
+    for name, parameters in kept["parts"].items():
+        if gone := set(parameters) - set(now["parts"].get(name, parameters)):
+            found[name] = f"has lost parameters: {', '.join(sorted(gone))}"
+    for name, facts in kept["estimators"].items():
+        new = now["estimators"].get(name, facts)
+        if gone := {n for key in facts for n in facts[key] if n not in new[key]}:
+            found[name] = f"has lost parameters or attributes: {', '.join(sorted(gone))}"
+    return found
+
+
+def has_default(name: str, field: str) -> bool:
+    """Whether a file may leave out a field of a state."""
+    kinds = {f.name: f for f in dataclasses.fields(serialization.STORED[name])}
+    return (
+        kinds[field].default is not dataclasses.MISSING
+        or kinds[field].default_factory is not dataclasses.MISSING
+    )
+
+
+def cases_with(names: set[str]) -> list[str]:
+    """The golden files that hold values of these classes."""
+    there = [case for case in write.CASES if write.is_written(write.FOLDER, case)]
+    return [
+        case
+        for case in there
+        if names & serialization.read(write.paths(write.FOLDER, case)[0]).names
+    ]
 
 
 def tables() -> dict[str, str]:
@@ -72,7 +120,6 @@ def tables() -> dict[str, str]:
     parts = "| part | parameters |\n|---|---|\n" + "\n".join(
         f"| `{name}` | {', '.join(f'`{p}`' for p in names) or '–'} |"
         for name, names in what["parts"].items()
-        if name != "kernels.FromCallable"  # code, which no file holds
     )
     return {"states": states, "parts": parts}
 
@@ -87,6 +134,7 @@ def with_tables(page: str) -> str:
 
 
 def main() -> None:
+    """Write the declarations and the tables of the page."""
     KEPT.write_text(json.dumps(declared(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -270,9 +270,6 @@ def test_sixteen_positions_of_a_patch_are_one():
     np.testing.assert_array_equal(upright, np.broadcast_to(upright[:1], upright.shape))
     np.testing.assert_array_equal(upright[0], naive_images.upright(x[0])[0])
     np.testing.assert_array_equal(position.as_seen(upright), all_of_them)
-    left_alone = patches.Position.as_they_are()
-    np.testing.assert_array_equal(left_alone.upright(all_of_them), all_of_them)
-    np.testing.assert_array_equal(left_alone.as_seen(all_of_them), all_of_them)
 
 
 def test_counts_of_a_single_row_and_column():

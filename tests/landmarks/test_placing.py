@@ -14,7 +14,6 @@ from kernelstream import kernels, landmarks
 from kernelstream.landmarks.base import Clock, Measured
 from kernelstream.landmarks.optimized import polish as placing
 from kernelstream.landmarks.optimized.basis import means_of_rows
-from kernelstream.landmarks.optimized.cells import Cells
 from kernelstream.landmarks.optimized.polish import (
     Sampled,
     leading,
@@ -140,7 +139,7 @@ def test_the_first_state() -> None:
     assert state.reference == state.residual == pytest.approx(1.15 * missed.mean())
     assert state.variance == pytest.approx(missed.var()) and state.unit == 1.0
     assert (state.n, state.looked_at, state.next_look) == (0, 0, 4 * 600)
-    assert not state.carried and state.growth is None and state.cells is None
+    assert not state.carried and state.growth is None
 
 
 def test_the_residual_is_watched_and_rows_are_sampled() -> None:
@@ -306,22 +305,6 @@ def test_components_of_a_sample() -> None:
         shown = np.concatenate(found.along) @ found.turn - found.centre
         np.testing.assert_allclose(shown, scores, atol=1e-8 * exact[0])
         np.testing.assert_allclose(weights @ scores**2 / 500, exact, rtol=1e-8)
-
-
-def test_cells_of_old_files() -> None:
-    points = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
-    rows = np.array([[1.0, 0.0], [9.0, 1.0], [8.0, 0.0], [0.0, 1.0]])
-    basis = landmarks.Landmarks(points)
-    state = basis.begin(KERNEL, points, None, 0)
-    left = np.array([1.0, 2.0, 1.0, 3.0])
-    block = Measured.of(
-        rows, None, left, Clock(0, 0, 0.5), basis.express(KERNEL, state, rows), scatter=False
-    )
-    cells = Cells(np.array([2.0, 4.0]), np.array([[2.0, 2.0], [40.0, 0.0]]))
-    found = cells.enter(block, points)  # the third point has joined since
-    np.testing.assert_allclose(found.mass, [1.0 + 4.0, 2.0 + 3.0, 0.0])
-    np.testing.assert_allclose(found.sums, [[1 + 1, 1 + 3], [20 + 18 + 8, 2], [0, 0]])
-    np.testing.assert_allclose(found.means(points), [[0.4, 0.8], [9.2, 0.4], [0.0, 10.0]])
 
 
 def test_samples_that_meet() -> None:

@@ -252,11 +252,17 @@ def test_the_attack_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         assert pipe is not None and pipe.closed
 
 
-def test_versions_are_kept_apart(path: Path) -> None:
-    pca().fit(rows(50)).save(path)
-    assert serialization.read(path).version == serialization.VERSION
-    old = Path(__file__).parents[1] / "golden" / "version_1" / "distance.safetensors"
-    assert (serialization.read(old).version, serialization.read(old).release) == (1, "0.1")
+def test_the_classes_that_a_file_names(path: Path) -> None:
+    """They are known before anything is built, so that what holds them can be imported."""
+    pca(tracker=papers.Hebbian()).fit(rows(50)).save(path)
+    names = serialization.read(path).names
+    assert {"StreamingKernelPCA", "kernels.RBF", "trackers.Hebbian", "FixedState"} <= names
+    assert names <= serialization.STORED.keys()
+
+
+def test_an_estimator_in_the_place_of_a_state() -> None:
+    with pytest.raises(ValueError, match="there is no state 'StreamingKernelPCA'"):
+        built({"it": {"state": "StreamingKernelPCA", "fields": {}}})
 
 
 # --- trees, node by node

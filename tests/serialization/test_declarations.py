@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import subprocess
+import sys
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
-from kernelstream.serialization import VERSION
+from kernelstream import StreamingKernelPCA, kernels, serialization
+from kernelstream.papers import schedules
+from kernelstream.serialization import STORED, VERSION, stored, stored_name
 from kernelstream.serialization.declarations import (
     Declaration,
     Sizes,
@@ -17,47 +22,162 @@ from kernelstream.serialization.declarations import (
     check_scalar,
     declarations,
     declare,
+    is_state,
 )
-from kernelstream.serialization.part import Part
-from tests.golden.declarations import KEPT, PAGE, declared, with_tables
+from tests.golden import declarations as declarations_of
+from tests.golden import write
+from tests.golden.declarations import cases_with, changes, declared, with_tables
 
-WHAT_TO_DO = f"""
-What model files hold is no longer what {KEPT.name} says: a state, a part or an estimator has got
-other fields or parameters, or another name. Files that were written before are read for ever, so:
 
-1. If a release has written version {VERSION} (see CHANGELOG.md): raise VERSION in
-   serialization/migrations.py, and write the function from the tree of version {VERSION} to
-   the next into MIGRATIONS. If none has: let the function that leads to version {VERSION}
-   make what is new.
-2. python -m pytest tests/golden, which reads files of all earlier versions.
-3. python -m tests.golden.declarations, which writes down what files hold now, here and in
-   docs/model-files.md.
+def instructions(changed: dict[str, str]) -> str:
+    """What to do when files that were written before cannot be read any more."""
+    cases = " ".join(cases_with(set(changed)))
+    lines = "\n".join(f"    {name} {reason}" for name, reason in changed.items())
+    return f"""Model files of version {VERSION} hold what the code does not read any more:
+{lines}
+Has a release written version {VERSION} (see CHANGELOG.md)? If not, run
+    {declarations_of.COMMAND}
+    {write.COMMAND} --anew --only {cases}
+Otherwise raise VERSION in src/kernelstream/serialization/format.py, and run
+    {declarations_of.COMMAND}
+    {write.COMMAND} --anew
 """
 
 
-def test_what_files_hold_is_what_was_written_down() -> None:
-    assert KEPT.exists(), WHAT_TO_DO
-    kept, now = json.loads(KEPT.read_text(encoding="utf-8")), declared()
-    for kind in kept:
-        for name in {*kept[kind], *now[kind]}:
-            assert now[kind].get(name) == kept[kind].get(name), f"{name}: {WHAT_TO_DO}"
-    assert now.keys() == kept.keys(), WHAT_TO_DO
+def test_files_that_were_written_can_be_read() -> None:
+    kept = json.loads(declarations_of.KEPT.read_text(encoding="utf-8"))
+    if kept["version"] != VERSION:
+        pytest.fail(f"Run {declarations_of.COMMAND} and {write.COMMAND} --anew: VERSION was raised")
+    changed = changes(kept, declared())
+    assert not changed, instructions(changed)
 
 
-def test_the_page_shows_what_files_hold() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert with_tables(page) == page, "run python -m tests.golden.declarations"
-    for name in declared()["states"]:
-        assert f"**{name}**" in page
+def test_the_page_and_the_list_show_what_files_hold() -> None:
+    page = declarations_of.PAGE.read_text(encoding="utf-8")
+    kept = json.loads(declarations_of.KEPT.read_text(encoding="utf-8"))
+    advice = f"What model files may hold has grown; run: {declarations_of.COMMAND}"
+    assert with_tables(page) == page, advice
+    assert kept == declared(), advice
     assert f"an integer; {VERSION} now" in page
+
+
+@dataclass(frozen=True)
+class More:
+    """A state that is stored since today."""
+
+    weight: float
+
+
+def test_a_class_that_is_new_is_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = declared()
+    declarations(More)  # its types are looked up where it is defined
+    monkeypatch.setattr(More, "__module__", "kernelstream.trackers.more")
+    monkeypatch.setitem(STORED, "More", More)
+    now = declared()
+    assert now["states"]["More"] == {"weight": "number"} and changes(kept, now) == {}
+    assert changes(now, kept) == {"More": "is not there any more"}
+
+
+def test_what_is_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever files that were written before do not have, or have besides."""
+    kept = declared()
+
+    def after(kind: str, name: str, value: Any) -> dict[str, str]:
+        return changes(kept, {**kept, kind: {**kept[kind], name: value}})
+
+    fields, parameters = kept["states"]["Moments"], kept["parts"]["kernels.Matern"]
+    facts = kept["estimators"]["StreamingKernelPCA"]
+    assert after("states", "Moments", fields) == {}
+    assert "weight" in after("states", "Moments", fields | {"weight": "integer"})["Moments"]
+    assert "weight" in after("states", "Moments", {"total": fields["total"]})["Moments"]
+    assert after("parts", "kernels.Matern", [*parameters, "period"]) == {}
+    assert "nu" in after("parts", "kernels.Matern", ["length_scale"])["kernels.Matern"]
+    more = {**facts, "parameters": [*facts["parameters"], "period"]}
+    assert after("estimators", "StreamingKernelPCA", more) == {}
+    less = {**facts, "parameters": facts["parameters"][1:]}
+    assert "n_components" in after("estimators", "StreamingKernelPCA", less)["StreamingKernelPCA"]
+    # a field that is new, with and without a default
+    needed = make_dataclass("Moments", [("weight", float), ("more", float)])
+    optional = make_dataclass("Moments", [("weight", float), ("more", float, field(default=0.0))])
+    for new, change in ((needed, True), (optional, False)):
+        with monkeypatch.context() as patched:
+            patched.setitem(STORED, "Moments", new)
+            now = after("states", "Moments", {**fields, "more": "number"})
+        assert ("Moments" in now) is change
+
+
+def test_the_message_names_the_commands() -> None:
+    """Those that write the declarations, and the golden files that hold the class."""
+    text = instructions({"RLSState": "has other fields: Q"})
+    assert "RLSState has other fields: Q" in text and declarations_of.COMMAND in text
+    assert f"{write.COMMAND} --anew --only tracker_rls adaptive_kernel_pca\n" in text
+
+
+def test_the_command_writes_list_and_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = declarations_of.PAGE.read_text(encoding="utf-8")
+    (tmp_path / "page.md").write_text(page.replace("| `weight` |", "| `mass` |"), encoding="utf-8")
+    monkeypatch.setattr(declarations_of, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(declarations_of, "KEPT", tmp_path / "kept.json")
+    declarations_of.main()
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == page
+    assert json.loads((tmp_path / "kept.json").read_text(encoding="utf-8")) == declared()
+
+
+# --- names
+
+
+def test_names_in_files_are_unique() -> None:
+    names = [stored_name(cls) for cls in STORED.values()]
+    assert len(set(names)) == len(names) and names == list(STORED)
+
+
+def test_a_class_that_moves_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = StreamingKernelPCA(2, kernel=kernels.RBF(0.3), random_state=0).fit(np.eye(9, 3))
+    before = serialization.to_bytes(model._content())
+    for cls in list(STORED.values()):
+        monkeypatch.setattr(cls, "__module__", "kernelstream.elsewhere.deep.inside")
+    assert [stored_name(cls) for cls in STORED.values()] == list(STORED)
+    assert serialization.to_bytes(model._content()) == before
+    values = serialization.from_bytes(before).values()
+    assert isinstance(values["model"].chain.kernel, kernels.RBF)
+
+
+def test_homonyms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class RBF(kernels.Kernel):
+        """Another one."""
+
+    class Moments:
+        """Another one."""
+
+    RBF.__module__ = Moments.__module__ = "kernelstream.elsewhere"
+    for cls, name in ((RBF, "kernels.RBF"), (Moments, "Moments")):
+        held = STORED[name]
+        words = f"Two classes are called '{name}' in model files, of {held.__module__} and of "
+        with pytest.raises(ValueError, match=f"{words}kernelstream.elsewhere: rename one of them"):
+            stored(cls)
+        assert STORED[name] is held and stored(held) is held  # a class may be declared twice
+    assert stored_name(kernels.Constant) != stored_name(schedules.Constant)
+
+
+PROGRAM = """
+import json
+from kernelstream import estimators, serialization
+estimators.base.import_classes({"a class of nobody"})
+print(json.dumps(sorted(serialization.STORED)))
+"""
+
+
+def test_loading_can_import_all_stored_classes() -> None:
+    """In a new process, where nothing but the estimators is imported."""
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+    assert set(declarations_of.classes()) <= set(json.loads(result.stdout))
 
 
 def test_every_array_is_declared() -> None:
     """A field that is an array without dimensions could hold anything."""
-    from kernelstream.serialization import STORED
-    from kernelstream.serialization.part import Part
-
-    states = [kind for name, kind in STORED.items() if not issubclass(kind, Part)]
+    states = [kind for kind in STORED.values() if is_state(kind)]
     for state in states:
         for name, what in declarations(state).items():
             for each in (what, *(what.items if isinstance(what.items, tuple) else (what.items,))):
@@ -143,27 +263,8 @@ def test_a_declaration_that_says_nothing_is_an_error(text: str) -> None:
         declare(Annotated[np.ndarray, text])
 
 
-def test_a_field_that_is_added_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test above fails, and says what to do, where a state changes."""
-    from kernelstream.serialization import STORED
-
-    @dataclass(frozen=True)
-    class Moments:
-        weight: float
-        total: Annotated[np.ndarray, "float64 (rank)"]
-        more: float = 0.0
-
-    Moments.__module__ = "kernelstream.trackers.moments"
-    monkeypatch.setitem(STORED, "Moments", Moments)
-    with pytest.raises(AssertionError, match=r"Moments: (?s:.*)MIGRATIONS"):
-        test_what_files_hold_is_what_was_written_down()
-
-
-class Holder(Part):
-    """A part of nobody's room."""
-
-
-Holder.__module__ = "kernelstream.kernels.tests"
+class Holder(kernels.Kernel):
+    """A part that no file holds."""
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def test_a_stream_may_begin_with_rows_whose_squares_are_zero() -> None:
 
 
 def poisoned(learned: int) -> StreamingKernelPCA:
-    """As version 0.1 could leave it, also in a file: it looked at energies only."""
+    """A model with buffered rows that cannot be learned, which no check on arrival has seen."""
     parts = REFUSED["not semidefinite"][0]
     model = StreamingKernelPCA(2, batch_size=64, random_state=0, **parts).partial_fit(
         GOOD[:learned]

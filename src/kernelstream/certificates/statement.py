@@ -169,7 +169,7 @@ class Judged:
         if self.sample is None:
             return (
                 "no sample of its rows judges this model: rows have left it (a window, remove), it "
-                "was compressed, passed over its rows several times, or began with version 0.1"
+                "was compressed, or passed over its rows several times"
             )
         if not len(self.sample) or not self.weight > 0:
             return "no rows were seen"

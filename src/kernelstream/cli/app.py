@@ -29,7 +29,6 @@ COMMANDS = {
     "merge": "merge",
     "compress": "compress",
     "report": "reporting",
-    "upgrade": "upgrade",
     "demo": "demo",
     "monitor": "monitor",
 }

@@ -68,13 +68,13 @@ def info(
         screen.result(facts, *shown)
 
 
-def file_facts(path: Path, kind: str, version: int, release: str) -> dict[str, Any]:
+def file_facts(path: Path, kind: str, release: str) -> dict[str, Any]:
     """What a file is, whatever it holds."""
     return {
         "path": str(path),
         "bytes": path.stat().st_size,
         "kind": kind,
-        "format_version": version,
+        "format_version": serialization.VERSION,
         "release": release,
     }
 
@@ -82,14 +82,9 @@ def file_facts(path: Path, kind: str, version: int, release: str) -> dict[str, A
 def file_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """The same for people."""
     version = facts["format_version"]
-    old = (
-        f"; kernelstream upgrade brings it to {serialization.VERSION}"
-        if version < serialization.VERSION
-        else ""
-    )
     return [
         ("model", f"{facts['kind']}, {facts['bytes'] / 1e6:.1f} MB"),
-        ("file", f"format version {version}, written by kernelstream {facts['release']}{old}"),
+        ("file", f"format version {version}, written by kernelstream {facts['release']}"),
     ]
 
 
@@ -97,7 +92,7 @@ def show_other(stored: Stored, path: Path, screen: Screen) -> None:
     """A model that is used in Python: of images, or of what else has no certificate."""
     kind = type(stored.estimator).__name__
     facts = {
-        **file_facts(path, kind, stored.version, stored.release),
+        **file_facts(path, kind, stored.release),
         "parameters": {
             name: str(value) for name, value in stored.estimator.get_params(deep=False).items()
         },
@@ -113,7 +108,7 @@ def show_monitor(file: serialization.ModelFile, path: Path, screen: Screen) -> N
     monitor = monitor_in(file, path)
     names = getattr(monitor, "feature_names_in_", None)
     facts = {
-        **file_facts(path, "KernelMonitor", file.version, file.release),
+        **file_facts(path, "KernelMonitor", file.release),
         "parameters": {name: str(value) for name, value in monitor.get_params(deep=False).items()},
         "features": int(monitor.n_features_in_),
         "feature_names": None if names is None else list(map(str, names)),
@@ -149,7 +144,7 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     finite = np.isfinite(certificate.eigenvalue_intervals).all()
     weight = shown.weight
     return {
-        **file_facts(path, type(estimator).__name__, stored.version, stored.release),
+        **file_facts(path, type(estimator).__name__, stored.release),
         "kernel": str(estimator.kernel_),
         "basis": str(stream.chain.basis),
         "tracker": str(stream.chain.tracker),

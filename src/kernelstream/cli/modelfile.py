@@ -49,7 +49,6 @@ class Stored:
     schema: Treatment | None = None  # of a TableModel; an estimator of plain numbers has none
     origin: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] | None = None
-    version: int = serialization.VERSION  # of the file that it was read from
     release: str = field(default_factory=lambda: kernelstream.__version__)  # that wrote it
 
     @property
@@ -174,7 +173,6 @@ def stored_in(
         schema,
         origin,
         progress,
-        file.version,
         file.release,
     )
     if not any_kind:

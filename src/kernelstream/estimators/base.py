@@ -131,6 +131,7 @@ class StoredEstimator(Transactional, BaseEstimator):
         extra : dict of str, optional
             Further entries of the file, such as the place in its source that a run has come to.
         """
+        require_stored(type(self))
         serialization.save(path, {**self._content(), **(extra or {})})
 
     @classmethod
@@ -174,7 +175,7 @@ class StoredEstimator(Transactional, BaseEstimator):
             params["device"] = None  # the machine that reads the file may have others
         names = getattr(self, "feature_names_in_", None)
         return {
-            "estimator": type(self).__name__,
+            "estimator": require_stored(type(self)),
             "parameters": tuple(params.items()),
             "feature_names": None if names is None else tuple(map(str, names)),
             **self._learned_content(),
@@ -253,9 +254,9 @@ class StreamEstimator(StoredEstimator):
     def drop_waiting(self) -> Self:
         """Take the rows that wait for their block out of the model.
 
-        For a model that can neither learn nor answer because of rows that wait, which may come from
-        a file of version 0.1 or from a kernel function that fails. What the finished blocks have
-        taught stays; a model in which no block is finished has learned nothing.
+        For a model that can neither learn nor answer because of its buffered rows, for example with
+        a kernel function that fails on them. The model keeps all completed blocks; without a
+        completed block it has learned nothing.
 
         Returns
         -------
@@ -353,9 +354,8 @@ def build(
     """The estimator in a model file, and all that the file holds."""
     checked_device(device)
     with holding_an_estimator(path):
+        import_classes(file.names)
         kind = class_named(file.tree["estimator"])
-        if "inner" in file.tree:  # the values below are built from classes that are imported
-            class_named(file.tree["inner"])
     with serialization.naming(path):
         content = file.values()
     with holding_an_estimator(path):
@@ -381,10 +381,36 @@ def holding_an_estimator(path: str | os.PathLike[str]) -> Iterator[None]:
         raise ValueError(f"Cannot load {path}: it holds no estimator ({problem!r}).") from problem
 
 
+def import_classes(names: set[str]) -> None:
+    """Import applications until all classes of these names in files are there, or no more is left.
+
+    Parameters
+    ----------
+    names : set of str
+        Names as :func:`kernelstream.serialization.stored` registers them.
+    """
+    for application in kernelstream.STORED_IN:
+        if names <= serialization.STORED.keys():
+            return
+        getattr(kernelstream, application)
+
+
 def class_named(name: str) -> type[StoredEstimator]:
-    """The estimator of that name among the public ones, which are imported as they are used."""
-    homes = (kernelstream, *(getattr(kernelstream, name) for name in kernelstream.STORED_IN))
-    kind = next((getattr(home, name) for home in homes if name in home.__all__), None)
-    if not (isinstance(kind, type) and issubclass(kind, StoredEstimator)):
+    """The estimator that has this name in files."""
+    import_classes({name})
+    kind = serialization.STORED.get(name)
+    if kind is None or not issubclass(kind, StoredEstimator):
         raise KeyError(name)
     return kind
+
+
+def require_stored(kind: type[StoredEstimator]) -> str:
+    """The name of a class of estimators in files; a class that is not stored raises an error."""
+    name = serialization.stored_name(kind)
+    if serialization.STORED.get(name) is not kind:
+        raise ValueError(
+            f"A {name} cannot be saved: a model file holds estimators of kernelstream, and this "
+            f"is the class {kind.__module__}.{kind.__qualname__}. Pickle the model (which only "
+            "your own code should load), or let your class hold an estimator and save that one."
+        )
+    return name

@@ -21,6 +21,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.estimators import inputs
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.kernels import Kernel
+from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_choice
 
 NO_MATRIX = (
@@ -30,6 +31,7 @@ NO_MATRIX = (
 )
 
 
+@stored
 class KernelPCA(StreamingKernelPCA):
     """scikit-learn's ``KernelPCA`` by name and parameters, in bounded memory.
 

@@ -39,6 +39,7 @@ from kernelstream.estimators.explain import (
 from kernelstream.estimators.kernel_estimator import KernelEstimator, checked_n_components
 from kernelstream.estimators.passes import comes_in_blocks, is_chunked, learn_blocks
 from kernelstream.estimators.until import Population, checked_until, learn_until
+from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 from kernelstream.stream import queries
 from kernelstream.stream.buffer import SingleRows
@@ -51,6 +52,7 @@ FEWEST_TO_WARN = 50  # rows by which the scales of columns can be compared
 FILES = "Give rows; files are read by kernelstream.tables: TableModel(estimator).fit(path)."
 
 
+@stored
 class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Kernel PCA in one pass and bounded memory.
 

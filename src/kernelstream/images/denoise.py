@@ -18,7 +18,7 @@ from kernelstream.images.noise import LEFT_ON_BLACK, undo_clipping
 from kernelstream.images.wiener import LinearMap, Wiener
 from kernelstream.regression.base import Regression, is_rough
 from kernelstream.regression.normal_equations import NOTHING, NormalEquations, Prediction
-from kernelstream.serialization import check_choice, check_count, check_number
+from kernelstream.serialization import check_choice, check_count, check_number, stored
 from kernelstream.stream import HeldBack, Stream
 
 REFINEMENTS = 5  # of centroids for pre-images, chosen on draws of digits that no table shows
@@ -26,6 +26,7 @@ STRENGTHS = np.geomspace(1e-7, 1.0, 22)  # that "sure" chooses from: three a dec
 NOT_MEASURED = "Denoiser(method='project') does not measure the noise: give noise_variance."
 
 
+@stored
 class Denoiser(TransformerMixin, ImageModel):
     """Remove noise from images of one kind, learned from noisy images alone, in one pass.
 

@@ -50,10 +50,6 @@ class PatchFeatures(Basis[PatchFeaturesState]):
         Contrast below which a patch counts as flat, in units of the pixels.
     window : float
         Deviation of the Gaussian window, in pixels.
-    upright : bool
-        Whether patches are brought to one position before they come
-        (``images.patches.Position``): a point then stands for an edge in all sixteen. Models of
-        version 0.1 have seen each patch in a position that was drawn.
 
     Examples
     --------
@@ -76,13 +72,11 @@ class PatchFeatures(Basis[PatchFeaturesState]):
         width: float = 0.2,
         floor: float = 10.0 / 255.0,
         window: float = 1.2,
-        upright: bool = True,
     ):
         self.n_points = n_points
         self.width = width
         self.floor = floor
         self.window = window
-        self.upright = upright
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""

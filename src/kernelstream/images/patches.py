@@ -163,12 +163,6 @@ class Position(NamedTuple):
             (np.abs(down) > np.abs(right) + EVEN)[each],
         )
 
-    @classmethod
-    def as_they_are(cls) -> Self:
-        """The position of patches that are not moved."""
-        no = np.zeros((1, 1, 1), dtype=bool)
-        return cls(np.ones((1, 1, 1), dtype=np.float32), no, no, no)
-
     def upright(self, blocks: np.ndarray) -> np.ndarray:
         """Blocks (n, side, side), turned, mirrored and negated as makes the patches upright."""
         blocks = np.where(self.leftward, blocks[:, :, ::-1], blocks)

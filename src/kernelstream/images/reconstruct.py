@@ -13,12 +13,13 @@ from kernelstream.estimators import at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.patches import Canvas, starts, windows
 from kernelstream.images.pixels import as_floats
-from kernelstream.serialization import check_count
+from kernelstream.serialization import check_count, stored
 from kernelstream.stream import Rows, Stream
 
 STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 
 
+@stored
 class PatchReconstructor(PatchModel):
     """Kernel PCA of the patches of images, and images rebuilt from their patches' projections.
 

@@ -16,12 +16,12 @@ from kernelstream.estimators import at_one_moment
 from kernelstream.images.base import PatchModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.files import resized
-from kernelstream.images.patches import Position, overlapped, turned, windows
+from kernelstream.images.patches import Position, overlapped, windows
 from kernelstream.images.pixels import WHITE, as_floats, as_integers
 from kernelstream.images.placing import PATCHES, placed
 from kernelstream.regression.base import Regression
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
-from kernelstream.serialization import check_count, check_number
+from kernelstream.serialization import check_count, check_number, stored
 from kernelstream.stream import Rows, Stream
 
 SIDE = 5  # pixels of a low-resolution patch
@@ -33,6 +33,7 @@ TO_YCBCR = np.array(
 )
 
 
+@stored
 class SuperResolver(PatchModel):
     """Enlarge images with the detail that images of the same kind have, learned in one pass.
 
@@ -179,13 +180,8 @@ class SuperResolver(PatchModel):
         chosen = np.arange(n) if count is None or count >= n else rng.choice(n, count, False)
         i, j = np.unravel_index(chosen, small.shape[:2])
         X, Y = without_means(small[i, j]), large[i, j]
-        if stands_upright(stream):
-            position = Position.of(X)
-            X, Y = position.upright(X), position.upright(Y)
-        else:
-            turn = rng.integers(8, size=len(chosen))
-            for t in range(8):
-                X[turn == t], Y[turn == t] = turned(X[turn == t], t), turned(Y[turn == t], t)
+        position = Position.of(X)
+        X, Y = position.upright(X), position.upright(Y)
         return X.reshape(len(chosen), -1), Y.reshape(len(chosen), -1)
 
     # -- queries
@@ -229,17 +225,15 @@ class SuperResolver(PatchModel):
     def _detail(self, low: np.ndarray) -> np.ndarray:
         """What bicubic interpolation misses, strip by strip, averaged where blocks overlap."""
         s, regression = int(self.scale), self._solution()
-        upright = stands_upright(self.stream_)
         rows, columns = low.shape
-        # What is beyond the border is like what is inside; models of version 0.1 repeat the border.
-        wider = np.pad(low, MARGIN, mode="symmetric" if upright else "edge")
+        wider = np.pad(low, MARGIN, mode="symmetric")  # the outside is like the inside
         small = windows(wider.astype(np.float32), SIDE)
         total = np.zeros(((rows + 2) * s, (columns + 2) * s), dtype=np.float32)
         height = max(1, STRIP // columns)
         for top in range(0, rows, height):
             strip = small[top : top + height]
             patches = without_means(strip.reshape(-1, SIDE, SIDE))
-            position = Position.of(patches) if upright else Position.as_they_are()
+            position = Position.of(patches)
             X = position.upright(patches).reshape(len(patches), -1)
             Z = regression.basis.coordinates(regression.kernel, regression.basis_state, X)
             # Features of a patch are bounded by its contrast and coefficients are of order ten, so
@@ -322,12 +316,6 @@ def counts(rows: int, columns: int, scale: int) -> np.ndarray:
         np.minimum(np.arange(n), 1) + 1 + np.minimum(np.arange(n)[::-1], 1) for n in (rows, columns)
     )
     return np.kron(np.outer(down, across), np.ones((scale, scale))).astype(np.float32)
-
-
-def stands_upright(stream: Stream) -> bool:
-    """Whether patches are learned in one position."""
-    basis = stream.chain.basis
-    return isinstance(basis, PatchFeatures) and basis.upright
 
 
 def without_means(patches: np.ndarray) -> np.ndarray:

@@ -10,8 +10,10 @@ from kernelstream import preimages
 from kernelstream.estimators import at_one_moment
 from kernelstream.images.base import ImageModel, as_rows
 from kernelstream.papers import KernelHebbianPCA
+from kernelstream.serialization import stored
 
 
+@stored
 class ImageReconstructor(ImageModel):
     """Kernel PCA of whole images by the kernel Hebbian algorithm, and images rebuilt from it.
 

@@ -56,6 +56,8 @@ class Kernel(Part):
            [0.607, 0.607]])
     """
 
+    _family = "kernels"
+
     # NumPy scalars leave ``np.float64(2) * kernel`` to ``__rmul__`` below.
     __array_ufunc__ = None
 

@@ -349,6 +349,7 @@ class Basis(Part, Generic[S]):
     keeps no state of its own: each verb returns the new state, of the type S.
     """
 
+    _family = "landmarks"
     #: Whether the model is a combination of points (false for explicit features).
     has_points = True
     #: Whether the state after all rows depends on what an early basis missed, so that ``fit``

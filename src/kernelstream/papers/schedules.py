@@ -28,6 +28,7 @@ class Schedule(Part):
     moves.
     """
 
+    _family = "schedules"
     #: Whether each component has a step of its own, scaled by its estimated eigenvalue.
     per_component = False
     #: Least step.

@@ -76,6 +76,7 @@ class Preimage(Part):
     To add a method, write ``check_kernel`` and ``_solve`` and give it a name in ``__init__.py``.
     """
 
+    _family = "preimages"
     #: Whether the method searches, and can be told where to start.
     searches = False
 

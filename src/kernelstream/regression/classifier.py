@@ -12,8 +12,10 @@ from sklearn.utils.validation import column_or_1d
 from kernelstream.arrays.namespaces import Array, namespace_of, to_host
 from kernelstream.estimators import KernelEstimator, at_one_moment
 from kernelstream.regression.base import OnePassRidge, on_host, with_targets
+from kernelstream.serialization import stored
 
 
+@stored
 class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
     """Least-squares classification on kernel features, in one pass and bounded memory.
 

@@ -11,8 +11,10 @@ from sklearn.utils.validation import check_array
 from kernelstream.arrays.namespaces import Array
 from kernelstream.estimators import KernelEstimator, at_one_moment
 from kernelstream.regression.base import OnePassRidge, on_host, with_targets
+from kernelstream.serialization import stored
 
 
+@stored
 class StreamingKernelRidge(MultiOutputMixin, RegressorMixin, OnePassRidge):
     """Kernel ridge regression in one pass and bounded memory.
 

@@ -20,6 +20,7 @@ from kernelstream.serialization.declarations import (
     check_array,
     check_scalar,
     declarations,
+    is_state,
 )
 from kernelstream.serialization.part import Part
 
@@ -113,7 +114,7 @@ class Building:
         require_keys(node, "state", "fields")
         name = node["state"]
         kind = STORED.get(name) if isinstance(name, str) else None
-        if kind is None or issubclass(kind, Part):
+        if kind is None or not is_state(kind):
             raise ValueError(f"there is no state {name!r}")
         declared, own = declarations(kind), Sizes()
         fields = mapping(node["fields"])

@@ -1,6 +1,9 @@
 """What files may hold: classes that say ``@stored``, and what each of their fields has to be.
 
-A state is a dataclass. The types of its fields say what they are, and a text beside the type says
+A class is a part (with parameters), a state (a dataclass) or an estimator. Its name in files is its
+own, for a part with the name of its family in front; the module it is defined in has no influence.
+
+The types of its fields say what they are, and a text beside the type says
 more where that is needed::
 
     points: Annotated[Array, "float (points, features)"]
@@ -57,16 +60,25 @@ _ALSO = {"or NaN", "or infinite", "or empty", "of any size", "apart"}
 
 
 def stored(cls: type[_T]) -> type[_T]:
-    """Let files hold values of a class, a part or a dataclass: used as a decorator."""
-    if STORED.setdefault(stored_name(cls), cls) is not cls:
-        raise ValueError(f"Two classes are called {stored_name(cls)} in files; rename one.")
+    """Let files hold values of a class, a part, a state or an estimator: used as a decorator."""
+    name = stored_name(cls)
+    other = STORED.setdefault(name, cls)
+    if other is not cls:
+        raise ValueError(
+            f"Two classes are called {name!r} in model files, of {other.__module__} and of "
+            f"{cls.__module__}: rename one of them."
+        )
     return cls
 
 
 def stored_name(cls: type) -> str:
-    """What a class is called in files: ``kernels.RBF`` for a part, ``LMSState`` for a state."""
-    room = cls.__module__.split(".")[1:2]
-    return ".".join([*room, cls.__name__]) if issubclass(cls, Part) else cls.__name__
+    """Name of a class in files: ``kernels.RBF`` for a part, else its own, such as ``LMSState``."""
+    return f"{cls._family}.{cls.__name__}" if issubclass(cls, Part) else cls.__name__
+
+
+def is_state(cls: type) -> bool:
+    """Whether a stored class is a state: neither a part nor an estimator."""
+    return dataclasses.is_dataclass(cls)
 
 
 @dataclass(frozen=True)
@@ -104,7 +116,7 @@ def _type_name(kind: Any) -> str:
     names = {bool: "boolean", str: "text", int: "integer", float: "number", Any: "any"}
     if kind in names:
         return names[kind]
-    return f"a part of {kind.__module__.split('.')[1]}" if issubclass(kind, Part) else kind.__name__
+    return f"a part of {kind._family}" if issubclass(kind, Part) else kind.__name__
 
 
 def declare(hint: Any, nothing_allowed: bool = False) -> Declaration:
@@ -162,7 +174,7 @@ def declarations(cls: Any) -> dict[str, Declaration]:
 
 def _declarations(cls: Any) -> dict[str, Declaration]:
     # Names that a module imports for type checkers only are those of other states.
-    known: dict[str, Any] = {name: kind for name, kind in STORED.items() if "." not in name}
+    known: dict[str, Any] = {name: kind for name, kind in STORED.items() if is_state(kind)}
     for base in reversed(cls.__mro__):
         known |= vars(sys.modules[base.__module__])
     hints = get_type_hints(cls, known, include_extras=True)
@@ -178,7 +190,7 @@ def described() -> dict[str, dict[str, str]]:
     return {
         name: {field: str(what) for field, what in declarations(cls).items()}
         for name, cls in sorted(STORED.items())
-        if not issubclass(cls, Part)
+        if is_state(cls)
     }
 
 

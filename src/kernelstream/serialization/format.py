@@ -24,12 +24,11 @@ from safetensors.numpy import save as save_tensors
 from kernelstream.arrays.namespaces import is_foreign, is_sparse, to_host
 from kernelstream.serialization.building import Building, require_shallow
 from kernelstream.serialization.declarations import STORED, stored_name
-from kernelstream.serialization.migrations import MIGRATIONS, VERSION, tensors_named
 from kernelstream.serialization.part import Part
 from kernelstream.serialization.writing import write_atomically
 
 FORMAT = "kernelstream"
-FIRST_RELEASE = "0.1"  # whose files do not name it
+VERSION = 1  # of the format: CONTRIBUTING.md says when it is raised
 _NO_CHECKSUM = "0" * 64
 # What a tree that was written by somebody else may raise while it is turned into values.
 _MALFORMED = (
@@ -50,8 +49,13 @@ class ModelFile:
 
     tree: dict[str, Any]
     tensors: dict[str, np.ndarray]
-    version: int = VERSION  # of the file as it was written
-    release: str = ""  # that wrote it
+    release: str  # that wrote it
+
+    @property
+    def names(self) -> set[str]:
+        """Names of the classes that the file holds values of."""
+        at_the_top = {self.tree[key] for key in ("estimator", "inner") if key in self.tree}
+        return at_the_top | names_in(self.tree)
 
     def values(self) -> dict[str, Any]:
         """The content; classes that it names must have been imported."""
@@ -69,6 +73,16 @@ def _knowing() -> Iterator[None]:
         raise ValueError(
             f"the file holds something that this release does not know ({said})."
         ) from problem
+
+
+def names_in(node: Any) -> set[str]:
+    """Names of the parts and states in a tree."""
+    if isinstance(node, list):
+        return set().union(*map(names_in, node))
+    if not isinstance(node, dict):
+        return set()
+    here = {node[key] for key in ("part", "state") if isinstance(node.get(key), str)}
+    return here.union(*map(names_in, node.values()))
 
 
 def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
@@ -120,15 +134,17 @@ def _pieces(content: dict[str, Any]) -> tuple[memoryview, bytes, memoryview]:
 
 
 def from_bytes(data: bytes) -> ModelFile:
-    """The content of a file, checked and brought to the present version."""
+    """The content of a file, checked: its version, its checksum and the shape of its tree."""
     header = _header(data)
-    version, release = header.get("version"), header.get("release", FIRST_RELEASE)
-    if type(version) is not int or version not in (*MIGRATIONS, VERSION):
-        newer = type(version) is int and version > VERSION and isinstance(release, str)
-        cure = f"Install kernelstream {release[:40]} or later." if newer else "It is no such file."
+    version, release = header.get("version"), header.get("release")
+    if type(version) is not int or version != VERSION:
+        writer = "its release"
+        if isinstance(release, str):
+            writer = f"kernelstream {release[:40]}, which wrote it"
         raise ValueError(
-            f"the file has format version {str(version)[:40]}, this release "
-            f"({release_of('kernelstream')}) reads versions up to {VERSION}. {cure}"
+            f"the file has format version {str(version)[:40]}, and kernelstream "
+            f"{release_of('kernelstream')} reads version {VERSION}. Load it with {writer}, or fit "
+            "the model again."
         )
     checksum = header.get("checksum")
     whole = isinstance(checksum, str) and len(checksum) == len(_NO_CHECKSUM)
@@ -139,15 +155,11 @@ def from_bytes(data: bytes) -> ModelFile:
             "written."
         )
     with _knowing():
-        tree, tensors, found = json.loads(header["content"]), load_tensors(data), version
+        tree, tensors = json.loads(header["content"]), load_tensors(data)
         require_shallow(tree)
         if not isinstance(tree, dict) or not isinstance(release, str):
             raise TypeError(f"a tree that is a {type(tree).__name__}")
-        while version < VERSION:
-            before, tree, version = tree, MIGRATIONS[version](tree), version + 1
-            behind = tensors_named(before) - tensors_named(tree)
-            tensors = {name: tensor for name, tensor in tensors.items() if name not in behind}
-    return ModelFile(tree, tensors, found, release)
+    return ModelFile(tree, tensors, release)
 
 
 def _header(data: bytes) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 import numbers
 import sys
 from dataclasses import fields
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -37,6 +37,10 @@ class Part(BaseEstimator):
     them (``tracker__forgetting``). What they learn is returned as a value, never kept in them.
     Parameters are checked by ``check``, which is called before the first row is read.
     """
+
+    #: The first half of its name in model files, as in ``kernels.RBF``; set by the base class of
+    #: the family.
+    _family: ClassVar[str]
 
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""

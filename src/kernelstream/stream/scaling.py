@@ -34,6 +34,7 @@ class Scaling(Part, Generic[S]):
     is a way back.
     """
 
+    _family = "scalings"
     #: Whether rows come out as they went in, but for units (false: fewer dimensions).
     keeps_columns = True
 

@@ -34,7 +34,7 @@ class State:
     signs: Annotated[Array | None, "float64 (<=rank, ?)"]
     next_signs: Annotated[int, "of any size"]  # rows at which `signs` is taken anew
     targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
-    audit: AuditSample | None = None  # rows that judge; not in files of 0.1
+    audit: AuditSample | None = None  # rows that judge
     told: Told | None = None  # what draws said of all rows, most of them never read
     judge: Judge | None = None  # of a robust stream: how well rows fit that have come so far
 

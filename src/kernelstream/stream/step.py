@@ -64,7 +64,7 @@ class Chain:
     seed: int
     certify: str | bool = "auto"
     regress_inputs: bool = False  # whether the rows themselves are targets of a regression
-    early_signs: bool = False  # whether signs come from the first rows (not in files of 0.1)
+    early_signs: bool = False  # whether signs come from the first rows; a monitor needs none
     # components that queries see of those that a sequential rule learns; 0: all of them
     shown: int = 0
     robust: bool = False  # whether rows that the components miss lose weight

@@ -597,7 +597,7 @@ class Stream(Value):
             return stream.blank(stream.n_rows) if only_points else stream
         except MemoryError:
             raise
-        except Exception as problem:  # of version 0.1, or of a function that fails now and then
+        except Exception as problem:  # of a kernel function that fails now and then
             raise ValueError(
                 f"The {len(self.waiting)} rows that wait for their block cannot be learned, and "
                 "with them nothing can be learned or answered: model.drop_waiting() takes them "

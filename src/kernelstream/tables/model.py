@@ -22,7 +22,7 @@ from kernelstream.estimators import (
     class_named,
     comes_in_blocks,
 )
-from kernelstream.serialization import check_choice
+from kernelstream.serialization import check_choice, stored
 from kernelstream.stream import Filled
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.run import Run, draw_until, prepare
@@ -60,6 +60,7 @@ def on_encoded_rows(name: str) -> Any:
     return available_if(has(name))(method)
 
 
+@stored
 class TableModel(StoredEstimator):
     """An estimator for tables: files, and frames with words, dates and missing values.
 

@@ -27,6 +27,7 @@ class Tracker(Part, Generic[S]):
     state.
     """
 
+    _family = "trackers"
     #: Whether rows are learned one by one, by ``learn`` (else blocks of them, by ``update``).
     sequential = False
     #: Share of the weight of old rows that is left after each new row.

@@ -22,7 +22,7 @@ from kernelstream.anomaly.monitor.decisions import (
     thresholds,
 )
 from kernelstream.anomaly.monitor.lasting import root_size
-from kernelstream.anomaly.monitor.limits import CLIP, Limits, smooth_all
+from kernelstream.anomaly.monitor.limits import CLIP, Limits
 from kernelstream.anomaly.monitor.normal import Scores
 from tests.anomaly.monitor.processes import plant, process
 
@@ -32,30 +32,31 @@ def residuals(rng: np.random.Generator, n: int, d: int = 2) -> np.ndarray:
     return np.tile(rng.normal(size=(n, d)), 2)
 
 
-def of_version_1(scores: Scores, smoothing: float) -> Limits:
-    """Limits without an eye for lasting faults: the smoothed index alone decides."""
-    limits = Limits.of(scores, smoothing, np.zeros((len(scores.index), 2)))
-    path = smooth_all(limits.index.mean, scores.log_index, limits.index, smoothing)
-    event = max(path.max(), np.mean(path) + 3.5 * np.std(path))
-    return replace(limits, lasting=None, joint=None, event=float(event))
+NO_RESIDUAL = np.zeros(2)
+
+
+def limits_of(scores: Scores) -> Limits:
+    """Limits of scores whose residuals, of one sensor, say nothing."""
+    return Limits.of(scores, 0.2, residuals(np.random.default_rng(1), len(scores.index), 1))
 
 
 def test_smoothing_clips_a_wild_row() -> None:
     scores = Scores(*(np.exp(np.random.default_rng(0).normal(size=500)),) * 3)
-    limits = of_version_1(scores, 0.2)
+    limits = limits_of(scores)
     log_index = np.log(scores.index)
     rule = Rule.of(limits, 0.01, True, True, 20)
-    _, verdict = decide(Watch.begin(limits, 1), 1e3, None, limits, rule, True)
+    _, verdict = decide(Watch.begin(limits, 1), 1e3, NO_RESIDUAL, limits, rule, True)
     top = log_index.mean() + CLIP * log_index.std()
     assert verdict.level == pytest.approx(log_index.mean() + 0.2 * (top - log_index.mean()))
 
 
 def test_one_wild_row_raises_the_smoothed_index_by_little() -> None:
     """Whatever its size: six deviations of the index are all that counts."""
-    limits = of_version_1(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)
+    limits = limits_of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3))
     rule = Rule.of(limits, 0.01, True, True, 20)
     levels = [
-        decide(Watch.begin(limits, 1), x, None, limits, rule, True)[1].level for x in (9, 1e6)
+        decide(Watch.begin(limits, 1), x, NO_RESIDUAL, limits, rule, True)[1].level
+        for x in (9, 1e6)
     ]
     assert levels[0] == levels[1] < limits.index.mean + 1.5 * limits.index.deviation
 
@@ -68,7 +69,7 @@ def test_a_limit_is_not_raised_by_more_than_calibration_may_be_wrong() -> None:
     watch, most = Watch.begin(limits, 2), 0.0
     for score in rng.normal(loc=0.6, size=3000):
         watch, _ = decide(watch, float(score), np.zeros(4), limits, rule, True)
-        most = max(most, watch.shift[1] / limits.decisive.deviation)
+        most = max(most, watch.shift[1] / limits.joint.deviation)
     assert most == pytest.approx(0.5)
 
 
@@ -98,24 +99,24 @@ def test_scores_that_climb_slowly_are_no_event() -> None:
 
 def test_events_and_conformal_steps() -> None:
     """The rule against its description, on a made-up sequence of scores."""
-    limits = of_version_1(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3), 0.2)
+    limits = limits_of(Scores(*(np.exp(np.random.default_rng(0).normal(size=999)),) * 3))
     rule = Rule.of(limits, 0.01, False, True, 20)
     watch = Watch.begin(limits, 1)
     high, low = limits.index.limit(0.01) + 0.5, -1.0
     step = 0.05 * limits.index.deviation
     for score in (high, low, high):
-        watch, verdict = decide(watch, score, None, limits, rule, True)
+        watch, verdict = decide(watch, score, NO_RESIDUAL, limits, rule, True)
     assert verdict.alarm and not verdict.event  # two of the last three
     assert watch.shift[0] == pytest.approx(step * (2 - 3 * 0.01))
-    watch, verdict = decide(watch, high, None, limits, rule, True)
+    watch, verdict = decide(watch, high, NO_RESIDUAL, limits, rule, True)
     assert verdict.event == 1  # three of the last five
     assert watch.shift[0] == pytest.approx(step * (2 - 3 * 0.01))  # held
-    watch, verdict = decide(watch, low, None, limits, rule, True)
+    watch, verdict = decide(watch, low, NO_RESIDUAL, limits, rule, True)
     assert verdict.event == 1  # still three of five
-    watch, verdict = decide(watch, low, None, limits, rule, True)
+    watch, verdict = decide(watch, low, NO_RESIDUAL, limits, rule, True)
     assert not verdict.event
     assert watch.shift[0] == pytest.approx(step * (3 - 6 * 0.01))  # it was short: counted
-    watch, verdict = decide(watch, low, None, limits, rule, False)
+    watch, verdict = decide(watch, low, NO_RESIDUAL, limits, rule, False)
     assert not verdict.event
     assert watch.shift[0] == pytest.approx(step * (3 - 6 * 0.01))  # does not count
 
@@ -123,12 +124,13 @@ def test_events_and_conformal_steps() -> None:
 def test_adaptive_limits_reach_the_nominal_rate() -> None:
     """Whatever the law of the scores: here it has moved by one deviation after calibration."""
     rng = np.random.default_rng(0)
-    limits = of_version_1(Scores(*(np.exp(rng.normal(size=999)),) * 3), 0.2)
+    limits = limits_of(Scores(*(np.exp(rng.normal(size=999)),) * 3))
     for smoothed in (True, False):
         rule = Rule.of(limits, 0.05, smoothed, True, 20)
+        rule = replace(rule, most_shift=(math.inf, math.inf))
         watch, alarms = Watch.begin(limits, 1), []
         for score in rng.normal(loc=1.0, size=12000):
-            watch, verdict = decide(watch, float(score), None, limits, rule, True)
+            watch, verdict = decide(watch, float(score), NO_RESIDUAL, limits, rule, True)
             alarms.append(verdict.alarm)
         assert 0.035 < np.mean(alarms[4000:]) < 0.065
 
@@ -196,7 +198,7 @@ def test_drift_breaks_a_frozen_monitor() -> None:
 def described(
     watch: Watch,
     score: float,
-    residual: Any,
+    residual: np.ndarray,
     limits: Limits,
     rule: Rule,
     counts: bool,
@@ -206,30 +208,28 @@ def described(
     smoothing, index = limits.smoothing, limits.index
     clipped = min(score, index.mean + 6 * index.deviation)
     level = (1 - smoothing) * watch.level + smoothing * clipped
-    lag = 0.0 if watch.usual is None else max(0.0, watch.usual - index.mean)
-    joint, change, lasting, average = level, level - lag, 0.0, watch.average
+    lag = max(0.0, watch.usual - index.mean)
+    joint, change = level, level - lag
     limit = tuple(base + shift for base, shift in zip(rule.base, watch.shift, strict=True))
     event_limit = rule.event + (watch.shift[1] if watch.shift[1] > 0 else 0.0)
     shown = [limit[0], limit[1], math.inf]
-    if average is not None and residual is not None:
-        weight = 0.7 * smoothing
-        average = (1 - weight) * average + weight * residual
-        scale, d = (2 - weight) / weight, len(average) // 2
-        rarity = 2 * d * norm.sf(np.abs(average[d:]).max() * scale**0.5)
-        alike = 1 - 2 / (9 * d) + norm.isf(min(rarity, 1.0)) * (2 / (9 * d)) ** 0.5
-        whole = float(average[:d] @ average[:d] * scale) ** (1 / 3)
-        lasting = max(whole, d ** (1 / 3) * alike)
-        assert limits.lasting is not None
-        smoothed = limits.smoothed
-        for place, value, reference in ((0, score, limits.index), (2, lasting, limits.lasting)):
-            reach = reference.limit(0.01) - reference.mean
-            scale = (smoothed.limit(0.01) - smoothed.mean) / reach
-            joint = max(joint, smoothed.mean + (value - reference.mean) * scale)
-            later = value - lag if reference is index else value
-            change = max(change, smoothed.mean + (later - reference.mean) * scale)
-            if rule.smoothed:
-                share = (limit[1] - smoothed.mean) / (smoothed.limit(0.01) - smoothed.mean)
-                shown[place] = reference.mean + share * reach
+    weight = 0.7 * smoothing
+    average = (1 - weight) * watch.average + weight * residual
+    scale, d = (2 - weight) / weight, len(average) // 2
+    rarity = 2 * d * norm.sf(np.abs(average[d:]).max() * scale**0.5)
+    alike = 1 - 2 / (9 * d) + norm.isf(min(rarity, 1.0)) * (2 / (9 * d)) ** 0.5
+    whole = float(average[:d] @ average[:d] * scale) ** (1 / 3)
+    lasting = max(whole, d ** (1 / 3) * alike)
+    smoothed = limits.smoothed
+    for place, value, reference in ((0, score, limits.index), (2, lasting, limits.lasting)):
+        reach = reference.limit(0.01) - reference.mean
+        scale = (smoothed.limit(0.01) - smoothed.mean) / reach
+        joint = max(joint, smoothed.mean + (value - reference.mean) * scale)
+        later = value - lag if reference is index else value
+        change = max(change, smoothed.mean + (later - reference.mean) * scale)
+        if rule.smoothed:
+            share = (limit[1] - smoothed.mean) / (smoothed.limit(0.01) - smoothed.mean)
+            shown[place] = reference.mean + share * reach
     over = score > limit[0], joint > limit[1]
     alarm = over[1] if rule.smoothed else over[0]
     changed = change > limit[1] if rule.smoothed else score - lag > limit[0]
@@ -237,7 +237,7 @@ def described(
     in_event = (recent.count(True) >= 3 or change > event_limit) and not trusted
     n_events = watch.n_events + (1 if in_event and watch.event == 0 else 0)
     event = (watch.event or n_events) if in_event else 0
-    deviations = index.deviation, limits.decisive.deviation
+    deviations = index.deviation, limits.joint.deviation
     steps = [
         0.05 * d * ((1 - rule.alpha) if o else -rule.alpha) if rule.adapts and counts else 0.0
         for d, o in zip(deviations, over, strict=True)
@@ -254,7 +254,7 @@ def described(
         owed[i] = 0.0
     rows = watch.event_rows + 1 if in_event else 0
     usual = watch.usual
-    if usual is not None and rule.adapts and counts and not in_event:
+    if rule.adapts and counts and not in_event:
         usual += (clipped - usual) / (5 * rule.patience)
     after = Watch(
         level,
@@ -272,14 +272,12 @@ def described(
     )
 
 
-@pytest.mark.parametrize("lasting", [False, True])
 @pytest.mark.parametrize("smoothed", [False, True])
 @pytest.mark.parametrize("adapts", [False, True])
-def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasting: bool) -> None:
+def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool) -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
     limits = Limits.of(scores, 0.2, residuals(rng, 600))
-    limits = limits if lasting else of_version_1(scores, 0.2)
     rule = Rule.of(limits, 0.05, smoothed, adapts, 6)
     watch = twin = Watch.begin(limits, 2)
     # quiet, a short burst, a long fault, single wild rows, a slow drift of the residuals
@@ -287,7 +285,7 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasti
     events = 0
     for t, base in enumerate(offset):
         score = float(base + rng.normal() + (8.0 if t % 50 == 49 else 0.0))
-        residual = residuals(rng, 1)[0] + 0.8 * (t > 250) if lasting else None
+        residual = residuals(rng, 1)[0] + 0.8 * (t > 250)
         counts, trusted = t % 7 > 0, 140 <= t < 144
         watch, verdict = decide(watch, score, residual, limits, rule, counts, trusted)
         twin, expected = described(twin, score, residual, limits, rule, counts, trusted)
@@ -300,31 +298,28 @@ def test_every_decision_is_the_described_one(adapts: bool, smoothed: bool, lasti
         assert (watch.event, watch.n_events) == (twin.event, twin.n_events)
         np.testing.assert_allclose(watch.shift, twin.shift, atol=1e-12)
         np.testing.assert_allclose(watch.owed, twin.owed, atol=1e-12)
-        assert watch.usual == (None if twin.usual is None else pytest.approx(twin.usual))
+        assert watch.usual == pytest.approx(twin.usual)
         events = max(events, watch.n_events)
         watch.check({})
     assert events >= 2
     # a row without any value: what was so goes on
-    same, verdict = decide(watch, 99.0, None, limits, rule, True, silent=True)
+    same, verdict = decide(watch, 99.0, np.zeros(4), limits, rule, True, silent=True)
     assert same is watch and not verdict.alarm and verdict.event == watch.event
     assert verdict.level == watch.level and math.isnan(verdict.joint)
     assert verdict.limits == thresholds(watch, limits, rule)
     assert verdict.limits.event == rule.event + max(watch.shift[1], 0.0)
-    assert verdict.lasting == (0.0 if watch.average is None else root_size(watch.average, 0.2))
+    assert verdict.lasting == root_size(watch.average, 0.2)
 
 
 def test_the_numbers_of_a_rule() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
-    plain, both = of_version_1(scores, 0.2), Limits.of(scores, 0.2, residuals(rng, 600))
-    rule = Rule.of(plain, 0.05, True, False, 9)
+    limits = Limits.of(scores, 0.2, residuals(rng, 600))
+    rule = Rule.of(limits, 0.05, True, False, 9)
     assert (rule.alpha, rule.smoothed, rule.adapts, rule.patience) == (0.05, True, False, 9)
-    assert rule.base == (plain.index.limit(0.05), plain.smoothed.limit(0.05))
-    assert rule.most_shift == (math.inf, math.inf) and rule.event == plain.event
-    assert both.joint is not None
-    rule = Rule.of(both, 0.05, True, False, 9)
-    assert rule.base == (both.index.limit(0.05), both.joint.limit(0.05))
-    assert rule.most_shift == (0.5 * both.index.deviation, 0.5 * both.joint.deviation)
+    assert rule.base == (limits.index.limit(0.05), limits.joint.limit(0.05))
+    assert rule.most_shift == (0.5 * limits.index.deviation, 0.5 * limits.joint.deviation)
+    assert rule.event == limits.event_limit(0.05)
     assert raised(0.2, 0.1, 1.0) == pytest.approx(0.3) and raised(0.9, 0.3, 1.0) == 1.0
     assert raised(1.5, 0.1, 1.0) == 1.5 and raised(1.5, -0.1, 1.0) == 1.4
 
@@ -332,8 +327,7 @@ def test_the_numbers_of_a_rule() -> None:
 def test_a_watch_before_the_first_row_and_after_an_event() -> None:
     rng = np.random.default_rng(0)
     scores = Scores(*(np.exp(rng.normal(size=600)),) * 3)
-    plain, both = of_version_1(scores, 0.2), Limits.of(scores, 0.2, residuals(rng, 600))
-    assert Watch.begin(plain, 2).average is None and Watch.begin(plain, 2).usual is None
+    both = Limits.of(scores, 0.2, residuals(rng, 600))
     begun = Watch.begin(both, 2)
     np.testing.assert_array_equal(begun.average, np.zeros(4))
     assert begun.level == begun.usual == both.index.mean and begun.recent == ()
@@ -346,13 +340,10 @@ def test_a_watch_before_the_first_row_and_after_an_event() -> None:
     assert (ended.event, ended.event_rows, ended.n_events) == (0, 0, 3)
     assert ended.shift == (1.0, 2.0)
     np.testing.assert_array_equal(ended.average, np.zeros(4))
-    assert replace(busy, average=None).end_event(both).average is None
     assert busy.lag(both) == 8.0 - both.index.mean and ended.usual == both.index.mean
     forgetful = busy.forget_lag(both)
-    assert forgetful.average is busy.average  # left out below: arrays have no one truth
-    assert replace(forgetful, average=None) == replace(busy, usual=both.index.mean, average=None)
-    unmoved = replace(busy, usual=None)
-    assert unmoved.lag(both) == 0.0 and unmoved.forget_lag(both).usual is None
+    assert forgetful.average is busy.average
+    assert astuple(forgetful)[:7] == astuple(busy)[:7] and forgetful.usual == both.index.mean
     assert replace(busy, usual=both.index.mean - 1.0).lag(both) == 0.0
     replace(busy, event=3).check({})
     for bad in (dict(event=4), dict(event=0), dict(event_rows=0)):

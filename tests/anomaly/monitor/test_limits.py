@@ -134,13 +134,13 @@ def test_limits_need_a_calibration_run_of_some_length() -> None:
 
 # -- every number of it, on made-up scores
 
-CENTRED = Reference(np.array([-1.0, 0.0, 2.0]), mean=0.5, deviation=2.0)
-WIDER = Reference(np.array([0.0, 4.0]), mean=1.0, deviation=4.0)
+CENTRED = Reference(np.array([-1.0, 0.0, 2.0]), mean=0.5, deviation=2.0, n_independent=3.0)
+WIDER = Reference(np.array([0.0, 4.0]), mean=1.0, deviation=4.0, n_independent=2.0)
 
 
 def of_ten(**more: object) -> Limits:
     """Index and smoothed index of these references."""
-    limits = Limits(CENTRED, WIDER, CENTRED, CENTRED, event=3.0, smoothing=0.2)
+    limits = Limits(CENTRED, WIDER, CENTRED, CENTRED, CENTRED, WIDER, smoothing=0.2)
     return replace(limits, **more)  # type: ignore[arg-type]
 
 
@@ -151,17 +151,17 @@ def test_a_reference_knows_mean_deviation_and_order() -> None:
     assert Reference.of(np.full(4, 7.0)).deviation == 1e-12  # scores all alike
     np.testing.assert_array_equal(CENTRED.is_high(np.array([2.4, 2.5, 2.6])), [False, False, True])
     reference.check({})
-    Reference(np.zeros(1), 0.0, 1.0).check({})
-    Reference(np.array([1.0, 1.0, 1.5]), 0.0, 1.0).check({})
+    Reference(np.zeros(1), 0.0, 1.0, 1.0).check({})
+    Reference(np.array([1.0, 1.0, 1.5]), 0.0, 1.0, 3.0).check({})
     for bad in (np.zeros(0), np.array([1.0, 0.5])):
         with pytest.raises(ValueError, match="scores that are not in order"):
-            Reference(bad, 0.0, 1.0).check({})
+            Reference(bad, 0.0, 1.0, 2.0).check({})
 
 
 @pytest.mark.parametrize(("n", "conformal"), [(399, False), (400, True), (401, True)])
 def test_a_quantile_needs_four_over_alpha_scores(n: int, conformal: bool) -> None:
     scores = np.linspace(0.0, 1.0, n)  # a tail lighter than the normal law's
-    reference = replace(Reference.of(scores), worth=float(n))
+    reference = replace(Reference.of(scores), n_independent=float(n))
     law = reference.mean + reference.deviation * norm.isf(0.01)
     place = int(np.ceil((n + 1) * 0.99)) - 1
     assert reference.limit(0.01) == pytest.approx(scores[place] if conformal else law)
@@ -192,22 +192,15 @@ def test_scores_on_the_scale_of_another() -> None:
     assert CENTRED.reach == reach[0] and WIDER.reach == reach[1]
     at = 0.5 + 2 * reach[0]
     assert rescale(at, CENTRED, WIDER) == pytest.approx(1.0 + 2 * reach[1])
-    plain = of_ten()
-    assert plain.decisive is WIDER and plain.join(50.0, 0.7, 99.0) == 0.7
-    assert plain.lasting_limit(3.0) == plain.index_limit(3.0) == np.inf
-    assert plain.event_limit(0.01) == 3.0
-    third = Reference(np.array([0.0, 1.0, 9.0]), mean=2.0, deviation=3.0)
-    both = of_ten(lasting=third, joint=CENTRED, event=None)
-    assert both.decisive is CENTRED and both.event_limit(0.05) == CENTRED.limit(0.005)
+    third = Reference(np.array([0.0, 1.0, 9.0]), mean=2.0, deviation=3.0, n_independent=3.0)
+    both = of_ten(lasting=third, joint=CENTRED)
+    assert both.event_limit(0.05) == CENTRED.limit(0.005)
     low, high = 1.0 + 0.1 * reach[1], 1.0 + 3 * reach[1]
     for scores in ((at, low, 2.0), (0.5, 1.0 + 2 * reach[1], 2.0), (0.5, low, 2 + 2 * third.reach)):
         assert both.join(*scores) == pytest.approx(1.0 + 2 * reach[1])
     assert both.join(at, high, 2.0) == high
     assert both.lasting_limit(1.0 + 2 * reach[1]) == pytest.approx(2 + 2 * third.reach)
     assert both.index_limit(1.0 + 2 * reach[1]) == pytest.approx(at)
-    for bad in (dict(event=None), dict(lasting=third), dict(joint=third, event=None)):
-        with pytest.raises(ValueError, match="some are missing"):
-            of_ten(**bad).check({})
     both.check({})
 
 
@@ -224,8 +217,8 @@ def test_scores_that_hang_together_are_worth_fewer() -> None:
     law = reference.mean + reference.deviation * norm.isf(0.01)
     conformal = np.sort(path[:2000])[int(np.ceil(2001 * 0.99)) - 1]
     assert reference.limit(0.01) == pytest.approx(max(law, conformal))
-    of_version_1 = replace(reference, worth=None)
-    assert of_version_1.n_independent == 2000 and of_version_1.limit(0.01) == conformal
+    independent = replace(reference, n_independent=2000.0)
+    assert independent.limit(0.01) == conformal
 
 
 def test_the_index_under_a_model_of_other_rows() -> None:
@@ -271,7 +264,6 @@ def test_limits_of_scores_in_time_order() -> None:
         level = 0.7 * level + 0.3 * min(value, index.mean() + 6 * index.std())
         path.append(level)
     smoothed, lasting = np.array(path), root_sizes(residuals, 0.3)
-    assert limits.lasting is not None and limits.joint is not None
     for found, values in (
         (limits.index, index),
         (limits.smoothed, smoothed),
@@ -291,7 +283,7 @@ def test_limits_of_scores_in_time_order() -> None:
     # a limit is one of the scores, but for rounding
     at = [highest > limits.joint.limit(share) + 1e-9 for share in (0.05, 0.005)]
     assert limits.burst == alarms_an_event(*at)
-    assert limits.event is None and limits.event_limit(0.05) == limits.joint.limit(0.005)
+    assert limits.event_limit(0.05) == limits.joint.limit(0.005)
     assert limits.smoothing == 0.3 and limits.burden == 0.0 and limits.learned == 1.0
 
 
@@ -354,7 +346,7 @@ def test_limits_come_from_rows_that_were_not_learned(apart: bool) -> None:
         scores, residuals = normal.score(run), normal.residuals(run, 4, np.matmul)
         smaller, more = [one.score(run) for one in others], 90.0
     expected = Limits.of(scores, 0.2, residuals)
-    assert found.event == pytest.approx(expected.event)
+    assert found.event_limit(0.01) == pytest.approx(expected.event_limit(0.01))
     rise = np.mean(np.concatenate([s.log_index for s in smaller])) - scores.log_index.mean()
     assert found.burden == pytest.approx(burden(float(rise), 60.0, more), rel=1e-6)
     assert found.learned == 90.0

@@ -50,9 +50,9 @@ class Watch:
     event: int  # id of the present event; 0: none
     n_events: int
     event_rows: int  # rows of the present event so far
-    # of the residuals, as a whole and along each sensor, where lasting faults are looked for
-    average: Annotated[np.ndarray | None, "float64 (residuals)"] = None
-    usual: float | None = None  # the log index of rows outside events, smoothed over many of them
+    # of the residuals, as a whole and along each sensor
+    average: Annotated[np.ndarray, "float64 (residuals)"]
+    usual: float  # the log index of rows outside events, smoothed over many of them
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless the present event is one of those that were counted."""
@@ -64,9 +64,8 @@ class Watch:
     @classmethod
     def begin(cls, limits: Limits, n_features: int) -> Watch:
         """Before the first row: nothing suspicious."""
-        average = None if limits.lasting is None else no_average(n_features)
-        usual = None if limits.lasting is None else limits.index.mean
-        return cls(limits.index.mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0, average, usual)
+        mean = limits.index.mean
+        return cls(mean, (), (0.0, 0.0), (0.0, 0.0), 0, 0, 0, no_average(n_features), mean)
 
     def end_event(self, limits: Limits) -> Watch:
         """The same limits, with no event and no memory of alarms."""
@@ -77,17 +76,17 @@ class Watch:
             owed=(0.0, 0.0),
             event=0,
             event_rows=0,
-            average=None if self.average is None else np.zeros_like(self.average),
-            usual=None if self.usual is None else limits.index.mean,
+            average=np.zeros_like(self.average),
+            usual=limits.index.mean,
         )
 
     def forget_lag(self, limits: Limits) -> Watch:
         """The same under another model, which does not lag."""
-        return replace(self, usual=None if self.usual is None else limits.index.mean)
+        return replace(self, usual=limits.index.mean)
 
     def lag(self, limits: Limits) -> float:
         """By how much the log index of rows outside events was above the mean of calibration."""
-        return 0.0 if self.usual is None else max(self.usual - limits.index.mean, 0.0)
+        return max(self.usual - limits.index.mean, 0.0)
 
 
 @dataclass(frozen=True)
@@ -98,16 +97,15 @@ class Rule:
     smoothed: bool  # whether the smoothed index raises the alarm
     adapts: bool
     patience: int  # rows: a shorter event was a false alarm
-    base: tuple[float, float]  # limits of the index and of the decisive score, before their shift
+    base: tuple[float, float]  # limits of the index and of the joint score, before their shift
     most_shift: tuple[float, float]  # up to which steps may raise them
-    event: float  # the decisive score that makes an event at once
+    event: float  # the joint score that makes an event at once
 
     @classmethod
     def of(cls, limits: Limits, alpha: float, smoothed: bool, adapts: bool, patience: int) -> Rule:
         """The rule for given limits."""
-        base = (limits.index.limit(alpha), limits.decisive.limit(alpha))
-        most = math.inf if limits.lasting is None else MOST_SHIFT
-        most_shift = (most * limits.index.deviation, most * limits.decisive.deviation)
+        base = (limits.index.limit(alpha), limits.joint.limit(alpha))
+        most_shift = (MOST_SHIFT * limits.index.deviation, MOST_SHIFT * limits.joint.deviation)
         event = limits.event_limit(alpha)
         return cls(alpha, smoothed, adapts, patience, base, most_shift, event)
 
@@ -140,17 +138,17 @@ class Verdict:
 
 def thresholds(watch: Watch, limits: Limits, rule: Rule) -> Thresholds:
     """The limits for the next row."""
-    own, decisive = (base + shift for base, shift in zip(rule.base, watch.shift, strict=True))
+    own, joint = (base + shift for base, shift in zip(rule.base, watch.shift, strict=True))
     event = rule.event + max(watch.shift[1], 0.0)
-    if limits.joint is None or not rule.smoothed:
-        return Thresholds(own, decisive, math.inf, event)
-    return Thresholds(limits.index_limit(decisive), decisive, limits.lasting_limit(decisive), event)
+    if not rule.smoothed:
+        return Thresholds(own, joint, math.inf, event)
+    return Thresholds(limits.index_limit(joint), joint, limits.lasting_limit(joint), event)
 
 
 def decide(
     watch: Watch,
     log_index: float,
-    residual: np.ndarray | None,
+    residual: np.ndarray,
     limits: Limits,
     rule: Rule,
     counts: bool,
@@ -164,13 +162,11 @@ def decide(
     """
     in_force = thresholds(watch, limits, rule)
     if silent:
-        lasting = 0.0 if watch.average is None else root_size(watch.average, limits.smoothing)
+        lasting = root_size(watch.average, limits.smoothing)
         return watch, Verdict(watch.level, lasting, math.nan, in_force, False, watch.event)
     level = smooth(watch.level, log_index, limits.index, limits.smoothing)
-    average, lasting = watch.average, 0.0
-    if average is not None and residual is not None:
-        average = advance(average, residual, limits.smoothing)
-        lasting = root_size(average, limits.smoothing)
+    average = advance(watch.average, residual, limits.smoothing)
+    lasting = root_size(average, limits.smoothing)
     joint = float(limits.join(log_index, level, lasting))
     over = (log_index > rule.base[0] + watch.shift[0], joint > in_force.smoothed)
     alarm = over[1] if rule.smoothed else over[0]
@@ -188,7 +184,7 @@ def decide(
     if rule.adapts and counts:
         steps = (
             STEP * limits.index.deviation * (over[0] - rule.alpha),
-            STEP * limits.decisive.deviation * (over[1] - rule.alpha),
+            STEP * limits.joint.deviation * (over[1] - rule.alpha),
         )
     shift, owed, usual = watch.shift, watch.owed, watch.usual
     if in_event:
@@ -201,7 +197,7 @@ def decide(
             raised(shift[1], steps[1], rule.most_shift[1]),
         )
         owed = (0.0, 0.0)
-        if usual is not None and rule.adapts and counts:
+        if rule.adapts and counts:
             usual = smooth(usual, log_index, limits.index, 1.0 / (USUAL * rule.patience))
     event_rows = watch.event_rows + 1 if in_event else 0
     after = Watch(level, recent, shift, owed, event, n_events, event_rows, average, usual)

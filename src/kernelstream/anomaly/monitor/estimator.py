@@ -15,10 +15,12 @@ from kernelstream.anomaly.monitor.queries import MonitorQueries
 from kernelstream.anomaly.monitor.records import Event, Record, Records
 from kernelstream.anomaly.monitor.state import MonitorState
 from kernelstream.estimators.inputs import real_numbers
+from kernelstream.serialization import stored
 
 SMOOTHING = 0.1  # of the event rule where the alarm itself is not smoothed
 
 
+@stored
 class KernelMonitor(OutlierMixin, MonitorQueries):
     """Watch a process: control charts, novelty, drift and causes on a live stream.
 

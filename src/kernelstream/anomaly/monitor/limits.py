@@ -76,8 +76,7 @@ class Reference:
     ordered: Annotated[np.ndarray, "float64 (.scores)"]  # ascending
     mean: float
     deviation: Annotated[float, "positive"]
-    # Independent scores that would know as much. None: all of them, as version 1 had it.
-    worth: Annotated[float | None, "positive"] = None
+    n_independent: Annotated[float, "positive"]  # independent scores that would know as much
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless there are scores, in order."""
@@ -88,13 +87,8 @@ class Reference:
     def of(cls, scores: np.ndarray) -> Reference:
         """From scores of rows that were not learned, in time order."""
         deviation = max(float(np.std(scores)), 1e-12)
-        worth = len(scores) / correlation_time(scores)
-        return cls(np.sort(scores), float(np.mean(scores)), deviation, worth)
-
-    @property
-    def n_independent(self) -> float:
-        """Independent scores that would know as much."""
-        return float(len(self.ordered)) if self.worth is None else self.worth
+        n_independent = len(scores) / correlation_time(scores)
+        return cls(np.sort(scores), float(np.mean(scores)), deviation, n_independent)
 
     def limit(self, alpha: float) -> float:
         """The score that a normal row exceeds with probability ``alpha``, at most.
@@ -136,56 +130,40 @@ class Limits:
 
     ``lasting`` is the reference of small faults that last, and ``joint`` that of the highest of
     index, smoothed index and ``lasting``: any of them raises an alarm, and their limits are set
-    together so that a share α of normal rows raises one. Monitors of version 1 have neither: the
-    smoothed index alone decides, and ``event`` is where an event begins.
+    together so that a share α of normal rows raises one.
     """
 
     index: Reference
     smoothed: Reference
     t2: Reference
     spe: Reference
-    event: float | None
+    lasting: Reference
+    joint: Reference
     smoothing: float
     burden: Annotated[float, "not negative"] = 0.0
     learned: Annotated[float, "positive"] = 1.0  # rows that the model had learned at ``fit``
-    lasting: Reference | None = None
-    joint: Reference | None = None
     burst: Annotated[float, "positive"] = 1.0  # false alarms for each false event
 
     def check(self, sizes: dict[str, int]) -> None:
         """Raise unless the logarithms in ``excess`` are of positive numbers."""
         if self.burden >= self.learned or not 0.0 <= self.smoothing <= 1.0:
             raise ValueError(f"a burden of {self.burden} for {self.learned} rows")
-        if (self.lasting is None) != (self.joint is None) or (
-            self.joint is None and self.event is None
-        ):
-            raise ValueError("limits of which some are missing")
-
-    @property
-    def decisive(self) -> Reference:
-        """Of the score that raises alarms where the index is smoothed."""
-        return self.smoothed if self.joint is None else self.joint
 
     def event_limit(self, alpha: float) -> float:
-        """The decisive score that makes an event at once."""
-        if self.joint is None and self.event is not None:
-            return self.event
-        return self.decisive.limit(EVENT_SHARE * alpha)
+        """The joint score that makes an event at once."""
+        return self.joint.limit(EVENT_SHARE * alpha)
 
     def join(self, log_index: Any, level: Any, lasting: Any) -> Any:
         """The highest of index, smoothed index and ``lasting``, on the scale of the second."""
-        if self.lasting is None:
-            return level
-        highest = np.maximum(level, rescale(lasting, self.lasting, self.smoothed))
-        return np.maximum(highest, rescale(log_index, self.index, self.smoothed))
+        return joined(log_index, level, lasting, self.index, self.smoothed, self.lasting)
 
     def index_limit(self, limit: float) -> float:
         """What a limit of the joint score is for the index of a single row."""
-        return math.inf if self.joint is None else rescale(limit, self.smoothed, self.index)
+        return rescale(limit, self.smoothed, self.index)
 
     def lasting_limit(self, limit: float) -> float:
         """What a limit of the joint score is for ``lasting``."""
-        return math.inf if self.lasting is None else rescale(limit, self.smoothed, self.lasting)
+        return rescale(limit, self.smoothed, self.lasting)
 
     def excess(self, n_effective: float) -> float:
         """How much higher, or lower, the log index is under a model of another number of rows.
@@ -226,12 +204,13 @@ class Limits:
         path = smooth_all(index.mean, log_index, index, smoothing)
         smoothed = Reference.of(path)
         t2, spe = (Reference.of(np.log(np.maximum(s, TINIEST))) for s in (scores.t2, scores.spe))
-        lasting = root_sizes(residuals, smoothing)
-        limits = cls(index, smoothed, t2, spe, None, smoothing, lasting=Reference.of(lasting))
-        highest = limits.join(log_index, path, lasting)
+        sizes = root_sizes(residuals, smoothing)
+        lasting = Reference.of(sizes)
+        highest = joined(log_index, path, sizes, index, smoothed, lasting)
         joint = Reference.of(highest)
         alarms, high = highest > joint.limit(OFTEN), highest > joint.limit(EVENT_SHARE * OFTEN)
-        return replace(limits, joint=joint, burst=alarms_an_event(alarms, high))
+        burst = alarms_an_event(alarms, high)
+        return cls(index, smoothed, t2, spe, lasting, joint, smoothing, burst=burst)
 
 
 def alarms_an_event(alarms: np.ndarray, high: np.ndarray) -> float:
@@ -246,6 +225,19 @@ def alarms_an_event(alarms: np.ndarray, high: np.ndarray) -> float:
     event = (np.convolve(alarms, np.ones(WINDOW))[: len(alarms)] >= ALARMS) | high
     begins = int(event[:1].sum()) + int(np.sum(event[1:] & ~event[:-1]))
     return max(float(alarms.sum()) / max(begins, 1), 1.0)
+
+
+def joined(
+    log_index: Any,
+    level: Any,
+    sizes: Any,
+    index: Reference,
+    smoothed: Reference,
+    lasting: Reference,
+) -> Any:
+    """The highest of index, smoothed index and ``lasting``, on the scale of the second."""
+    highest = np.maximum(level, rescale(sizes, lasting, smoothed))
+    return np.maximum(highest, rescale(log_index, index, smoothed))
 
 
 def rescale(score: Any, of: Reference, to: Reference) -> Any:

@@ -33,8 +33,8 @@ class MonitorQueries(Parameters, StoredEstimator):
         """Minus the logarithm of the score that raises alarms: higher is more normal.
 
         That is the highest of index, smoothed index and lasting, on the scale of the second, along
-        ``X`` as one consecutive run that begins with it. With ``smooth=None``, and in monitors of
-        version 1, it is the index of each row.
+        ``X`` as one consecutive run that begins with it. With ``smooth=None`` it is the index of
+        each row.
 
         Parameters
         ----------
@@ -162,8 +162,8 @@ class MonitorQueries(Parameters, StoredEstimator):
         """The limit of ``score_samples``: ``decision_function(X) = score_samples(X) - offset_``."""
         state = self._fitted_state()
         limits = thresholds(state.watch, state.limits, self._rule(self.alpha_))
-        joint = self.smooth is not None and state.limits.joint is not None
-        return -((limits.smoothed if joint else limits.index) + state.excess)
+        limit = limits.index if self.smooth is None else limits.smoothed
+        return -(limit + state.excess)
 
     @property
     def lags_(self) -> int:

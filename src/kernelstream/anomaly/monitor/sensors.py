@@ -207,10 +207,9 @@ class Sensors:
     run: Annotated[np.ndarray, "int64 (columns), not negative"]  # rows with this value
     # the longest run in normal operation; 0 for a constant column
     longest: Annotated[np.ndarray, "int64 (columns), not negative"]
-    # rows without a value, and the most of them in normal operation; None in monitors of version 1,
-    # for which no sensor is ever silent
-    absent: Annotated[np.ndarray | None, "int64 (columns), not negative"] = None
-    longest_gap: Annotated[np.ndarray | None, "int64 (columns), not negative"] = None
+    # rows without a value, and the most of them in normal operation
+    absent: Annotated[np.ndarray, "int64 (columns), not negative"]
+    longest_gap: Annotated[np.ndarray, "int64 (columns), not negative"]
 
     @classmethod
     def of(cls, X: np.ndarray, constant: np.ndarray) -> Sensors:
@@ -231,19 +230,16 @@ class Sensors:
         """
         last, run = _advance(self.last, self.run, row)
         dead = (self.longest > 0) & (run > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest))
-        after = replace(self, last=last, run=run)
-        if self.absent is None or self.longest_gap is None:
-            return after, Service(dead, np.zeros_like(dead))
         absent = np.where(np.isnan(row), self.absent + 1, 0)
         silent = absent > np.maximum(LEAST_RUN, RUN_FACTOR * self.longest_gap)
-        return replace(after, absent=absent), Service(dead & ~silent, silent)
+        after = replace(self, last=last, run=run, absent=absent)
+        return after, Service(dead & ~silent, silent)
 
     @property
     def anew(self) -> Sensors:
         """Before the first row of a run."""
         still = np.zeros_like(self.run)
-        absent = None if self.absent is None else still
-        return replace(self, last=np.full_like(self.last, np.nan), run=still, absent=absent)
+        return replace(self, last=np.full_like(self.last, np.nan), run=still, absent=still)
 
     def see_all(self, X: np.ndarray) -> tuple[list[Sensors], list[Service]]:
         """The same after each of several rows."""

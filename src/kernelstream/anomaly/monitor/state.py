@@ -84,7 +84,7 @@ class Assessment:
     away: np.ndarray  # the index by the present model alone, smoothed
     own: np.ndarray
     home: np.ndarray
-    residuals: np.ndarray | None
+    residuals: np.ndarray
 
 
 @stored
@@ -110,9 +110,8 @@ class MonitorState:
     n_rows: int = 0
     n_learned: int = 0
     away: float = 0.0  # the smoothed log index by the present model alone
-    # Adapted models: normal operation has been there and may return. None: nothing but the present
-    # model counts, as in version 1.
-    resting: tuple[Annotated[Normal, "apart"], ...] | None = None
+    # adapted models: normal operation has been there and may return
+    resting: tuple[Annotated[Normal, "apart"], ...] = ()
     accepted: tuple[Annotated[Normal, "apart"], ...] = ()  # as events were accepted, frozen
     knows_reference: bool = True  # until an event is accepted in the place of all before
     began_at: int = 0  # the row with which the present run began
@@ -122,12 +121,12 @@ class MonitorState:
         """Raise unless lagged rows are as wide as the models, and the present event is watched."""
         lagged = self.n_features * (self.lags + 1)
         widths = {lagged, sizes["lagged"]}
-        for model in (self.reference, self.normal, *self.accepted, *(self.resting or ())):
+        for model in (self.reference, self.normal, *self.accepted, *self.resting):
             widths |= {len(model.scaling.mean), int(model.index.span.points.shape[1])}
         if widths != {lagged} or not self.n_features or len(self.history) > self.lags:
             raise ValueError(f"models of rows of {sorted(widths)} values")
         average = self.watch.average
-        if average is not None and len(average) != 2 * self.n_features:
+        if len(average) != 2 * self.n_features:
             raise ValueError(f"an average of {len(average)} values for {self.n_features} sensors")
         if self.watch.event != (0 if self.present is None else self.present.id):
             raise ValueError("an event goes on that nobody watches")
@@ -161,7 +160,6 @@ class MonitorState:
             present=None,
             events=(),
             away=limits.index.mean,
-            resting=(),
         )
 
     @property
@@ -180,7 +178,7 @@ class MonitorState:
 
         Until something was learned the present model is the reference.
         """
-        if self.resting is None or not self.n_learned:
+        if not self.n_learned:
             return (self.normal,)
         fitted = (self.reference,) if self.knows_reference else ()
         return (self.normal, *fitted, *self.accepted, *self.resting)
@@ -218,8 +216,7 @@ class MonitorState:
         """
         scores = self.normal.score(R, product)
         own = scores.log_index - self.excess
-        looks = self.limits.lasting is not None
-        residuals = self.normal.residuals(R, self.n_features, product) if looks else None
+        residuals = self.normal.residuals(R, self.n_features, product)
         best, home = own.copy(), np.zeros(len(R), dtype=np.int64)
         limits = self.limits
         away = smooth_all(self.away, own, limits.index, limits.smoothing)
@@ -233,7 +230,7 @@ class MonitorState:
             chosen = odd[better]
             best[chosen], home[chosen] = log_index[better], number
             scores.t2[chosen], scores.spe[chosen] = others.t2[better], others.spe[better]
-            if residuals is not None and len(chosen):
+            if len(chosen):
                 residuals[chosen] = model.residuals(R[chosen], self.n_features, product)
         known = Scores(np.exp(best + self.excess), scores.t2, scores.spe)
         scores = replace(known, index=np.where(home == 0, scores.index, known.index))
@@ -245,15 +242,14 @@ class MonitorState:
         Not a number where a row has no value at all: nothing is known of it.
         """
         run = replace(self, history=self.history[:0], away=self.limits.index.mean)
-        if plan.rule.smoothed and self.limits.joint is not None:
+        if plan.rule.smoothed:
             out = np.array([service.out for service in self.sensors.anew.see_all(X)[1]])
             Z = np.where(out, np.nan, Z)
         found = run.assess(run.complete(Z)[0], np.matmul)
-        if not plan.rule.smoothed or self.limits.joint is None:
+        if not plan.rule.smoothed:
             return found.log_index
         watch = replace(Watch.begin(self.limits, self.n_features), shift=self.watch.shift)
         rule, scores = replace(plan.rule, adapts=False), np.empty(len(X))
-        assert found.residuals is not None
         for t, silent in enumerate(np.isnan(X).all(axis=1)):
             watch, verdict = decide(
                 watch,
@@ -280,11 +276,10 @@ class MonitorState:
         """Rows that one model judges."""
         rule, missing = plan.rule, np.isnan(X)
         sensors, services = self.sensors.see_all(X)
-        watches_sensors = self.limits.joint is not None  # version 1 judged by dead ones too
-        out = np.array([service.out for service in services]) & watches_sensors
+        out = np.array([service.out for service in services])
         R = self.complete(np.where(out, np.nan, Z))[0]
         found = self.assess(R)
-        empty = missing.all(axis=1) & watches_sensors
+        empty = missing.all(axis=1)
         far_away = math.log(self.normal.index.far_away) - self.excess
 
         watch, sensor_events = self.watch, self.sensor_events
@@ -300,11 +295,10 @@ class MonitorState:
             # A row with a gap would teach too little variance, and any of these too low a limit.
             gap = bool((missing[t] & ~out[t]).any())
             counts = not (missing[t].any() or service.dead.any())
-            residual = None if found.residuals is None else found.residuals[t]
             watch, verdict = decide(
                 watch,
                 float(found.log_index[t]),
-                residual,
+                found.residuals[t],
                 self.limits,
                 rule,
                 counts=counts,
@@ -320,8 +314,7 @@ class MonitorState:
                 continue
             suspects.clear()
             wild = found.own[t] > self.limits.wild(rule.base[0], watch.shift[0], far_away)
-            learnable = not gap if watches_sensors else counts
-            taken[t] = learnable and (trusted or (rule.adapts and not wild))
+            taken[t] = not gap and (trusted or (rule.adapts and not wild))
             row = R[t]
             if taken[t] and out[t].any():
                 pattern = np.tile(out[t], self.lags + 1)
@@ -355,13 +348,12 @@ class MonitorState:
             present=present,
             events=events,
             n_rows=self.n_rows + n,
-            away=float(found.away[n - 1]) if self.resting is not None else self.away,
+            away=float(found.away[n - 1]),
         )
         return judged._move(moves_to) if moves_to else judged, records
 
     def _move(self, number: int) -> MonitorState:
         """Normal operation is where another model is: that one goes on, the present one rests."""
-        assert self.resting is not None
         there = self.models[number]
         frozen = (self.reference, *self.accepted)
         resting = [model for model in self.resting if model is not there]
@@ -392,7 +384,7 @@ class MonitorState:
         rule, limits, excess = plan.rule, self.limits, self.excess
         t2_limit = float(np.exp(limits.t2.limit(rule.alpha)))
         spe_limit = float(max(np.exp(limits.spe.limit(rule.alpha)), TINIEST))
-        reference = limits.decisive if rule.smoothed else limits.index
+        reference = limits.joint if rule.smoothed else limits.index
         base = rule.base[1 if rule.smoothed else 0]
         flagged = np.array([v.alarm or v.event > 0 for v in verdicts], dtype=bool)
         slope_of: dict[int, np.ndarray] = {}
@@ -415,7 +407,7 @@ class MonitorState:
                 present = None
             slope = slope_of.get(t)
             if verdict.event and slope is not None:
-                foreign = row - self.began_at < FIRST_ROWS and limits.joint is not None
+                foreign = row - self.began_at < FIRST_ROWS
                 present = extend_event(present, verdict.event, row, time, index, slope, foreign)
                 slope = present.mean_slope
             foreign = bool(verdict.event and present and present.foreign)
@@ -491,7 +483,7 @@ class MonitorState:
         resting, accepted = self.resting, self.accepted
         if instead:
             resting, accepted = (), (normal,)
-        elif resting is not None:
+        else:
             accepted = (*accepted, normal)
             if self.n_learned:
                 resting = (*resting, self.normal)[-MOST_RESTING:]

@@ -13,10 +13,11 @@ from kernelstream import kernels, landmarks, preimages, trackers
 from kernelstream.anomaly.novelty.limits import Reference
 from kernelstream.arrays import Array, is_sparse, like, to_host
 from kernelstream.estimators import KernelEstimator, RowExplanation, at_one_moment
-from kernelstream.serialization import check_number
+from kernelstream.serialization import check_number, stored
 from kernelstream.stream import HeldBack, Stream
 
 
+@stored
 class KernelNovelty(OutlierMixin, KernelEstimator):
     """Find rows that are unlike those that were learned, in one pass and bounded memory.
 

@@ -312,7 +312,7 @@ class Centroids(Basis[CentroidsState]):
     ) -> tuple[CentroidsState, int]:
         """Watch the residual until points have to be looked for; rows compete for the sample."""
         residual, missed, weight = state.residual, state.missed, state.weight
-        growth, cells, n, count = state.growth, state.cells, state.n, 0
+        growth, n, count = state.growth, state.n, 0
         for block in blocks:
             if not math.isfinite(block.missed):
                 finite(block.block.residual, kernel)
@@ -324,15 +324,13 @@ class Centroids(Basis[CentroidsState]):
                 residual += pace * (share / block.weight - residual)
             if growth is not None:
                 growth = growth.enter(block)
-            if cells is not None:
-                cells = cells.enter(block, state.span.points)
             watched = replace(state, n=n, residual=residual, growth=growth)
             if self._wants_look(watched) or self._lacking(watched, more_rows_come=True):
                 break
         sample = state.sample.offer(
             [(block.X, block.block.Z, block.weights) for block in blocks[:count]], blocks[0].clock
         )
-        watched = replace(state, n=n, residual=residual, growth=growth, cells=cells)
+        watched = replace(state, n=n, residual=residual, growth=growth)
         return replace(watched, sample=sample, missed=missed, weight=weight), count
 
     def draws(self, state: CentroidsState | None) -> bool:
@@ -405,11 +403,8 @@ class Centroids(Basis[CentroidsState]):
         T: Array | None = None
         came = state.n - state.looked_at
         risen = state.missed > QUERY_RISE * state.reference * state.weight
-        if self.follows and state.can_gain and came > QUERY_SHARE * state.n:
-            if state.cells is not None:
-                state, T = self._changed(kernel, state, state.cells.means(state.span.points))
-            elif risen:
-                state, T = self._relook(kernel, state, clock, FEWEST)
+        if self.follows and state.can_gain and risen and came > QUERY_SHARE * state.n:
+            state, T = self._relook(kernel, state, clock, FEWEST)
         while (lacking := self._lacking(state, more_rows_come=False)) > 0:
             grown = self._grow(kernel, state, clock, lacking)
             if grown is None:
@@ -495,7 +490,6 @@ class Centroids(Basis[CentroidsState]):
             reference=residual,
             growth=growth,
             carried=a.carried or b.carried or to_a is not None or to_b is not None,
-            cells=None,
         )
         return joined, to_a, to_b
 
@@ -653,7 +647,6 @@ class Centroids(Basis[CentroidsState]):
             variance=variance,
             growth=growth,
             carried=state.carried or T is not None,
-            cells=None,
         )
         return state, T
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from kernelstream.landmarks.base import Span
-from kernelstream.landmarks.optimized.cells import Cells
 from kernelstream.landmarks.optimized.polish import n_directions
 from kernelstream.landmarks.optimized.sample import Reservoir
 from kernelstream.landmarks.optimized.tolerance import Growth
@@ -85,7 +84,6 @@ class CentroidsState:
     unit: Annotated[float, "not negative"]  # mean energy k(x,x) of the start
     carried: bool = False  # whether rows were folded in another basis and carried here
     growth: Growth | None = None  # with a tolerance: what is missed so far
-    cells: Cells | None = None  # of a file of version 0.1, until points are looked for
 
     def has_moved(self, window: int) -> bool:
         """Whether the stream has left the points behind; ``window`` rows are averaged."""

@@ -7,8 +7,10 @@ from typing import Any
 from kernelstream import landmarks, trackers
 from kernelstream.papers.base import PaperMethod
 from kernelstream.papers.chin_suter_2006.iterated_preimages import IteratedPreimages
+from kernelstream.serialization import stored
 
 
+@stored
 class IncrementalKernelPCA(PaperMethod):
     """Incremental SVD with an update of the mean, over all rows or over a reduced set of points.
 

@@ -17,6 +17,7 @@ from kernelstream.papers.base import PaperMethod
 from kernelstream.papers.honeine_2012.averaged import Averaged
 from kernelstream.papers.honeine_2012.recentred_hebbian import RecentredHebbian
 from kernelstream.papers.kim_2003.hebbian import Hebbian
+from kernelstream.serialization import stored
 
 
 @prints_short
@@ -92,6 +93,7 @@ class ReducedOrderBounds:
     approximation_error_sharp: np.ndarray
 
 
+@stored
 class OnlineKernelPCA(PaperMethod):
     """Sanger's rule over a dictionary of rows that are far from the span of the others.
 

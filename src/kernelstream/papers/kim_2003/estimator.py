@@ -18,11 +18,12 @@ from kernelstream.papers.kim_2003 import epochs
 from kernelstream.papers.kim_2003.expansion import ExpansionChain, SemiOnlineHebbian
 from kernelstream.papers.kim_2003.gram import KernelMatrix
 from kernelstream.papers.kim_2003.hebbian import Hebbian
-from kernelstream.serialization import as_number, check_choice, check_count
+from kernelstream.serialization import as_number, check_choice, check_count, stored
 from kernelstream.stream import Stream
 from kernelstream.trackers import Moments
 
 
+@stored
 class KernelHebbianPCA(PaperMethod):
     """Kernel PCA by Sanger's rule in feature space (Kim, Franz, Schölkopf 2003).
 
@@ -127,7 +128,7 @@ class KernelHebbianPCA(PaperMethod):
         epochs, converged = getattr(self, "n_epochs_", 0), getattr(self, "converged_", True)
         if type(epochs) is not int or epochs < 0 or type(converged) is not bool:
             raise ValueError(f"n_epochs_={epochs!r}, converged_={converged!r}")
-        residuals = getattr(self, "residuals_", ())  # files of 0.1 have none
+        residuals = getattr(self, "residuals_", ())  # none after partial_fit
         if type(residuals) is not tuple or not all(as_number(one) >= 0 for one in residuals):
             raise ValueError(f"residuals_={residuals!r}")
 

@@ -10,9 +10,10 @@ from kernelstream.papers.honeine_2012.estimator import ReducedOrderBounds, dicti
 from kernelstream.papers.tanaka_2012.lms import LMS
 from kernelstream.papers.tanaka_2012.rls import RLS
 from kernelstream.papers.tanaka_2012.subset_hebbian import SubsetHebbian
-from kernelstream.serialization import check_choice, check_count
+from kernelstream.serialization import check_choice, check_count, stored
 
 
+@stored
 class AdaptiveKernelPCA(PaperMethod):
     """Tracking of kernel principal components over a coherence dictionary.
 
