@@ -1,4 +1,4 @@
-"""``upgrade``: model files of earlier releases, written anew in the present format."""
+"""Command ``upgrade``: rewrites model files of earlier releases in the current format."""
 
 from __future__ import annotations
 

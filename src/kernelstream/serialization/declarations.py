@@ -1,4 +1,4 @@
-"""What files may hold: classes that say ``@stored``, and what each of their fields has to be.
+"""Declared storable classes and field types: array shapes, data types, ranges; ``@stored``.
 
 A state is a dataclass. The types of its fields say what they are, and a text beside the type says
 more where that is needed::

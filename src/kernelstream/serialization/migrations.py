@@ -1,4 +1,4 @@
-"""Trees of earlier versions of the format, brought to the present one.
+"""Migrations of model files from earlier format versions.
 
 A file says which version it has. ``MIGRATIONS`` has a function from the tree of each version to
 that of the next.
