@@ -1,4 +1,4 @@
-"""Fixed-point iteration (Mika et al. 1999) for pre-images of distance-based kernels."""
+"""Fixed-point iteration (Mika et al. 1998) for pre-images of distance-based kernels."""
 
 from __future__ import annotations
 
