@@ -27,13 +27,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from mutants.changes import PACKAGE, ROOMS, ROOT, Mutant, all_mutants, chosen
+from mutants.changes import FOLDERS, PACKAGE, ROOT, Mutant, all_mutants, chosen
 from mutants.named import named
 
-# Tried after those of the room, in this order.
-EVERYWHERE = ("laws", "stream", "certificate", "estimators", "contracts", "golden")
-# Folders of tests that are tried at all; those of the rooms outside of the core take long.
-TRIED = {*EVERYWHERE, *(room.split("/")[0] for room in ROOMS)}
+# Folders of tests that are tried after those of the changed file, in this order.
+EVERYWHERE = ("invariants", "stream", "certificates", "estimators", "contracts", "golden")
+# All folders of tests that are tried; those of applications take long.
+TRIED = {*EVERYWHERE, *(folder.split("/")[0] for folder in FOLDERS)}
 SECONDS = 240.0  # that the tests of one change may take
 UNCHANGED_SHARE = 0.4  # of that, at most, for the tests of one change on the unchanged code
 LONGEST_FILE = 600.0  # seconds that a test file may take on the unchanged code, once
@@ -42,9 +42,9 @@ UNFINISHED = "the end of the time"
 
 
 def nearest(path: str) -> list[list[str]]:
-    """Test files for a file of the package: its own, of its room, of its users, all others."""
+    """Test files for a file of the package: its own, its folder's, its users', all others."""
     tests = ROOT / "tests"
-    room, name = path.split("/")[0], Path(path).stem
+    folder, name = path.split("/")[0], Path(path).stem
     names = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in _names_of(path)))
     uses = [
         test
@@ -52,8 +52,8 @@ def nearest(path: str) -> list[list[str]]:
         if test.parent.name in TRIED and names.search(test.read_text(encoding="utf-8"))
     ]
     groups = [
-        [tests / room / f"test_{name}.py", PACKAGE / path],  # the second for its examples
-        sorted((tests / room).glob("test_*.py")),
+        [tests / folder / f"test_{name}.py", PACKAGE / path],  # the second for its examples
+        sorted((tests / folder).glob("test_*.py")),
         uses,
         [test for other in EVERYWHERE for test in sorted((tests / other).glob("test_*.py"))],
     ]
@@ -213,7 +213,7 @@ def run_unchanged(tests: list[str], pool: Pool, report: Report) -> Unchanged:
     def one(worker: Worker, test: str) -> dict[str, Any] | None:
         return worker.unchanged(test, min(LONGEST_FILE, pool.left()))
 
-    # The last in the list are those of all rooms, and take longest: they begin.
+    # The last in the list are those of all folders, and take longest: they begin.
     for test, outcome, _ in pool.each(one, reversed(tests)):
         wrong_example = outcome is not None and test.startswith("src/") and outcome["failed"]
         if outcome is None or outcome["broken"] or not outcome["seconds"] or wrong_example:
@@ -332,17 +332,17 @@ def main() -> int:
     parser.add_argument(
         "--near",
         action="store_true",
-        help="no tests beyond those of the room and those that name it",
+        help="only tests of the same folder and tests that name the module",
     )
     parser.add_argument("--named", action="store_true", help="the list in named.py instead")
     parser.add_argument("--list", action="store_true", help="print the changes, run nothing")
     given = parser.parse_args()
     # In the background of a shell it is ignored, by the tests that send it as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    rooms = tuple(given.only or ROOMS)
-    mutants = named() if given.named else chosen(all_mutants(rooms), given.count, given.seed)
+    folders = tuple(given.only or FOLDERS)
+    mutants = named() if given.named else chosen(all_mutants(folders), given.count, given.seed)
     if given.named and given.only:
-        mutants = [mutant for mutant in mutants if mutant.path.startswith(rooms)]
+        mutants = [mutant for mutant in mutants if mutant.path.startswith(folders)]
     if given.list:
         for mutant in mutants:
             print(f"{mutant.name}\n{mutant.diff()}")

@@ -19,14 +19,14 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "kernelstream"
 
 # The core, as paths below the package.
-ROOMS = (
+FOLDERS = (
     "kernels",
-    "bases",
+    "landmarks",
     "trackers",
-    "certificate",
+    "certificates",
     "stream",
     "estimators",
-    "files",
+    "serialization",
     "anomaly/monitor/decisions.py",
     "anomaly/monitor/limits.py",
 )
@@ -49,7 +49,7 @@ UNSEEN = {
     "_SMALL": "matters to arrays on a device only, and these tests have none",
     "kernels/distances.py: self.cut_off =": "the same",
     "kernels/distances.py: step = max(1, 2**22": "rows that are compared at a time: memory",
-    "estimators/streaming_kernel_pca.py: device=device,": (
+    "estimators/streaming_kernel_pca.py: device=self.device,": (
         "matters to rows that are sent to a device only"
     ),
     "stream/stream.py: if frozen and chain.tracker.any_blocks": "blocks of a device: speed",
@@ -64,9 +64,13 @@ UNSEEN = {
     "papers/tanaka_2012/lms.py: if stop > start": "an empty piece of rows learns nothing",
     "trackers/moments.py: as_dense(targets[:1": "the first row of any number of rows",
     "MOST_LEARNED": "rows from which a model is learned: more make it no better",
-    "bases/centroids/polish.py: for _ in range(2)": "a third step turns directions hardly further",
-    "bases/centroids/basis.py: means = sums / like(np.where(mass": "of empty cells none is read",
-    "bases/centroids/sample.py: as_dense(rows[:1, :])": "the type of any number of rows",
+    "landmarks/optimized/polish.py: for _ in range(2)": (
+        "a third step turns directions hardly further"
+    ),
+    "landmarks/optimized/basis.py: means = sums / like(np.where(mass": (
+        "of empty cells none is read"
+    ),
+    "landmarks/optimized/sample.py: as_dense(rows[:1, :])": "the type of any number of rows",
     "bases/centroids/cells.py: like(self.mass > least": "no mass is just the smallest number",
     "certificates/betting.py: return np.concatenate([[0.0]": "before the first draw all are alike",
     "certificates/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
@@ -139,12 +143,12 @@ class Mutant:
         return "\n".join(list(unified_diff(before, after, lineterm="", n=0))[3:])
 
 
-def all_mutants(rooms: tuple[str, ...] = ROOMS) -> list[Mutant]:
-    """Every change in the rooms, in the order of the files."""
+def all_mutants(folders: tuple[str, ...] = FOLDERS) -> list[Mutant]:
+    """Every change in some folders or files, in the order of the files."""
     defaults = _names_with_defaults()
     found: list[Mutant] = []
-    for room in rooms:
-        place = PACKAGE / room
+    for folder in folders:
+        place = PACKAGE / folder
         for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
             if path.name != "__init__.py":
                 found += _Finder(path, defaults).mutants()

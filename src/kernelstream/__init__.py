@@ -1,4 +1,4 @@
-"""Kernel PCA for data that is too large or never ends: one pass, bounded memory, known error."""
+"""Streaming kernel PCA: one pass, bounded memory, measured error; lazily imported public names."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""``python -m kernelstream`` is the command line."""
+"""Entry point of ``python -m kernelstream``: runs the command line."""
 
 from kernelstream.cli import main
 

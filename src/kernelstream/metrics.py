@@ -1,4 +1,4 @@
-"""How near one kernel PCA is to another, and to the exact one; how well a stream is judged.
+"""Model comparison: principal angles, captured variance; prequential AUC and false alarm rate.
 
 Two models are compared in feature space, where their components live. A component of ours is
 ``v = Σ_k a_k φ(d_k)`` over the basis points; one of scikit-learn's is ``Σ_i α_i (φ(x_i) − φ̄)``

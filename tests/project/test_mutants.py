@@ -76,12 +76,12 @@ def test_an_argument_that_says_what_is_so_anyway_is_no_change():
 
 
 def test_the_nearest_tests_come_first():
-    own, room, users, others = nearest("trackers/incremental_svd.py")
+    own, folder, users, others = nearest("trackers/incremental_svd.py")
     examples = "src/kernelstream/trackers/incremental_svd.py"
     assert own == ["tests/trackers/test_incremental_svd.py", examples]
-    assert "tests/trackers/test_window.py" in room and "tests/golden/test_golden.py" in others
+    assert "tests/trackers/test_window.py" in folder and "tests/golden/test_golden.py" in others
     assert "tests/stream/test_components.py" in users  # it names the class
-    tests = [*own, *room, *users, *others]
+    tests = [*own, *folder, *users, *others]
     assert all((ROOT / test).exists() for test in tests) and len(tests) == len(set(tests))
 
 

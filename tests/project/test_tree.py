@@ -22,6 +22,7 @@ from tests.project.measures import (
     files,
     tree_of,
 )
+from tests.project.tree import descriptions
 
 TESTS = ROOT / "tests"
 ENTRIES = sorted(path for path in LIBRARY.iterdir() if path.name not in NO_ENTRIES)
@@ -30,6 +31,7 @@ PLANT_ENTRIES = sorted(path for path in PLANT.iterdir() if path.name not in NO_E
 # Besides one folder for each entry: slow twins, invariants over all parts, contracts with other
 # libraries, accuracy and cost, the project itself, and model files that have to stay readable.
 OTHER_TESTS = {"naive", "invariants", "contracts", "numerics", "project", "golden"}
+LONGEST_DESCRIPTION = 98
 NAMELESS = {"utils", "helpers", "common", "misc"}
 # Private names of other libraries that have no public equivalent.
 FOREIGN = {
@@ -56,6 +58,15 @@ def test_every_entry_is_on_the_map_of_contributing() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     entries = (*ENTRIES, *PLANT_ENTRIES)
     assert [entry.name for entry in entries if f"{entry.stem}" not in text] == []
+
+
+@pytest.mark.parametrize("package", [LIBRARY, PLANT], ids=lambda package: package.name)
+def test_every_module_is_described_in_one_line(package: Path) -> None:
+    """``python -m tests.project.tree`` prints these lines: newcomers find their way by them."""
+    lines = dict(descriptions(package))
+    assert lines
+    too_long = {path for path, line in lines.items() if len(line) > LONGEST_DESCRIPTION}
+    assert {path for path, line in lines.items() if not line.endswith(".")} | too_long == set()
 
 
 def test_no_module_is_called_utils() -> None:

@@ -1,4 +1,4 @@
-"""Monitors of kernelstream in operation: live page, history, brokers, metrics, fleets.
+"""Process monitors in operation: live page, history, alarms, brokers, metrics, fleets.
 
 >>> import numpy as np
 >>> from kernelstream import KernelMonitor

@@ -1,4 +1,4 @@
-"""A fleet: one stream with the rows of many machines, a monitor for each, one log of events."""
+"""Fleet: one monitor per machine in a single stream of rows; merged events, save and load."""
 
 from __future__ import annotations
 

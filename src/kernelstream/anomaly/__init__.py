@@ -1,4 +1,4 @@
-"""Anomaly detection: a detector of novel rows, and a monitor of a process.
+"""Anomaly detection: a novelty detector for single rows and a process monitor for time series.
 
 >>> from kernelstream.anomaly import KernelMonitor
 >>> KernelMonitor(alpha=0.05).alpha

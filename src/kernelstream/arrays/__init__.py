@@ -1,4 +1,4 @@
-"""What the mathematics stands on: array namespaces, devices, draws, compiled passes."""
+"""Array layer: namespaces, devices, random draws, compilation, threads, progress."""
 
 from kernelstream.arrays.compilation import compiled
 from kernelstream.arrays.draws import generator, uniforms

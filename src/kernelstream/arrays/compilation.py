@@ -1,4 +1,4 @@
-"""The one door for compiled passes: every pass is declared with ``@compiled``.
+"""Numba compilation of sequential passes: lazy import, disk cache, fallback to plain Python.
 
 Numba is imported when a pass is first called, not when the package is imported: users of the
 covariance tracker never pay for it. Passes see numbers and arrays only; anything else would be

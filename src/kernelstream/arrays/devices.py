@@ -1,4 +1,4 @@
-"""Rows of the host on another device: PyTorch tensors, copied while the last block is worked on."""
+"""GPU and device support: transfer of rows, prefetching, chunk size that fits the memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers as a function of *where* they are used, not of *when*.
+"""Reproducible random numbers by row index: counter-based generator, sampling by priority.
 
 Philox is a counter: any position of its sequence can be had at once. So the random number of the
 i-th row of a stream is the same however the rows were cut into calls, and a saved model goes on

@@ -1,4 +1,4 @@
-"""Memory that is free, but that the process still holds."""
+"""Release of free heap memory to the operating system (malloc trim, Arrow pool)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The array namespace: one spelling of the mathematics for NumPy, PyTorch, CuPy and their kin.
+"""Array API helpers for NumPy, PyTorch, CuPy and CSR: casts, weighted Gram matrix, eigenvalues.
 
-Code in ``kernels``, ``bases``, ``trackers`` and ``stream`` is written once, against the array API
-standard. The few operations that the standard lacks, or that a namespace does much faster in its
-own way, live here and nowhere else. SciPy's CSR matrices count as NumPy rows: they may stand where
-a block of rows stands (left operand of a product), never where a state or a basis point stands.
+Code in ``kernels``, ``landmarks``, ``trackers`` and ``stream`` is written once, against the array
+API standard. The few operations that the standard lacks, or that a namespace does much faster in
+its own way, live here and nowhere else. SciPy's CSR matrices count as NumPy rows: they may stand
+where a block of rows stands (left operand of a product), never where a state or a basis point
+stands.
 """
 
 from __future__ import annotations

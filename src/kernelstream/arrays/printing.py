@@ -1,4 +1,4 @@
-"""Records print short: numbers with four digits, arrays by their size, what is not there not."""
+"""Short representations of records: rounded numbers, array shapes, omitted empty fields."""
 
 from __future__ import annotations
 

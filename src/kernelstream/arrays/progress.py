@@ -1,4 +1,4 @@
-"""How far a long call has come: told by whoever folds rows, shown by whoever asked for it."""
+"""Progress reports of long calls: rows per second, remaining time, logging."""
 
 from __future__ import annotations
 

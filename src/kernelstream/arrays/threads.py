@@ -1,4 +1,4 @@
-"""Threads: one for BLAS, whose results would depend on how many there are, and many for blocks.
+"""Threads: one BLAS thread per block for bitwise reproducible results, thread pool, row tiles.
 
 Products, Cholesky factors and eigenvectors are rounded differently with 1 and 2 threads of BLAS. So
 what enters a model is computed with one, and where there are more, blocks of rows are worked on at

@@ -1,6 +1,6 @@
-"""What is certain about a model: an account of what its basis missed, and statements drawn from it.
+"""Error certificate: guaranteed bounds and confidence intervals relative to exact kernel PCA.
 
-Statements about numbers: nothing here knows a stream.
+Every bound is a function of numbers: no module of this package imports a stream.
 """
 
 from kernelstream.certificates.certificate import Certificate

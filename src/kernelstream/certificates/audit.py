@@ -1,4 +1,4 @@
-"""A second uniform sample of the rows, of which nothing is learned: it judges the model.
+"""Audit sample: uniform sample of rows that are not learned, for confidence intervals.
 
 Which rows are in it depends on their numbers in the stream and on the seed, never on what was
 learned; so for the model it is a sample of rows like any other, whatever the model became.

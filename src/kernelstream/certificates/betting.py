@@ -1,4 +1,4 @@
-"""Limits for means that hold with a stated confidence, from rows that were drawn independently.
+"""Confidence intervals for means and ratios by betting (Waudby-Smith and Ramdas 2024).
 
 A bet against the claim that a ratio is c: each draw multiplies the capital by 1 ± λ(f − c b), with
 a stake λ that is fixed before the draw is seen. If the claim is true the capital is not expected to

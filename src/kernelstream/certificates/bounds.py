@@ -1,4 +1,4 @@
-"""The statements behind the certificate, T2 to T7 of docs/certificate.md, as functions of evidence.
+"""Guaranteed bounds: eigenvalues, total variance, reconstruction error, angles (T2 to T7).
 
 The rows are gone, but what the basis missed of each was entered in the ledger. From that alone
 follow bounds on what batch kernel PCA would have found.

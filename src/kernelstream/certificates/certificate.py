@@ -1,4 +1,4 @@
-"""The error certificate: how far the model is from batch kernel PCA of all rows seen.
+"""Certificate object: guaranteed intervals, bound on the error, reasons if bounds are loose.
 
 The rows are gone, but what the basis missed of each was entered in the ledger. From that alone
 follow intervals for the eigenvalues that batch kernel PCA would have found, a lower bound on the

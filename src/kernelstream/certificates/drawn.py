@@ -1,10 +1,10 @@
-"""What rows say about a model that were drawn at random from all rows, and not learned.
+"""Confidence interval from many independent draws, without their Gram matrix (proof 19).
 
-As ``statement.py``, but of so many draws that their Gram matrix would be too large. The feature
-space is cut in two: the span of the model and of some rows more, and the rest. No subspace captures
-more than the best of its dimension in each of the two together. The first is judged by all draws,
-whose moments are as small as those of a model; the second, where little is left, by a few of them.
-Statement 19 of docs/proofs.md.
+``statement.py`` serves the same purpose for fewer draws; the Gram matrix of these would be too
+large. The feature space is divided in two: the span of the model and of some more rows, and the
+rest. No subspace captures more than the best of its dimension in each of the two together. The
+first is evaluated on all draws, whose moments are as small as those of a model; the second, where
+little is left, on a few of them. Statement 19 of docs/proofs.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Entries into the ledger: what a block misses, and what a change of basis costs.
+"""Ledger entries: squared residual of a block, cost of a landmark change, ``certify="tight"``.
 
 With ``certify="tight"`` the missed parts of a block are looked at together: the eigenvalues of
 their Gram matrix say how much of the missed energy can lie in one direction, in two, in three,

@@ -1,4 +1,4 @@
-"""What the basis missed, row by row: the account behind the error certificate.
+"""Ledger of squared residuals: fresh and stale parts, growth, forgetting, merging of streams.
 
 A row φ(x) is held as its projection φ̂ on the span of the basis; the energy of the difference,
 ``ε(x) = k(x,x) − |z|²``, is known when the row is folded. While the basis stays, the missed parts

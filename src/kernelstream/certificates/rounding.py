@@ -1,4 +1,4 @@
-"""How far rounding can have led: what the certificate adds to every statement.
+"""Rounding error analysis: float32 and float64 error bounds added to every guaranteed bound.
 
 With the points D and the factor F as they are stored, a row is held as φ̂ = Φ_D F z: exactly a
 vector of the span, whatever errors F and z have. Two things then differ from the theory, and both

@@ -1,4 +1,4 @@
-"""What a sample of the rows says about a model, with a stated confidence.
+"""Confidence intervals from the audit sample: error of the model and the best possible error.
 
 The proof in ``certificate.py`` is true of every stream, and often says little. The statement here
 is about the same numbers, and true with a probability: it is drawn from rows of which nothing was

@@ -1,7 +1,7 @@
-"""Symmetric matrices of many rows in half of their memory, and their largest eigenvalues.
+"""Large symmetric matrices in half of the memory; leading eigenvalues by Lanczos.
 
-By NumPy's BLAS, unless there are many eigenvalues of many rows: SciPy brings another one, whose
-buffers are memory of their own, and which waits for ever where there is none left.
+NumPy's BLAS does the work, unless many eigenvalues of many rows are needed: SciPy has a BLAS of its
+own, which allocates further buffers and does not return if there is no memory for them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command line: ``kernelstream fit``, ``update``, ``transform``, ``monitor`` and the others."""
+"""Command line entry point: ``main``, standard streams, lazily imported public names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands, in one application."""
+"""Command registry: all commands, import of the one that runs, unknown commands, ``--version``."""
 
 from __future__ import annotations
 

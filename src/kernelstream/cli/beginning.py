@@ -1,4 +1,4 @@
-"""What a model begins with: columns, scale and width, by a sample of all files or another model."""
+"""Preparation of a new model: schema, scaling and bandwidth from a sample or from another model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``check``: what is in a table, and what ``fit`` would do with it; ``plan``: for its parts."""
+"""Commands ``check`` (inferred column types, invalid rows) and ``plan`` (schema for all parts)."""
 
 from __future__ import annotations
 

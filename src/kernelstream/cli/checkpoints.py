@@ -1,4 +1,4 @@
-"""A learning run that can be killed at any moment: where it stands, checkpoints, going on.
+"""Checkpoint and resume of long runs: position in the source, two passes, ``--resume``.
 
 A checkpoint is a model file with the exact position in the source beside the model, written whole
 or not at all. The same rows in the same order give the same model, bit for bit, however they are

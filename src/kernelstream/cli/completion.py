@@ -1,7 +1,8 @@
-"""What a shell completes: parts by name, and the columns of the files on the command line.
+"""Shell completion: names of kernels and trackers, column names from CSV and Parquet headers.
 
-Nothing is imported for it that the work needs: a shell asks at every press of a key. So the names
-of parts stand here once more (a test compares them), and of a file only its head is read.
+Completion imports none of the packages that the commands need: a shell calls it at every press of a
+key. So the names of parts are repeated here (a test compares them), and only the head of a file is
+read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``compress``: a model with fewer points, for those who serve it."""
+"""Command ``compress``: reduces the number of landmarks of a fitted model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``demo``: handwritten digits through the other commands."""
+"""Command ``demo``: fit, info, score and report on handwritten digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``explain``: which columns are behind components, and behind the strangest rows."""
+"""Command ``explain``: columns of each component, contributions to rows with the largest error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong, in words, and the exit code that says so to scripts."""
+"""Exit codes and error messages: usage, data, model and write errors, interrupts, closed pipes."""
 
 from __future__ import annotations
 

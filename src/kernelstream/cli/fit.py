@@ -1,7 +1,7 @@
-"""``fit``: rows into a model.
+"""Command ``fit``: options, refused combinations, choice of PCA, detector, monitor, prediction.
 
-Of kernel PCA, a detector (``--novelty``), a monitor (``--monitor``), or of what is to be predicted
-(``--target``).
+Without an option it fits kernel PCA, with ``--novelty`` a detector, with ``--monitor`` a process
+monitor, and with ``--target`` a regression or a classifier.
 """
 
 from __future__ import annotations

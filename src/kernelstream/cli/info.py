@@ -1,4 +1,4 @@
-"""``info``: what is in a model file."""
+"""Command ``info``: parameters, explained variance, certificate, origin of a model file."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Help, version and completion without the packages that the work needs, which take a second.
+"""Fast ``--help`` and completion: stand-in modules for heavy imports (NumPy, Arrow, Numba).
 
-All of that is in the signatures of the commands. So while only it is wanted, packages of numbers
-and tables, and the rooms of kernelstream that use them, are stood in for by modules that hold
-nothing. A command that is run all the same (an option may have the value ``--help``) is refused
-here, and everything is imported as it is.
+Both need the signatures of the commands only. So packages of numbers and tables, and the modules of
+kernelstream that use them, are replaced by empty stand-ins. If a command is run all the same (an
+option may have the value ``--help``), it is refused here, and the real modules are imported.
 """
 
 from __future__ import annotations

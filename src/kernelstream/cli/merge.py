@@ -1,4 +1,4 @@
-"""``merge``: several models into one."""
+"""Command ``merge``: combines models that were fitted on different parts of the rows."""
 
 from __future__ import annotations
 

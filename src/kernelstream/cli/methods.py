@@ -1,4 +1,4 @@
-"""``fit --method``: the papers' methods by name, with the papers' parameters."""
+"""Option ``--method`` of ``fit``: methods of the papers, their parameters, step-size schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files as the command line keeps them: with their origin, a lock, and nothing half done."""
+"""Model files of the command line: reading, file lock, origin, saved position, overwrite checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``monitor``: rows from a pipe or from files are judged one by one, as they come.
+"""Command ``monitor``: event loop over rows of a pipe, scores as NDJSON, saving; input options.
 
 Commands of other distributions run the same loop with more around it, by judges of their own and
 by a subclass of :class:`Following`.

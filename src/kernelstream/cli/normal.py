@@ -1,4 +1,4 @@
-"""``fit --monitor``: normal operation, learned from rows in the order of time."""
+"""Option ``--monitor`` of ``fit``: sensor columns, rows in time order, invalid rows as missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, one by one and in groups.
+"""Shared options of commands: sources, formats, missing values, column types, durations.
 
 A group is a dataclass. A command that takes one has its fields as options: ``flat`` shows typer the
 command with the fields of its groups in their place.

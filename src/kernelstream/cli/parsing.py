@@ -1,4 +1,4 @@
-"""Words of the command line as parts and numbers: ``distance(nu=0.1)``, ``rbf + linear``."""
+"""Parser for parts on the command line: ``distance(nu=0.1)``, ``rbf + linear``, gamma."""
 
 from __future__ import annotations
 

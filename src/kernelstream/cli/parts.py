@@ -1,4 +1,4 @@
-"""What ``fit`` makes a model of, as options, and the estimator that they mean."""
+"""Model options of ``fit`` and the resulting estimator: kernel, landmarks, tracker, forgetting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of bad rows that were passed over, as NDJSON (``--rejects``)."""
+"""List of invalid rows as NDJSON (``--rejects``), truncated to the checkpoint on resume."""
 
 from __future__ import annotations
 

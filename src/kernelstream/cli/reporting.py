@@ -1,4 +1,4 @@
-"""``report``: one HTML page about a model."""
+"""Command ``report``: writes the HTML page, colors rows by a label column, opens the browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fit --target``: a regression or a classifier, judged by rows that it has not learned."""
+"""Option ``--target`` of ``fit``: regression or classifier, held-out score with a baseline."""
 
 from __future__ import annotations
 

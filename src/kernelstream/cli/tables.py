@@ -1,4 +1,4 @@
-"""Tables out: Parquet, CSV, Arrow, NDJSON and NumPy files, or NDJSON and CSV on the output."""
+"""Output tables: Parquet, CSV, Arrow, NDJSON and ``.npy`` writers, format from the file name."""
 
 from __future__ import annotations
 

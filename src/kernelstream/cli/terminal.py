@@ -1,4 +1,4 @@
-"""What people see: messages, the progress bar, tables; and what machines read instead."""
+"""Terminal output: messages, progress bar, tables of facts, JSON conversion of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``transform``, ``denoise``, ``score`` and ``predict``: rows and a model in, a table out."""
+"""Commands ``transform``, ``denoise``, ``score``, ``predict``: T², p-values, carried columns."""
 
 from __future__ import annotations
 

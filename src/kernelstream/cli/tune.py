@@ -1,4 +1,4 @@
-"""``tune``: which width, how many components and points, before anything is fitted."""
+"""Command ``tune``: suggests bandwidth, number of components and number of landmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fit --until``: rows are drawn at random, as many as are needed."""
+"""Option ``--until`` of ``fit``: learns random rows until a target confidence interval is met."""
 
 from __future__ import annotations
 

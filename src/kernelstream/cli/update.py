@@ -1,4 +1,4 @@
-"""``update``: a model goes on learning."""
+"""Command ``update``: continues to learn from rows that follow those already seen."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What the library says to those who write Python, in the words of the command line.
+"""Translation of library error messages: parameter names into options, class names into values.
 
-Its messages name parameters and classes. Here a parameter is an option, and a class is what the
-option calls it: ``n_components`` is ``--components``, ``Distance(nu=0.1)`` is ``distance(nu=0.1)``.
+Messages of the library name parameters and classes. On the command line a parameter is an option,
+and a class is a value of it: ``n_components`` becomes ``--components``, ``Distance(nu=0.1)``
+becomes ``distance(nu=0.1)``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Kernel PCA on a cluster."""
+"""Distributed kernel PCA on a cluster."""

@@ -1,4 +1,4 @@
-"""Estimators with scikit-learn's conventions."""
+"""Core estimators with scikit-learn conventions, ``load`` and ``suggest``."""
 
 from kernelstream.estimators.base import (
     StoredEstimator,

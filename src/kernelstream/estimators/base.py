@@ -1,4 +1,4 @@
-"""What estimators share: changed wholly or not at all, written to a file, read back from one.
+"""Base classes of estimators: transactions, thread safety, save, load, pickling.
 
 One thread may learn while others ask. Who learns works on a draft, which becomes the estimator in
 one step; who asks looks at the estimator as it was at one moment. So an answer is that of the model

@@ -1,7 +1,7 @@
-"""What a model says about columns: which make a component, which make a row strange.
+"""Explanations: effect of columns on components, contributions to the error of a row, p-values.
 
-Both are asked of the model as users can ask it, by changing one column of rows and looking at what
-becomes of their scores and errors: so it is the same for every kernel, basis and scaling.
+Both are computed from the public queries of a model: one column of some rows is changed, and their
+scores and errors are compared. So the method is the same for every kernel, landmarks and scaling.
 """
 
 from __future__ import annotations

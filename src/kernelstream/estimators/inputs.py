@@ -1,4 +1,4 @@
-"""What users give, checked in words: rows against a stream, weights, scores."""
+"""Input validation: shape, type, feature names, NaN, sample weights, dominating column scales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KernelPCA with the parameters of scikit-learn's, for programs that have them."""
+"""Drop-in replacement for scikit-learn's ``KernelPCA``, same parameters, bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fit`` of rows that come in blocks: from an iterator, a lazy frame, a dataset, a Dask array.
+"""``fit`` from iterators, lazy frames, Arrow datasets and Dask arrays, in one or two passes.
 
 Blocks that can be read again are read twice: landmarks first, then statistics in their span. An
 iterator is read once, as a stream.

@@ -1,4 +1,4 @@
-"""Which width, how many components and points: numbers to begin with, and the curve behind them."""
+"""Model selection (``suggest``): bandwidth, number of components and landmarks, held-out rows."""
 
 from __future__ import annotations
 

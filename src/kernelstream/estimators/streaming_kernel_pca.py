@@ -1,4 +1,4 @@
-"""StreamingKernelPCA: its parameters, its verbs, scikit-learn's manners. No maths: see stream/.
+"""Streaming kernel PCA estimator: constructor, fit, partial_fit, transform, fitted attributes.
 
 Rows are checked in ``inputs.py``; what happens to them is in ``stream/stream.py``, and
 ``stream/step.py`` is the page with the method itself.

@@ -1,4 +1,4 @@
-"""A model as a fitted ``sklearn.decomposition.KernelPCA``."""
+"""Conversion of a model to a fitted ``sklearn.decomposition.KernelPCA``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fit(X, until=…)``: rows are drawn at random until enough is known, however many there are.
+"""``fit(X, until=...)``: random rows until the shortfall from exact kernel PCA is small enough.
 
 Some draws are learned, others judge what was learned (``certificates/drawn.py``): these never touch
 the model, so the statement is about all rows, drawn or not. If it does not say enough, twice as

@@ -1,4 +1,4 @@
-"""Images: denoising, super-resolution, reconstruction of patches; files through Pillow."""
+"""Image models: denoising, super-resolution, patch and face reconstruction; Pillow input."""
 
 from kernelstream.images import files, noise, patches
 from kernelstream.images.denoise import Denoiser

@@ -1,4 +1,4 @@
-"""What the image models share: a stream of rows that come from images, as one value."""
+"""Base classes of image models: images or patches as rows of a stream, input checks, merging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Denoising learned from noisy images only."""
+"""Image denoising from noisy images only: Stein's unbiased risk estimate, ridge, fit, transform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features of small patches: odd in the patch and of its scale, for super-resolution."""
+"""Patch features for super-resolution: odd kernel features, directions by k-means, contrast."""
 
 from __future__ import annotations
 

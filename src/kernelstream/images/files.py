@@ -1,4 +1,4 @@
-"""Images as files and in other sizes, through Pillow."""
+"""Image files and resizing with Pillow: read, write, bicubic interpolation."""
 
 from __future__ import annotations
 

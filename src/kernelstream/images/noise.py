@@ -1,4 +1,4 @@
-"""What clipping does to noisy pixels: their mean, its inverse, and the noise that is left."""
+"""Noise clipping: expected value of noisy pixels clipped to [0, 1], and its inverse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patches of images as strided views, and images from patches that overlap."""
+"""Image patches: sliding windows, overlap averaging, rotations and reflections."""
 
 from __future__ import annotations
 

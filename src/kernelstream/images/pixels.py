@@ -1,4 +1,4 @@
-"""Pixels in all types that images have: which number is white, and from one type to another."""
+"""Pixel types: uint8, uint16 and float conversion, white level, rounding and clipping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directions of patches moved to where regression on their features errs least.
+"""Optimization of patch directions for super-resolution: variable projection, L-BFGS.
 
 k-means puts directions where patches are. What is asked of them is that the detail Y of patches is
 nearly a linear function of their features Z (``images.features.PatchFeatures``):

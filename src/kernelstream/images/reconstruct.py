@@ -1,4 +1,4 @@
-"""Patches of an image replaced by the pre-images of their projections (Kim et al.)."""
+"""Patch reconstruction: image patches replaced by pre-images of their projections (Kim et al.)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Super-resolution: kernel features of low-resolution patches, ridge to the missing detail."""
+"""Super-resolution (upscaling): ridge regression on patch features, bicubic, back-projection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole images replaced by the pre-images of their projections: faces (Kim et al.)."""
+"""Whole-image reconstruction (faces): kernel Hebbian algorithm and pre-images (Kim et al.)."""
 
 from __future__ import annotations
 

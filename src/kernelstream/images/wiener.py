@@ -1,4 +1,4 @@
-"""Wiener filtering in principal directions, learned from the start of a stream."""
+"""Noise level estimation (Marchenko-Pastur) and Wiener filter in principal directions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Adapters for other libraries of the field."""
+"""Adapters for other libraries."""

@@ -1,4 +1,4 @@
-"""Streams of dictionaries: the models as parts of river's pipelines.
+"""river adapters: ``learn_one``, ``transform_one``, ``score_one`` on rows that are dictionaries.
 
 river hands every row over as a dictionary and asks two things of a part: ``learn_one(x)`` and
 ``transform_one(x)``, or ``score_one(x)`` of a detector of anomalies. Its pipelines tell parts apart

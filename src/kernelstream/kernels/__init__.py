@@ -1,4 +1,4 @@
-"""Kernels: by name, as objects, combined with ``+`` and ``*``, or as any function.
+"""Kernels by name, as objects, or as functions: resolution of ``kernel`` and ``gamma``.
 
 >>> from kernelstream.kernels import RBF, Linear, resolve
 >>> resolve("rbf", gamma=0.1)

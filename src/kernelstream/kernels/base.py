@@ -1,4 +1,4 @@
-"""What every kernel offers: ``fix`` its numbers, then ``block``, ``diag`` and ``gram``.
+"""Kernel base class: block, diagonal, Gram matrix, ``+`` and ``*``, rounding, ``gamma="scale"``.
 
 To add a kernel, write a subclass with its parameters in ``__init__`` and
 

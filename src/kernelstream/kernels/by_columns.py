@@ -1,4 +1,4 @@
-"""Kernels of some of the columns, and one for columns that hold categories."""
+"""Kernels on groups of columns, selected by name or pattern; kernel for categorical columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels made of others: sums, products, multiples, and any function of two blocks of rows."""
+"""Composite kernels: sum, product, scaling by a number, normalization, user-defined function."""
 
 from __future__ import annotations
 

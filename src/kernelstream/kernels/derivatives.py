@@ -1,4 +1,4 @@
-"""Gradients of kernels with respect to their first argument, summed over points."""
+"""Gradients of kernels with respect to rows; which kernels are differentiable."""
 
 from __future__ import annotations
 

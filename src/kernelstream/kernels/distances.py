@@ -1,4 +1,4 @@
-"""Distances between rows and points, and the typical distance in a set of rows."""
+"""Pairwise distances (Euclidean, Manhattan) in blocks; bandwidth by the median heuristic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of the inner product x·y: linear, polynomial, sigmoid, cosine.
+"""Dot-product kernels: linear, polynomial, sigmoid, cosine.
 
 The parameters mean what they mean in ``sklearn.metrics.pairwise``.
 """

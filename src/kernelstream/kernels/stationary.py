@@ -1,4 +1,4 @@
-"""Kernels of the difference x − y: RBF, exponential, Laplacian, Matérn.
+"""Stationary kernels: RBF, exponential, Laplacian, Matérn; gamma, random frequencies.
 
 All have ``k(x, x) = 1``, and all but the Laplacian depend on ``|x − y|²`` alone, which one matrix
 product gives for a whole block:

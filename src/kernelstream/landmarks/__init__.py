@@ -1,4 +1,4 @@
-"""Which points span the model: the bases."""
+"""Landmark strategies by name: optimized, fixed, growing, exact, reduced set, random features."""
 
 from __future__ import annotations
 

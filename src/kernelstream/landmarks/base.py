@@ -1,4 +1,4 @@
-"""What a basis is: points that span the model, and orthonormal coordinates in that span."""
+"""Landmark strategy base class: Nyström factor, coordinates, squared residual, landmark change."""
 
 from __future__ import annotations
 

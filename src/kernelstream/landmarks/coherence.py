@@ -1,4 +1,4 @@
-"""The coherence criterion: admit a row that no point resembles."""
+"""Coherence criterion: a row becomes a landmark if its similarity to all landmarks is low."""
 
 from __future__ import annotations
 

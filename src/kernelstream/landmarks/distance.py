@@ -1,4 +1,4 @@
-"""Honeine's criterion: admit a row whose squared distance to the span exceeds ν."""
+"""Distance criterion (Honeine): a row becomes a landmark if its squared residual exceeds nu."""
 
 from __future__ import annotations
 

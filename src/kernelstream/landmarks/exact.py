@@ -1,4 +1,4 @@
-"""Every row that adds a direction becomes a point: exact kernel PCA, sample by sample."""
+"""Exact kernel PCA: every linearly independent row becomes a landmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points that are given, or sampled once: Nyström's method."""
+"""Fixed landmarks: user-supplied or sampled once at the start (Nyström method)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random Fourier features: explicit coordinates instead of points."""
+"""Random Fourier features as explicit coordinates instead of landmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bases that admit points one by one: the blocked pass that equals the sequential algorithm.
+"""Growing landmark sets: blocked admission of rows, Cholesky update, exchange, maximum number.
 
 For a block of rows, one kernel product and one product with the factor give all coordinates and
 residuals. Rows that pass the criterion are admitted in order. Each admission adds one coordinate

@@ -1,4 +1,4 @@
-"""Chin and Suter's reduced sets: rows are appended, then compressed to a few pre-images."""
+"""Reduced set (Chin and Suter): fixed number of pre-images that span the leading directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A uniform sample of a stream, as a value: the same rows whatever the cutting of the stream.
+"""Uniform weighted sample of a stream (reservoir): Gumbel priorities, forgetting, merging.
 
 Each row has a priority ``log w − i log β + Gumbel noise``, a function of its index alone; the
 sample is the rows of highest priority. That is a sample without replacement in proportion to

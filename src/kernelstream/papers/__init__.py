@@ -1,4 +1,4 @@
-"""The papers, one folder or file each, with their estimators, trackers and step sizes.
+"""Methods of the papers: one folder or file per paper, with estimators, trackers and step sizes.
 
 =====================  ===================================================================
 folder                 paper

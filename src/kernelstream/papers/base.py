@@ -1,4 +1,4 @@
-"""What the papers' estimators have in common: the chain of the library with the parts fixed."""
+"""Base of the paper estimators: fixed landmarks and tracker, centering as in the paper."""
 
 from __future__ import annotations
 

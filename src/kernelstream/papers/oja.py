@@ -1,4 +1,4 @@
-"""The linear neuron: Hebb's rule, why it diverges, and three ways to tame it (Oja 1982).
+"""Hebbian rules of a linear neuron (Oja 1982): plain, normalized, Oja's rule, limits, mean flow.
 
 "The notes" are the lecture notes on the Hebbian maximum eigenfilter whose argument
 ``reproductions/lecture_oja`` checks step by step; the labels are theirs.

@@ -1,4 +1,4 @@
-"""Step sizes of the Hebbian rules: how fast to learn at row t."""
+"""Step-size schedules (learning rates): constant, inverse time, search-then-converge, automatic."""
 
 from __future__ import annotations
 

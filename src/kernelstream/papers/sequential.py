@@ -1,4 +1,4 @@
-"""What the papers' trackers share: the rows of a block are centered and learned one by one."""
+"""Base of sequential trackers: running mean, raw components, step guard, divergence check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures with matplotlib: every function draws on Axes and returns them; none calls ``show``.
+"""Plots with Matplotlib: every function draws on Axes and returns them.
 
 >>> import matplotlib
 >>> matplotlib.use("Agg")

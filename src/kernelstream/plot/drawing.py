@@ -1,4 +1,4 @@
-"""What all pictures share: Axes, colours, labels, and what they read of a model."""
+"""Plot helpers: Axes, colors, labels, guaranteed variance intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of explanations: columns behind a component, and behind a strange row."""
+"""Plots of explanations: component curves along columns, contributions to the error of a row."""
 
 from __future__ import annotations
 

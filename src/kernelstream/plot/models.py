@@ -1,4 +1,4 @@
-"""Pictures of a model: variances, rows on components, contours, the basis."""
+"""Plots of a model: scree plot, scatter plot of scores, contours of a component, landmarks."""
 
 from __future__ import annotations
 

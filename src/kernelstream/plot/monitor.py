@@ -1,4 +1,4 @@
-"""Pictures of a monitored stream: drawn into given axes, or into new ones, which are returned.
+"""Plots of a monitor: control charts, contribution bars and maps, score plot, adaptation chart.
 
 Nothing is shown or saved: that is for the caller.
 """

@@ -1,4 +1,4 @@
-"""Pictures of a stream: how it was learned."""
+"""Learning curve of a stream: error of rows before they are learned."""
 
 from __future__ import annotations
 

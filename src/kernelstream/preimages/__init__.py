@@ -1,4 +1,4 @@
-"""Pre-images: from a point of the feature space back to an input."""
+"""Pre-image methods by name; automatic choice of a method for a kernel."""
 
 from __future__ import annotations
 

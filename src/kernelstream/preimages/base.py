@@ -1,4 +1,4 @@
-"""What every pre-image method does: from a point of the span back to an input."""
+"""Base of pre-image methods: solve, report of convergence and distance in feature space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pre-images by a map that keeps inner products (Honeine and Richard). For any kernel."""
+"""Conformal map pre-images (Honeine and Richard 2011), closed form for any kernel."""
 
 from __future__ import annotations
 

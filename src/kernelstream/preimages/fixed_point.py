@@ -1,4 +1,4 @@
-"""Mika's fixed-point iteration for kernels of the distance, all rows at once."""
+"""Fixed-point iteration (Mika et al. 1998) for pre-images of distance-based kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient descent to the pre-image, for any kernel whose gradient is known."""
+"""Gradient descent for pre-images of differentiable kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linear kernel: the pre-image is the combination itself."""
+"""Exact pre-images for the linear kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pre-images from distances to neighbours (Kwok and Tsang): all rows at once."""
+"""Pre-images from distances to nearest landmarks (Kwok and Tsang 2004)."""
 
 from __future__ import annotations
 

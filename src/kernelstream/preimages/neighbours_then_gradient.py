@@ -1,4 +1,4 @@
-"""The papers' chain: a pre-image from distances to neighbours, then steepest descent."""
+"""Pre-images from nearest landmarks, refined by gradient descent (Kim et al.)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows with gaps, or with some entries that are far off: what the model says in their place."""
+"""Imputation of missing values and repair of gross errors in given rows by robust pre-images."""
 
 from __future__ import annotations
 

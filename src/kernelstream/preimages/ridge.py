@@ -1,4 +1,4 @@
-"""Pre-images by ridge regression, learned from the rows or from the points. For any kernel."""
+"""Pre-images by kernel ridge regression from scores to inputs, for any kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One-pass regression on the stream's features: numbers, many columns, classes."""
+"""One-pass kernel ridge regression and classification on a stream."""
 
 from kernelstream.regression.classifier import StreamingKernelClassifier
 from kernelstream.regression.ridge import StreamingKernelRidge

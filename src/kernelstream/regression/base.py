@@ -1,4 +1,4 @@
-"""What regressor and classifier share: a stream whose rows come with targets."""
+"""Base of regression and classifier: targets, missing targets, predictions, ridge strength."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A classifier on a stream: ridge regression to one column a class."""
+"""Classifier: least squares on one indicator column per class, labels, decision function."""
 
 from __future__ import annotations
 

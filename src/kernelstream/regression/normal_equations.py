@@ -1,4 +1,4 @@
-"""From accumulated moments to ridge regression, and its strength by cross-validation.
+"""Normal equations: ridge coefficients; strength by GCV or leave-one-out cross-validation.
 
 Everything is a function of the moments that a stream keeps: the weight W, the sums of z and y, the
 scatter Σ w z zᵀ and the cross moments Σ w z yᵀ. No row is needed again, so any strength can be

@@ -1,4 +1,4 @@
-"""Kernel ridge regression on a stream."""
+"""Kernel ridge regression estimator for one or more numeric targets."""
 
 from __future__ import annotations
 

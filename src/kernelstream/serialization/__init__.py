@@ -1,4 +1,4 @@
-"""Model files: safetensors with one JSON header, checksummed, written atomically.
+"""Model files: safetensors with a JSON header, checksum, declared classes only, atomic writing.
 
 A model file is data, never code. Arrays are stored as tensors; everything else (parameters,
 counters, names) is a JSON tree in which a tensor is a reference by name and a part or a piece of

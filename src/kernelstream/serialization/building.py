@@ -1,4 +1,4 @@
-"""From the tree of a file to values: nothing is built that is not what its class declares.
+"""Deserialization: builds values from a file, each field checked against its declaration.
 
 A file may have been written by anybody. So everything is looked at before it is used: compiled
 passes, which see plain arrays and trust their shapes, are never given what was not checked here.

@@ -1,4 +1,4 @@
-"""What files may hold: classes that say ``@stored``, and what each of their fields has to be.
+"""Declared storable classes and field types: array shapes, data types, ranges; ``@stored``.
 
 A class is a part (with parameters), a state (a dataclass) or an estimator. Its name in files is its
 own, for a part with the name of its family in front; the module it is defined in has no influence.

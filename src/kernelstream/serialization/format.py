@@ -1,4 +1,4 @@
-"""The bytes of a file: safetensors with one JSON header of ours, and a checksum over all of it."""
+"""File format: safetensors bytes, JSON header, format version, checksum, save and read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels, bases, trackers, schedules and pre-images have in common; checks of arguments."""
+"""Base of kernels, landmark strategies and trackers: parameters, argument checks, seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all, whatever is in its place: a file, a link, a pipe, nothing.
+"""Atomic writing of files: temporary file, rename, lock, symbolic links, leftovers of crashes.
 
 A plain file is written beside its target under another name, flushed to the disk, and renamed: the
 old file is there until the new one is whole. A symbolic link stays, and what it leads to is

@@ -1,4 +1,4 @@
-"""A stream: what it has learned, the rows that wait for their block, and what happens to both."""
+"""Stream: buffered rows, learned state, and operations on both."""
 
 from kernelstream.stream.components import Components
 from kernelstream.stream.holdout import HeldBack

@@ -1,4 +1,4 @@
-"""Rows that wait for their block to be complete, however they came.
+"""Buffered rows: rows that do not yet fill a block, single rows of ``learn_one``.
 
 A block of rows is kept as a copy in a :class:`Buffer`, which is part of the stream's value. Rows
 that come one by one go through :class:`SingleRows`: to make a new stream of every such row would

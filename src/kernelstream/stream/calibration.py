@@ -1,4 +1,4 @@
-"""Scaling and kernel parameters from a sample of all rows, before the first row is learned.
+"""Calibration: scaling and bandwidth from a sample of all rows before learning starts.
 
 A stream that is read from files could take them from its first rows, as any stream does; a sample
 of all rows is not misled by an order of the rows.

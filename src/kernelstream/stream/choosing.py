@@ -1,4 +1,4 @@
-"""What a model chooses for itself from its first rows: width, number of components, of points.
+"""Choices for "auto": bandwidth (gamma), number of components, landmarks; parallel analysis.
 
 *Width.* The error in feature space would always prefer the widest kernel, and so would a linear map
 from scores back to inputs: with it, nothing beats linear PCA. So inputs are reconstructed from the

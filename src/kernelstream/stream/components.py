@@ -1,4 +1,4 @@
-"""What was learned: the components as functions on input space, how many, and with which sign."""
+"""Components: scores, residual, number shown, n_components as a fraction, sign convention."""
 
 from __future__ import annotations
 

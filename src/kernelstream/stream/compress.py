@@ -1,9 +1,9 @@
-"""Fewer points for a stream that has learned: what it holds is carried into their span.
+"""Compression of a stream to fewer landmarks.
 
-It is a change of basis like any other, ``z ← T z``; what the new points do not hold is a loss that
-the ledger enters, so the certificate of the smaller model is as true as that of the larger. Points
-then stay where they are, and the sample with which centroids look for better ones is given up: a
-file without it holds no rows.
+Compression is a change of landmarks like any other, ``z ← T z``. The variance that the new
+landmarks lose is entered in the ledger, so the certificate of the smaller model is as valid as that
+of the larger. The landmarks are fixed afterwards, and the sample by which optimized landmarks are
+updated is discarded: a file without it holds no rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows that are all at hand: the basis first, then one pass for the statistics."""
+"""Two-pass ``fit`` of rows in memory: landmarks first, then statistics; final signs."""
 
 from __future__ import annotations
 

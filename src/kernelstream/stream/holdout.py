@@ -1,4 +1,4 @@
-"""Rows of a stream that are not learned: what limits and strengths are chosen by.
+"""Held-out rows: fraction, selection by row index, thinning, weights with forgetting.
 
 Errors of the rows that a model has learned are too small: the model has followed them. So a small
 share of them, and never more than a given number, is only looked at. Which ones is a function of

@@ -1,4 +1,4 @@
-"""Gaps of rows, filled by what the components make of the rest: the masked pre-image."""
+"""Imputation of missing values by the leading components (masked pre-image)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two streams into one: models that were fitted apart become the model of all their rows.
+"""Merge of two streams into one model; compatibility check of their parts and parameters.
 
 Each state is carried into one common basis by its matrix T, as at any change of basis; then counts,
 sums, scatter matrices and ledgers add. What the common basis loses is in the ledger, so the

@@ -1,4 +1,4 @@
-"""Scores, errors and inputs of any number of rows: in bounded pieces, on any device."""
+"""Queries in bounded pieces, on a GPU too: scores, reconstruction error, inverse transform."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Rows taken back: their moments are subtracted.
+"""Removal of learned rows (unlearning): subtraction of moments, rounding in the ledger.
 
-For points that stay and moments that nothing fades: a row then adds the same numbers whenever it
-comes, and the same can be subtracted. The difference of two sums is rounded like the larger one.
-That is entered into the ledger: with E the energy before, E' that of the rows that go and E'' what
-is left, the relative error of the sums grows by (E + E')/E'', and the certificate with it.
+Removal requires fixed landmarks and moments without forgetting: a row then adds the same numbers
+whenever it comes, and the same can be subtracted. The difference of two sums is rounded like the
+larger one. That is entered into the ledger: with E the energy before, E' that of the rows that go
+and E'' what is left, the relative error of the sums grows by (E + E')/E'', and the certificate with
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows that do not fit: their weight falls with what the components miss of them.
+"""Robust weights against outliers: weight from the squared residual and its quartiles.
 
 Huang and Yeh (2011) weigh each row by Ψ′ of its squared distance e from the subspace; the moments
 are exact, so a weight is all that is needed. Here the distance is compared with quartiles of the

@@ -1,4 +1,4 @@
-"""Rows in the units of the kernel, by numbers that the start of a stream decides."""
+"""Scaling of columns: standardization, automatic choice; first imputation by nearest neighbors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signs while a stream is young: components keep those that its very first rows gave them."""
+"""Early sign convention: signs of the components of the very first rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stream has learned, and the rows that it is given, as values."""
+"""State of a stream as an immutable value; rows with weights and targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole method on one page: fold a block through kernel, basis, mean and tracker.
+"""Learning step: a block through kernel, landmarks, mean, tracker; forgetting, sign references.
 
 The basis turns a row x into ``z = Fᵀ k(D, x)``, the orthonormal coordinates of the projection of
 φ(x) on the span of the points D; the tracker does PCA of the z; the ledger keeps account of what

@@ -1,4 +1,4 @@
-"""A stream as a value: calls of any size become the same stream, and queries see all its rows.
+"""Stream: cuts rows into blocks, buffers the rest, learns, updates landmarks, answers queries.
 
 Rows are folded in internal blocks of a fixed number of rows, counted from the start of the stream;
 those of an unfinished block wait. So the model is the same, bit for bit, however the caller cuts

@@ -1,4 +1,4 @@
-"""Files and pipes as streams of blocks: Parquet, CSV, Arrow, NDJSON and NumPy in bounded memory.
+"""Tables: files, pipes and data frames as blocks of numbers; schema inference, encoding.
 
 >>> import numpy as np, tempfile, os
 >>> from kernelstream import StreamingKernelPCA

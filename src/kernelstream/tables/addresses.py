@@ -1,9 +1,8 @@
-"""An address as a source: what a broker, a server or a database gives, in batches of rows.
+"""Broker and database addresses as sources: batches of rows, position, commit.
 
-``fit``, ``update`` and ``score`` read it as they read a pipe of NDJSON, once and in the order in
-which it comes; beside that it has positions, so that the next run goes on where this one stopped.
-A topic ends with what is there, unless ``limit`` says how many rows are wanted; tags have no end,
-and want a limit.
+``fit``, ``update`` and ``score`` read an address as they read a pipe of NDJSON, once and in order.
+In addition it has positions, so that the next run continues where this one stopped. A topic ends
+with its last message, unless ``limit`` sets the number of rows; tags have no end and need a limit.
 """
 
 from __future__ import annotations

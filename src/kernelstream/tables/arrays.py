@@ -1,4 +1,4 @@
-"""NumPy arrays as sources: ``.npy`` and ``.npz`` are read from front to back, a few rows at a time.
+"""NumPy files (``.npy``, ``.npz``): sequential reader without memory mapping.
 
 Nothing is memory-mapped: a file that is cut while it is read would end the process.
 """

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files: columns with types, read a batch at a time."""
+"""Parquet and Arrow readers: typed columns, batches of bounded size, index columns."""
 
 from __future__ import annotations
 

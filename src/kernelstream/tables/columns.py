@@ -1,4 +1,4 @@
-"""Which columns are learned, and their values as a matrix of finite numbers."""
+"""Column selection by name or pattern; conversion of cells to numbers, invalid cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TableEncoder: columns of numbers, words, dates and missing values as a matrix of numbers."""
+"""Table encoder (transformer): text, dates, categories, missing values as numbers; inverse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows from where they live: one small interface for pipes, files, brokers, servers and databases.
+"""Feeds of live rows: pipes, files, brokers; position, commit, settings file, entry points.
 
 A feed gives rows as they come, says where it stands, and is told what was saved:
 

@@ -1,4 +1,4 @@
-"""Which files a source is: folders, globs, formats, compression, and whether they changed."""
+"""File discovery: folders, globs, format and compression, encoding detection, fingerprint."""
 
 from __future__ import annotations
 

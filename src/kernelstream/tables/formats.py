@@ -1,4 +1,4 @@
-"""Which reader a file wants: by its name, or else by its first bytes."""
+"""Choice of the reader for a file, by its name or its first bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data frames and arrays as Arrow tables."""
+"""Data frames (pandas, polars) and arrays as Arrow tables."""
 
 from __future__ import annotations
 

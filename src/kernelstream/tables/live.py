@@ -1,4 +1,4 @@
-"""Rows of a live stream, CSV or NDJSON, one by one as they come."""
+"""Live CSV and NDJSON lines, parsed row by row: time stamp, carried values, invalid rows."""
 
 from __future__ import annotations
 

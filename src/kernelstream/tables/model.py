@@ -1,4 +1,4 @@
-"""TableModel: an estimator together with the encoder of its tables."""
+"""Table model: an estimator with the encoder of its tables; fit, update, predict, save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every format gives: named columns, batches of rows with their numbers, how far it got."""
+"""Reader interface of all formats: batches, row numbers, invalid rows, size limits."""
 
 from __future__ import annotations
 

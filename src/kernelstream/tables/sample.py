@@ -1,4 +1,4 @@
-"""A uniform sample of the rows of all files: what it decides does not hang on their order.
+"""Uniform sample of the rows of all files, for schema inference; independent of file order.
 
 A row is drawn by a number that belongs to its place in its file. So the same rows in another format
 give the same sample, as long as the file is not so large that only spots of it are read.

@@ -1,4 +1,4 @@
-"""A source: files, folders, globs or a pipe as one stream of blocks of finite numbers."""
+"""Source: files, globs or a pipe as blocks of numbers; invalid rows, weights, positions."""
 
 from __future__ import annotations
 

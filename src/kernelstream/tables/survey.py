@@ -1,4 +1,4 @@
-"""A look at a sample of a table: what its columns are, and what will be done with each."""
+"""Schema inference: column type (number, category, date) from a sample, excluded columns."""
 
 from __future__ import annotations
 

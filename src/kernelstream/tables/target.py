@@ -1,4 +1,4 @@
-"""The column that a model is to predict: a number, or one of a few classes."""
+"""Target column: number or class, inferred from a sample; labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV and NDJSON: text that may hold anything, read so that a bad row can be named."""
+"""CSV and NDJSON readers: dialect sniffing, header, decimal comma, quotes, invalid rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with each column of a table, and why: decided once, stored, applied to later rows.
+"""Schema: type and encoding of each column (one-hot, date cycles, missing values), with reasons.
 
 A *treatment* is made by ``survey`` from a sample of all rows. It turns columns as they are stored
 (numbers, text, dates, gaps) into a matrix of numbers, and features back into such columns.

@@ -1,4 +1,4 @@
-"""PCA of the coordinates, block by block: the trackers."""
+"""Trackers by name: covariance, incremental SVD, sliding window."""
 
 from __future__ import annotations
 

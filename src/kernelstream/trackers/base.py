@@ -1,4 +1,4 @@
-"""What a tracker is: ordinary PCA of the coordinates z, block by block. It never sees a kernel."""
+"""Tracker base class: PCA of coordinates block by block, compatibility check of parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exact tracker: accumulate the scatter matrix, diagonalise it when asked."""
+"""Covariance tracker (default): scatter matrix, eigendecomposition, forgetting."""
 
 from __future__ import annotations
 

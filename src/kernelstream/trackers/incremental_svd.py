@@ -1,4 +1,4 @@
-"""Incremental SVD with an update of the mean (Lim et al. 2004; Chin and Suter 2006)."""
+"""Incremental SVD with mean update (Lim et al. 2004; Chin and Suter 2006)."""
 
 from __future__ import annotations
 

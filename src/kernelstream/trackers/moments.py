@@ -1,4 +1,4 @@
-"""Weight and sum of the coordinates, and their cross moments with targets of a regression."""
+"""Moments of coordinates: weight, mean, cross moments with regression targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last n rows and no others, exactly."""
+"""Sliding-window tracker: exact PCA of the last n rows."""
 
 from __future__ import annotations
 

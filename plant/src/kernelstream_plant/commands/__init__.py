@@ -1,4 +1,4 @@
-"""The commands ``kernelstream plant …``, for the entry point group of kernelstream."""
+"""Commands ``kernelstream plant ...`` and their registry (entry point of kernelstream)."""
 
 from __future__ import annotations
 

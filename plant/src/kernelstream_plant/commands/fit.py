@@ -1,4 +1,4 @@
-"""``plant fit``: a fleet, from the rows of many machines in one stream."""
+"""Command ``plant fit``: fits a fleet, one monitor per machine."""
 
 from __future__ import annotations
 

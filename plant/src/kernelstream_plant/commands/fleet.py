@@ -1,4 +1,4 @@
-"""``--by``: the rows of many machines in one stream, a monitor for each."""
+"""Option ``--by``: one monitor per machine from a key column, combined log."""
 
 from __future__ import annotations
 

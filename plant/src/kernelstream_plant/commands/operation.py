@@ -1,4 +1,4 @@
-"""A monitor in operation on the command line: page, metrics, hooks, history, the terminal."""
+"""Services of ``serve``: page, metrics, hooks, history; replay speed, terminal status."""
 
 from __future__ import annotations
 

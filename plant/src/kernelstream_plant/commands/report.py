@@ -1,4 +1,4 @@
-"""``plant report``: one HTML page about a monitor, or about one of its events."""
+"""Command ``plant report``: HTML page of a monitor or of one event from its history."""
 
 from __future__ import annotations
 

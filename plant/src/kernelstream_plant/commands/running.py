@@ -1,4 +1,4 @@
-"""Commands that reach a running monitor through its history: ``accept``, ``events``, and so on."""
+"""Commands to a running monitor: accept, acknowledge, reset, pause, sensor, note, events."""
 
 from __future__ import annotations
 

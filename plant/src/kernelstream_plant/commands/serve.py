@@ -1,4 +1,4 @@
-"""``plant serve``: a monitor in operation, over files, a pipe, a broker, a server or a query."""
+"""Command ``plant serve``: monitor loop over files, pipes, brokers, SQL; alarms to a topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A monitor in operation: its history, commands, hooks and metrics."""
+"""Monitor in operation: history, operator commands, hooks, metrics."""
 
 from kernelstream_plant.operation.history import History, ask
 from kernelstream_plant.operation.live import LiveMonitor, Notice, Status

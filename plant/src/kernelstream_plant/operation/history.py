@@ -1,4 +1,4 @@
-"""What a monitored stream has been like: in memory for pages, on disk for the next start.
+"""History database (SQLite): rows, aggregates thinned by age, events, log, command queue.
 
 Rows are thinned by age. The latest are kept as they are; older ones as seconds, minutes and hours,
 each with the lowest, the highest and the mean value, so that an extreme is never lost. Everything

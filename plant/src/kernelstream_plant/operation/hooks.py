@@ -1,4 +1,4 @@
-"""Hooks: a command or an address that is told when an event begins or ends."""
+"""Hooks: runs a command or posts to a URL (webhook, with retries) when an event begins or ends."""
 
 from __future__ import annotations
 

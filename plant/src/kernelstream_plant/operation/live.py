@@ -1,4 +1,4 @@
-"""A monitor in operation: rows and commands one after the other, and what they did in a history."""
+"""Live monitor: rows and operator commands in sequence, notices, silence detection, status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of a monitored stream for Prometheus."""
+"""Prometheus metrics of a monitor: gauges, counters, histograms, HTTP endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events, sizes and times in words, for terminals, pages and logs."""
+"""Formatting of events: units, signed sizes, time stamps, durations, leading variables."""
 
 from __future__ import annotations
 

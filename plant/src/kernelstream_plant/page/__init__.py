@@ -1,4 +1,4 @@
-"""The live page of a monitor: a Bokeh server beside the stream."""
+"""Live page of a monitor (Bokeh server)."""
 
 from kernelstream_plant.page.saved import monitor_html
 from kernelstream_plant.page.server import Page, serve

@@ -1,4 +1,4 @@
-"""Who may see the page, and who may press its buttons: without a token nothing answers."""
+"""Access control of the live page: operator and viewer tokens, cookies, security headers."""
 
 from __future__ import annotations
 

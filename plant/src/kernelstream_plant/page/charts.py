@@ -1,4 +1,4 @@
-"""The pictures of a monitored stream, in Bokeh: for the live page and for the saved report."""
+"""Bokeh charts of a monitor: control charts over time, heat map, sensor trend, score path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pages have in common: the frame around them, colours in light and dark, safe text."""
+"""HTML frame of the live page: template, style, light and dark colors, escaping of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One event, looked at closely: sensors × time, leading sensors, scores, events like it."""
+"""Event analysis: contributions over time, leading sensors, expected values, similar events."""
 
 from __future__ import annotations
 

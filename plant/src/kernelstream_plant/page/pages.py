@@ -1,4 +1,4 @@
-"""The five pages: Now, Event, Sensors, Log, Model. Each session is one browser."""
+"""The five pages of the live page: Now, Event, Sensors, Log, Model; operator buttons."""
 
 from __future__ import annotations
 

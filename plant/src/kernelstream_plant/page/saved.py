@@ -1,4 +1,4 @@
-"""The figures of the live page as one file: a monitored stream, or one of its events."""
+"""Saved page: live page figures of a monitor or of one event in one HTML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live page: a Bokeh server in a thread beside the stream, which never waits for it."""
+"""Bokeh server thread of the live page: allowed host names, restart detection, CSV downloads."""
 
 from __future__ import annotations
 

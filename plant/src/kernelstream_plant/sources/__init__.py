@@ -1,4 +1,4 @@
-"""Addresses as sources: brokers, servers and databases, for the entry point group of kernelstream.
+"""Addresses of brokers, servers and databases as feeds (entry point of kernelstream).
 
 Each function opens the feed of an address. It imports the package that it needs, and
 :func:`kernelstream.tables.open_address` names the one that is missing.

@@ -1,4 +1,4 @@
-"""Rows from Kafka, with offsets that belong to the one who learns; alarms to a topic.
+"""Kafka: messages as rows, offsets and commit, reconnection; alarms to a topic.
 
 ``kafka://broker:9092/topic``, several brokers with commas between them. ``?start=latest`` begins
 with what comes next (without a position), ``?stop=end`` ends with what is there now,

@@ -1,4 +1,4 @@
-"""Rows from MQTT: topics are tags, or messages are rows.
+"""MQTT: topics as tags or messages as rows, TLS, persistent session.
 
 ``mqtt://host/plant/+/value?interval=1`` (``mqtts:`` with TLS). A message that is one number, or
 ``{"value": …, "time": …}``, is a value of the tag that the ``+`` of the topic stands for (or the

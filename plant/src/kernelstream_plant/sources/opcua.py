@@ -1,4 +1,4 @@
-"""Rows from a server of OPC UA: nodes are tags, joined into rows.
+"""OPC UA: subscribed nodes as tags, bad quality as missing, reconnection with back-off.
 
 ``opcua://host:4840?interval=1`` subscribes to the variables that have the names of the model's
 columns, found by their browse name under the Objects folder, or by node id where the names are node

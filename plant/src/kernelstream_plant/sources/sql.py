@@ -1,4 +1,4 @@
-"""Rows of a query: files through DuckDB, databases through their driver, in batches of Arrow.
+"""SQL: query results as rows by DuckDB or PostgreSQL, Arrow batches, row offset as position.
 
 ``sql:SELECT t, flow, heat FROM 'day*.parquet' ORDER BY t``. The position is the number of rows that
 have gone by, so going on after a stop needs an order that is the same every time: a query that says

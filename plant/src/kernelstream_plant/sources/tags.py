@@ -1,4 +1,4 @@
-"""Tags with rates of their own become rows: the last value of each on a grid of times.
+"""Join of tags with different rates into rows: time grid, tolerance, late and dead tags.
 
 Every ``interval`` seconds there is a row. A tag that has sent nothing for longer than
 ``tolerance`` is missing in it, and one that is silent for ``dead`` seconds is named, once, and once

@@ -1,1 +1,1 @@
-"""The monitor of a process: control charts, drift and contributions on a live stream."""
+"""Process monitor: control charts, alarms, events, drift, contributions, sensor faults."""

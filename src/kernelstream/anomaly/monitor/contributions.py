@@ -1,4 +1,4 @@
-"""Which variables a high index comes from: one step of reconstruction along each of them.
+"""Contributions of variables to an anomaly score: gradient, mean curvature, fault size, ranking.
 
 Moving variable j by δ changes M by about g_j δ + h_j δ²/2, with g_j its slope and h_j its mean
 curvature over normal rows. The best step is δ = −g_j/h_j and lowers M by g_j²/(2h_j): the

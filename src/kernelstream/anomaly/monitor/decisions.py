@@ -1,4 +1,4 @@
-"""Decisions: which row raises an alarm, where an event begins and ends, how limits move.
+"""Alarm and event decisions for each row: control limits, start and end of events, slow shifts.
 
 An alarm is one score over its limit. An *event* is more: three of the last five rows were alarms,
 or the smoothed index is over the event limit. Learning is gated by events and not by alarms: a

@@ -1,4 +1,4 @@
-"""Drift against the frozen reference: what adaptation has absorbed must stay visible.
+"""Drift of normal operation: shift and scale of the adapted model relative to the fitted one.
 
 A slow fault cannot be told from drift by any rule that follows drift. So the distance from the
 model of ``fit`` is charted as well.

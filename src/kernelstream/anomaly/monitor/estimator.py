@@ -1,4 +1,4 @@
-"""KernelMonitor: the parameters and verbs of the monitor, in scikit-learn's conventions."""
+"""Process monitor estimator: parameters, fit, update, acknowledge and accept events, save."""
 
 from __future__ import annotations
 

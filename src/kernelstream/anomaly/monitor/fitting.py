@@ -1,4 +1,4 @@
-"""Fitting: from rows of normal operation to the state at the start of a stream.
+"""Fit of normal operation: lags, bandwidth, whitening and ridge selected on pseudo-faults.
 
 Whitening, width and ridge are chosen without faults, by how well made-up faults are found.
 Pseudo-faults are made from held-out normal rows: variables exchanged between rows (each normal by

@@ -1,4 +1,4 @@
-"""Small faults that last: a moving average of what the linear model of the rows did not expect.
+"""EWMA statistic for persistent small shifts: multivariate average of prediction residuals.
 
 The index of a row, also smoothed, grows with the *square* of a deviation: a shift of a fraction of
 the noise hardly moves it, however long it lasts. Averaging the deviations themselves, with their

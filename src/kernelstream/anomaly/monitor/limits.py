@@ -1,4 +1,4 @@
-"""Limits and p-values from scores of normal rows that the model has not seen.
+"""Control limits and conformal p-values of the monitor; cross-validation folds, smoothed score.
 
 Limits from the rows that were learned (F, χ², kernel density or quantile alike) give 12 to 67 %
 false alarms where 1 % is meant. So scores come from a calibration run, or from contiguous folds:

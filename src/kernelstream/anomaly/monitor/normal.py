@@ -1,4 +1,4 @@
-"""Normal operation: moments of lagged rows, their whitening, and the index M of a row.
+"""Model of normal operation: lagged rows, ZCA whitening, T², SPE, combined index, adaptation.
 
 *Whitening.* On standardised variables every method stalls: neighbouring variables carry the same
 noise, and a fault that breaks their agreement is small in each of them. So rows are whitened first.

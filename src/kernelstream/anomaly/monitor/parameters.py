@@ -1,4 +1,4 @@
-"""The parameters of a monitor: what makes sense, and what follows from them."""
+"""Parameter validation of the monitor: alpha, memory, lags; warning if there are too few rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked of a monitor: novelty, causes, limits, events. A query changes nothing."""
+"""Queries of the monitor: anomaly scores, predictions, contributions, limits, drift, events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a monitor says about each row, and about each event."""
+"""Records of monitored rows and events: score, p-value, alarm, start, end, data frame."""
 
 from __future__ import annotations
 

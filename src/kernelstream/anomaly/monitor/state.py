@@ -1,4 +1,4 @@
-"""The state of a monitor, and how it follows the stream: score first, then learn.
+"""State of the monitor: score, then learn; quarantine, operating modes, inactive models.
 
 A row is standardised and lagged, filled where values are missing, scored by the model of before
 it, judged, and then, outside events and unless it is wild, sent to the quarantine. Rows that have

@@ -1,1 +1,1 @@
-"""The detector of novel rows: how unlike those that were learned, how probable, which columns."""
+"""Novelty detector: reconstruction error with conformal p-values and a threshold."""

@@ -1,4 +1,4 @@
-"""KernelNovelty: how far rows are from what kernel PCA has learned, with limits that hold."""
+"""Novelty detector estimator: anomaly score, p-values, held-out rows, contributions."""
 
 from __future__ import annotations
 

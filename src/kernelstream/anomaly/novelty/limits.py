@@ -1,4 +1,4 @@
-"""Limits and p-values from errors of rows that were not learned."""
+"""Conformal p-values and threshold of the novelty detector, from errors of held-out rows."""
 
 from __future__ import annotations
 

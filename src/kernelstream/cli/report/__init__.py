@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a model, which works offline.
+"""Static HTML report of a model: one self-contained file that works offline.
 
 >>> import numpy as np
 >>> from kernelstream import StreamingKernelPCA

@@ -1,4 +1,4 @@
-"""Colours of pictures in pages that were saved: canvases know nothing of style sheets."""
+"""Bokeh color theme of saved pages."""
 
 from __future__ import annotations
 

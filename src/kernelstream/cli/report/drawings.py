@@ -1,4 +1,4 @@
-"""Small drawings inside of tables, as SVG: no script, and the colours of the page."""
+"""Inline SVG drawings for table cells: curves and histograms."""
 
 from __future__ import annotations
 

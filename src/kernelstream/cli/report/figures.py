@@ -1,4 +1,4 @@
-"""The pictures of the report, in Bokeh."""
+"""Bokeh figures of the report: scree plot, scatter plot of scores, error over time."""
 
 from __future__ import annotations
 

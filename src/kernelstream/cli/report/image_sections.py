@@ -1,4 +1,4 @@
-"""Sections of the page where rows are images: pictures in the place of tables of pixels."""
+"""Report sections for image data: component images, images with the largest error, mean image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report wants to know of the rows: a sample of them, and errors over time, in one pass."""
+"""Data collection for a report: uniform sample of rows, binned errors over time, largest errors."""
 
 from __future__ import annotations
 

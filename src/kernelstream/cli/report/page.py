@@ -1,4 +1,4 @@
-"""The page: what was learned from how many rows, and how sure that is."""
+"""HTML page of the report: headline figures, plots, contributions, column comparison, style."""
 
 from __future__ import annotations
 

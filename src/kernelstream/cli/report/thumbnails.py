@@ -1,4 +1,4 @@
-"""Small grey pictures as PNG, without an imaging library."""
+"""PNG thumbnails of landmarks and rows that are images, as data URIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verdict in words: does the model fit these rows, what is wrong with the data, what to do."""
+"""Text summary of a report: model fit, dominating scales, columns with a changed distribution."""
 
 from __future__ import annotations
 

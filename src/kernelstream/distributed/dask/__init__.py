@@ -1,4 +1,4 @@
-"""Fit on a cluster: Dask arrays and dataframes, chunk by chunk.
+"""Dask: fit and queries on arrays and dataframes, chunk by chunk, in three stages.
 
 Chunks never move; what moves is the size of a model, O(m² + m d), whatever the number of rows.
 

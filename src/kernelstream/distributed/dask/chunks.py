@@ -1,4 +1,4 @@
-"""Rows, weights and targets in the same chunks, and one task for each of them."""
+"""Dask input validation: rows, weights and targets aligned in the same chunks, data types."""
 
 from __future__ import annotations
 

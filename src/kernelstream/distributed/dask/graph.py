@@ -1,4 +1,4 @@
-"""What Dask is asked to do: trees of tasks, values that are sent once, results that stay."""
+"""Dask task graphs: tree reduction, broadcast of the model, persisted results."""
 
 from __future__ import annotations
 

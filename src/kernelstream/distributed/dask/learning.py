@@ -1,4 +1,4 @@
-"""Learning from chunks: ``fit`` and ``partial_fit``."""
+"""Dask ``fit`` and ``partial_fit``: sample, landmarks, sums of all chunks, held-out rows."""
 
 from __future__ import annotations
 

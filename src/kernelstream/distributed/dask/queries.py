@@ -1,4 +1,4 @@
-"""Queries chunk by chunk, lazily: ``transform``, ``predict`` and ``reconstruction_error``."""
+"""Lazy Dask queries: ``transform``, ``predict``, ``score_samples``, ``reconstruction_error``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fit in pieces: what a worker does with a chunk of rows, and how the pieces become one model.
+"""Worker tasks of a distributed fit: sample, first pass, merge, second pass, sums of a chunk.
 
 Nothing here knows what runs it: every function takes values and returns one, and what it returns
 weighs O(m² + m d) whatever the number of rows. ``kernelstream.distributed.dask`` strings them

@@ -1,4 +1,4 @@
-"""Points that a sample of all rows places, and that follow the rows: the default basis."""
+"""Optimized landmarks (default): placed by k-means and gradient ascent on a sample of all rows."""
 
 from kernelstream.landmarks.optimized.basis import Centroids
 

@@ -1,4 +1,4 @@
-"""Points that follow the stream: the default basis.
+"""Landmark update policy: when to optimize, sample size, budget, reaction to a changed stream.
 
 A uniform sample of all rows says where the points belong, in whatever order the rows come: k-means
 on the sample, and then some steps uphill in the variance that the points capture of it (`polish`).

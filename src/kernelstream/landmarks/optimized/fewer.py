@@ -1,4 +1,4 @@
-"""Fewer points for a model that is there: those that keep most of the variance that it holds.
+"""Compression to fewer landmarks: maximizes the variance kept from a fitted model.
 
 The model itself takes the place of a sample. It knows the covariance C of all rows in the
 coordinates of its points D, so over these points the second moments of the rows are ``M = F C Fᵀ``,

@@ -1,4 +1,4 @@
-"""k-means steps on rows with weights."""
+"""Weighted k-means: k-means++ seeds, Lloyd iterations, nearest landmarks, empty clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""L-BFGS: some steps downhill on a smooth function of many numbers, each worth its price.
+"""L-BFGS minimization: inverse Hessian approximation, line search, convergence.
 
 Nearly always the steps of SciPy's L-BFGS-B, in NumPy's arithmetic alone: SciPy calls a
 BLAS of its own, whose buffers are memory of their own, and which waits for ever where none is left.

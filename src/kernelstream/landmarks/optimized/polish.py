@@ -1,4 +1,4 @@
-"""Points moved uphill: where the variance that they capture of a sample is largest.
+"""Landmark optimization: captured variance, its gradient, subspace iteration, gradient ascent.
 
 k-means asks that every row has a point near it. Kernel PCA asks for less: the span of the points
 has to hold the first components. Starting from means of cells, some quasi-Newton steps on the

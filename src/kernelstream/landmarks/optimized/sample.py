@@ -1,4 +1,4 @@
-"""The sample that places centroids: rows, and the coordinates each had when it was folded."""
+"""Landmark sample: rows with coordinates, held-out rows, correction of earlier statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What centroids remember of a stream, and what follows: has it moved, may points be looked for."""
+"""State of optimized landmarks: change detection by the residual, cost and budget of an update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Growing a basis to a tolerance: how much is missed, and which rows would help most."""
+"""Growth to a tolerance: estimated residual, rows to add by randomly pivoted Cholesky."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Incremental kernel PCA (Chin and Suter 2006)."""
+"""Estimator: incremental kernel PCA by SVD, with a reduced set (Chin and Suter 2006)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chin and Suter's own compression: n′ pre-images for every vector that the model holds."""
+"""Paper-exact reduced set (Chin and Suter 2006): fixed-point pre-images of every stored vector."""
 
 from __future__ import annotations
 

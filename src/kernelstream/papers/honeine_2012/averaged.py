@@ -1,4 +1,4 @@
-"""Averages of components along the stream: Polyak and Ruppert's method, for any sequential rule."""
+"""Polyak-Ruppert averaging of components, for any sequential tracker."""
 
 from __future__ import annotations
 

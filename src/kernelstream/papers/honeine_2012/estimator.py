@@ -1,4 +1,4 @@
-"""Online kernel PCA with a reduced-order model (Honeine 2012)."""
+"""Estimator: online kernel PCA (Honeine 2012), distance criterion, bounds on the dictionary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sanger's rule with functions that move with the mean: Honeine's centring (section 5.2).
+"""Hebbian rule with a moving mean: centering of Honeine (2012), section 5.2.
 
 The components are sums over *centred* points, ``ψ_j = Σ_k a_kj (φ(d_k) − μ_t)``, so the same
 coefficients are other functions whenever the mean μ_t moves. With ``κ^c`` the paper writes::

@@ -1,1 +1,1 @@
-"""The kernel Hebbian algorithm (Kim, Franz and Schölkopf 2003)."""
+"""Kernel Hebbian algorithm (Kim, Franz and Schölkopf 2003)."""

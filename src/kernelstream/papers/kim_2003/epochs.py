@@ -1,4 +1,4 @@
-"""The kernel Hebbian algorithm over a finite set, in dual coefficients.
+"""Kernel Hebbian algorithm in epochs over a finite set: dual coefficients, batch, convergence.
 
 Kim, Franz and Schölkopf, "Kernel Hebbian algorithm for iterative kernel principal component
 analysis" (MPI technical report 109, 2003). Components are expanded in the l mapped rows,

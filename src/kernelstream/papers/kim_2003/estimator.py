@@ -1,4 +1,4 @@
-"""The kernel Hebbian algorithm of Kim, Franz and Schölkopf: batch, and growing with a stream."""
+"""Estimator: kernel Hebbian algorithm (Kim, Franz and Schölkopf 2003), batch and streaming."""
 
 from __future__ import annotations
 

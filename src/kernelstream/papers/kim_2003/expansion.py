@@ -1,4 +1,4 @@
-"""The kernel Hebbian algorithm on a stream: an expansion that grows by every row (appendix A).
+"""Kernel Hebbian algorithm on a stream: expansion over all rows, running mean (appendix A).
 
 Kim, Franz and Schölkopf keep the coefficients of the components over all rows so far, and the sums
 of kernel values that the running mean needs; nothing of size n × n. Here a component and the mean

@@ -1,7 +1,7 @@
-"""A finite set of rows and its kernel matrix: whole where memory allows, in blocks where not.
+"""Kernel matrix of a finite set: in memory or computed in blocks, row means for centering.
 
-The data of the kernel Hebbian algorithm; equations and sections are those of the paper that
-``epochs.py`` names.
+It holds the data of the kernel Hebbian algorithm. Equations and sections are those of the paper
+that is cited in ``epochs.py``.
 """
 
 from __future__ import annotations

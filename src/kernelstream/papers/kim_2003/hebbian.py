@@ -1,4 +1,4 @@
-"""Sanger's generalised Hebbian algorithm, one row after the other at matrix-product speed.
+"""Hebbian tracker: Sanger's rule (generalized Hebbian algorithm) in blocks, compiled pass.
 
 The rule (Honeine 2012, eq. 19, in orthonormal coordinates; Sanger 1989)::
 

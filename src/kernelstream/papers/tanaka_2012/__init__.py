@@ -1,1 +1,1 @@
-"""Adaptive kernel PCA by SubKHA, LMS and RLS (Tanaka, Washizawa and Kuh 2012)."""
+"""Adaptive kernel PCA: SubKHA, LMS and RLS (Tanaka, Washizawa and Kuh 2012)."""

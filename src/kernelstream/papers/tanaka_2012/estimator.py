@@ -1,4 +1,4 @@
-"""Adaptive kernel PCA (Tanaka, Washizawa and Kuh)."""
+"""Estimator: adaptive kernel PCA (Tanaka, Washizawa and Kuh 2012), coherence criterion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tanaka's LMS-type rule: the gradient of the weighted cost in the dual coefficients.
+"""LMS tracker (Tanaka et al. 2012): stochastic gradient in the dual coefficients.
 
 The rule (Tanaka, Washizawa and Kuh, algorithm 1)::
 

@@ -1,4 +1,4 @@
-"""Tanaka's RLS-type rule: no step size, and the fastest of the paper's three.
+"""RLS tracker (Tanaka et al. 2012): recursive least squares without a step size, Gram-Schmidt.
 
 The rule (Tanaka, Washizawa and Kuh, algorithm 2), in orthonormal coordinates::
 

@@ -1,4 +1,4 @@
-"""SubKHA: the weighted subspace rule of Oja, one row after the other at matrix-product speed.
+"""SubKHA tracker (Tanaka et al. 2012): weighted subspace rule in blocks, compiled pass.
 
 The rule (Tanaka, Washizawa and Kuh, section 4, algorithm 3; Washizawa's subset KHA)::
 

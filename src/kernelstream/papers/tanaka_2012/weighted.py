@@ -1,4 +1,4 @@
-"""What SubKHA, LMS and RLS have in common (Tanaka, Washizawa and Kuh).
+"""Base of SubKHA, LMS and RLS: weighted cost, start, change of landmarks, orthonormalization.
 
 All three follow the weighted cost of the paper's eq. (4), whose diagonal weights Ω (the paper's D)
 single out the eigenvectors among all bases of the principal subspace. In orthonormal coordinates,
