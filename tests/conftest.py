@@ -1,4 +1,4 @@
-"""Hypothesis profiles, and the registry of part combinations that the laws run over.
+"""Hypothesis profiles, and the registry of part combinations that the invariants run over.
 
 The default profile is the same on every run and keeps ``make test`` short; set
 ``HYPOTHESIS_PROFILE=thorough`` to draw anew and far more.

@@ -1,4 +1,4 @@
-"""Base of kernel estimators: resolves kernel, landmarks, tracker; ``batch_size="auto"``; seed.
+"""Base of kernel estimators: builds the stream, checks its parts, ``batch_size="auto"``, seed.
 
 :class:`~kernelstream.StreamingKernelPCA` and estimators that are not kernel PCA, such as detectors
 and regressions, derive from :class:`KernelEstimator`. It checks rows and parameters and builds the

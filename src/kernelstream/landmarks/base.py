@@ -1,4 +1,4 @@
-"""Landmark strategy base class: Nyström factor, coordinates, squared residual, landmark change."""
+"""Landmark strategy base class: Nyström factor, coordinates, squared residual, compatibility."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Components: scores, residual, number shown, n_components as a fraction, sign convention."""
+"""Components: scores, explained variance, n_components as a fraction, sign convention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control limits and conformal p-values of the monitor; cross-validation folds, smoothed score.
+"""Control limits and conformal p-values of the monitor; EWMA of the score, cross-validation folds.
 
 Limits from the rows that were learned (F, χ², kernel density or quantile alike) give 12 to 67 %
 false alarms where 1 % is meant. So scores come from a calibration run, or from contiguous folds:
