@@ -28,7 +28,6 @@ COMMANDS = {
     "merge": "merge",
     "compress": "compress",
     "report": "report.command",
-    "upgrade": "upgrade",
     "demo": "demo",
     "monitor": "monitor",
 }
