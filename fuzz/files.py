@@ -275,10 +275,11 @@ _PRESENT: dict[str, bytes] = {}
 def present(path: str) -> bytes:
     """A golden file as the present release writes it."""
     from kernelstream import serialization
-    from kernelstream.estimators.base import build
+    from kernelstream.estimators import StoredEstimator
 
     if path not in _PRESENT:
-        _PRESENT[path] = serialization.to_bytes(build(serialization.read(path), path)[1])
+        file = serialization.ModelFile.read(path)
+        _PRESENT[path] = serialization.to_bytes(StoredEstimator.from_file(file, path)[1])
     return _PRESENT[path]
 
 

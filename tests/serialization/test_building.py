@@ -254,9 +254,12 @@ def test_the_attack_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_versions_are_kept_apart(path: Path) -> None:
     pca().fit(rows(50)).save(path)
-    assert serialization.read(path).version == serialization.VERSION
+    assert serialization.ModelFile.read(path).version == serialization.VERSION
     old = Path(__file__).parents[1] / "golden" / "version_1" / "distance.safetensors"
-    assert (serialization.read(old).version, serialization.read(old).release) == (1, "0.1")
+    assert (
+        serialization.ModelFile.read(old).version,
+        serialization.ModelFile.read(old).release,
+    ) == (1, "0.1")
 
 
 # --- trees, node by node

@@ -24,7 +24,7 @@ from kernelstream.anomaly.monitor.operation import LiveMonitor, Notice, words
 from kernelstream.anomaly.monitor.operation.hooks import Hook
 from kernelstream.cli.failures import USAGE, WRITE, CommandError
 from kernelstream.cli.terminal import facts_table
-from kernelstream.serialization.writing import with_ending
+from kernelstream.serialization import Replacement
 from kernelstream.tables.live import LiveRow
 
 PAGE, METRICS = "127.0.0.1:8765", "127.0.0.1:9109"
@@ -141,7 +141,7 @@ def address_of(text: str, option: str) -> tuple[str, int]:
 
 def history_folder(path: Path) -> Path:
     """Where the history of a model is, given the model or the folder itself."""
-    return path if path.is_dir() else with_ending(path, ".history")
+    return path if path.is_dir() else Replacement.companion(path, ".history")
 
 
 def read_units(path: Path | None) -> dict[str, str]:

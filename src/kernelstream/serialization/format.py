@@ -26,7 +26,7 @@ from kernelstream.serialization.building import Building, require_shallow
 from kernelstream.serialization.declarations import STORED, stored_name
 from kernelstream.serialization.migrations import MIGRATIONS, VERSION, tensors_named
 from kernelstream.serialization.part import Part
-from kernelstream.serialization.writing import write_atomically
+from kernelstream.serialization.writing import Replacement
 
 FORMAT = "kernelstream"
 FIRST_RELEASE = "0.1"  # whose files do not name it
@@ -58,6 +58,12 @@ class ModelFile:
         with _knowing():
             return Building(self.tensors).content(self.tree)
 
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> ModelFile:
+        """Read a file; one that is truncated, foreign or changed is a ``ValueError``."""
+        with naming(path):
+            return from_bytes(Path(path).read_bytes())
+
 
 @contextlib.contextmanager
 def _knowing() -> Iterator[None]:
@@ -73,13 +79,7 @@ def _knowing() -> Iterator[None]:
 
 def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     """Write a tree of values to ``path``, wholly or not at all."""
-    write_atomically(Path(path), *_pieces(content))
-
-
-def read(path: str | os.PathLike[str]) -> ModelFile:
-    """Read a file; one that is truncated, foreign or changed is a ``ValueError``."""
-    with naming(path):
-        return from_bytes(Path(path).read_bytes())
+    Replacement.write(Path(path), *_pieces(content))
 
 
 @contextlib.contextmanager

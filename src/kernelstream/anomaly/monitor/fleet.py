@@ -13,7 +13,7 @@ import numpy as np
 from kernelstream.anomaly.monitor.estimator import KernelMonitor
 from kernelstream.anomaly.monitor.records import Event, Record, Records
 from kernelstream.anomaly.monitor.sensors import SensorEvent
-from kernelstream.estimators.base import load
+from kernelstream.estimators import load
 
 ENDING = ".safetensors"
 SHARED = f"shared by all{ENDING}"  # no machine has that file: a blank in its name is written %20

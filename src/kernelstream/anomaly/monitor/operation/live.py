@@ -18,7 +18,7 @@ import numpy as np
 from kernelstream.anomaly import Contributions, Event, KernelMonitor, Record, Records
 from kernelstream.anomaly.monitor.operation import words
 from kernelstream.anomaly.monitor.operation.history import HOUR, History
-from kernelstream.arrays.printing import prints_short
+from kernelstream.arrays import prints_short
 
 AT_ONCE = 64  # rows between which commands are executed, where many are given at once
 LOOK_EVERY = 0.2  # seconds between two looks for commands of other processes
