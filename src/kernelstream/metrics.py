@@ -18,8 +18,7 @@ import scipy.stats
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from kernelstream.arrays.namespaces import to_host
-from kernelstream.arrays.printing import prints_short
+from kernelstream.arrays import prints_short, to_host
 
 __all__ = [
     "Prequential",

@@ -16,10 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 import kernelstream
-from kernelstream import KernelMonitor, StreamingKernelPCA, load, serialization
+from kernelstream import KernelMonitor, StreamingKernelPCA, load
 from kernelstream.cli.app import app
 from kernelstream.cli.failures import DATA, MODEL, USAGE
 from kernelstream.cli.monitor import MonitorJudge
+from kernelstream.serialization import ModelFile
 
 pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
 
@@ -308,26 +309,26 @@ def test_the_model_is_read_under_the_lock(
     """Else what another process saves meanwhile would be lost."""
     path = tmp_path / "m.safetensors"
     path.write_bytes(watcher.read_bytes())
-    held, read = [], serialization.read
+    held, read = [], ModelFile.read
 
-    def noted(model: Path) -> serialization.ModelFile:
+    def noted(model: Path) -> ModelFile:
         held.append((tmp_path / f".{model.name}.lock").exists())
         return read(model)
 
-    monkeypatch.setattr(serialization, "read", noted)
+    monkeypatch.setattr(ModelFile, "read", noted)
     judged(path, "--learn", stdin=ndjson(normal(2, 1)))
     assert held == [True]  # and once
 
 
 def test_a_model_is_read_once(model: Path, watcher: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice may be of two models, where another process saves one in between."""
-    seen, read = [], serialization.read
+    seen, read = [], ModelFile.read
 
-    def noted(path: Path) -> serialization.ModelFile:
+    def noted(path: Path) -> ModelFile:
         seen.append(path)
         return read(path)
 
-    monkeypatch.setattr(serialization, "read", noted)
+    monkeypatch.setattr(ModelFile, "read", noted)
     for path in (model, watcher):
         judged(path, stdin=ndjson(normal(2, 1)))
         assert CliRunner().invoke(app, ["info", str(path)]).exit_code == 0

@@ -105,7 +105,7 @@ def cases_with(names: set[str]) -> list[str]:
     return [
         case
         for case in there
-        if names & serialization.read(write.paths(write.FOLDER, case)[0]).names
+        if names & serialization.ModelFile.read(write.paths(write.FOLDER, case)[0]).names
     ]
 
 

@@ -21,7 +21,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from kernelstream import load, serialization
-from kernelstream.estimators import build
+from kernelstream.estimators import StoredEstimator
 from tests.golden import write
 from tests.golden.declarations import classes
 from tests.golden.write import CASES, COMMAND, FOLDER, Arrays, Case, Command, is_written, paths
@@ -101,7 +101,7 @@ def assert_answers(name: str, found: Arrays, due: Arrays) -> None:
 
 def content_of(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The tree of a file and its tensors, without what the command line adds."""
-    file = serialization.read(path)
+    file = serialization.ModelFile.read(path)
     extra = {"origin", "progress", "position"}
     return {key: node for key, node in file.tree.items() if key not in extra}, file.tensors
 
@@ -154,17 +154,21 @@ def test_saved_again(name: str, tmp_path: Path) -> None:
     """A file that was loaded is saved with the same content, and then with the same bytes."""
     model = paths(FOLDER, name)[0]
     case_of(name)
-    build(serialization.read(model), model)[0].save(tmp_path / "once")
+    StoredEstimator.from_file(serialization.ModelFile.read(model), model)[0].save(tmp_path / "once")
     (tree, tensors), (now, found) = content_of(model), content_of(tmp_path / "once")
     assert_kept(tree, now)
     for key, tensor in tensors.items():
         np.testing.assert_array_equal(found[key], tensor, err_msg=key, strict=True)
-    build(serialization.read(tmp_path / "once"), "once")[0].save(tmp_path / "twice")
+    StoredEstimator.from_file(serialization.ModelFile.read(tmp_path / "once"), "once")[0].save(
+        tmp_path / "twice"
+    )
     assert (tmp_path / "twice").read_bytes() == (tmp_path / "once").read_bytes()
 
 
 def test_every_stored_class_is_in_a_file() -> None:
-    named = {n for name in CASES for n in serialization.read(paths(FOLDER, name)[0]).names}
+    named = {
+        n for name in CASES for n in serialization.ModelFile.read(paths(FOLDER, name)[0]).names
+    }
     missing = sorted(classes().keys() - named)
     assert not missing, (
         f"No golden file holds a {', '.join(missing)}. Add a case to CASES in "
@@ -189,7 +193,7 @@ def test_the_command_writes_what_was_asked_for(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == expected
     for name in QUICK:
         (old, due), (new, found) = paths(FOLDER, name), paths(tmp_path, name)
-        assert serialization.read(new).names == serialization.read(old).names
+        assert serialization.ModelFile.read(new).names == serialization.ModelFile.read(old).names
         for when, answers in write.read_answers(found).items():
             assert_answers(name, answers, write.read_answers(due)[when])
 
@@ -214,7 +218,7 @@ def test_the_command_writes_all_files(tmp_path: Path) -> None:
     write.main(["--folder", str(tmp_path)])
     for name in CASES:
         (old, due), (new, found) = paths(FOLDER, name), paths(tmp_path, name)
-        assert serialization.read(new).names == serialization.read(old).names
+        assert serialization.ModelFile.read(new).names == serialization.ModelFile.read(old).names
         for when, answers in write.read_answers(found).items():
             assert_answers(name, answers, write.read_answers(due)[when])
 

@@ -129,6 +129,19 @@ def test_every_public_name_is_described(module: ModuleType) -> None:
     assert not missing, f"{missing} of {module.__name__} are on no page of docs/api"
 
 
+def test_the_page_on_extending_lists_the_public_names_of_the_core() -> None:
+    packages = ("arrays", "serialization", "stream", "certificates", "estimators")
+    public = {
+        f"{package}.{name}"
+        for package in packages
+        for name in import_module(f"kernelstream.{package}").__all__
+    }
+    items = re.findall(r"^- (`[^:]+`):", (DOCS / "extending.md").read_text(), re.MULTILINE)
+    listed = [name for item in items for name in re.findall(r"`([^`]+)`", item)]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == public
+
+
 def test_nothing_is_described_twice() -> None:
     listed = described()
     assert len(listed) == len({id(thing) for thing in listed}) > 100

@@ -66,4 +66,4 @@ def test_a_file_brings_the_estimator_it_names(estimator: str, tmp_path: object) 
     loaded = in_a_new_process(f"import kernelstream; print(type(kernelstream.load({path!r})))")
     name = estimator.rpartition(".")[2]
     assert loaded.endswith(f".{name}'>")
-    assert serialization.read(path).tree["estimator"] == name
+    assert serialization.ModelFile.read(path).tree["estimator"] == name

@@ -187,9 +187,9 @@ def private_uses(trees: list[ast.Module], own: set[str]) -> Iterator[str]:
 
 
 def is_own_object(value: ast.expr) -> bool:
-    """``self``, ``cls`` and ``super()``: a class may use what it inherits."""
+    """``self``, a draft of it, ``cls`` and ``super()``: a class may use what it inherits."""
     name = value.func if isinstance(value, ast.Call) else value
-    return isinstance(name, ast.Name) and name.id in ("self", "cls", "super")
+    return isinstance(name, ast.Name) and name.id in ("self", "draft", "cls", "super")
 
 
 @pytest.mark.parametrize("entry", [*ENTRIES, *PLANT_ENTRIES], ids=lambda entry: entry.stem)

@@ -255,7 +255,7 @@ def test_the_attack_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_classes_that_a_file_names(path: Path) -> None:
     """They are known before anything is built, so that what holds them can be imported."""
     pca(tracker=papers.Hebbian()).fit(rows(50)).save(path)
-    names = serialization.read(path).names
+    names = serialization.ModelFile.read(path).names
     assert {"StreamingKernelPCA", "kernels.RBF", "trackers.Hebbian", "FixedState"} <= names
     assert names <= serialization.STORED.keys()
 

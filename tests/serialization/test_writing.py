@@ -12,15 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelstream.serialization import writing
-from kernelstream.serialization.writing import (
-    Replacement,
-    beside,
-    clear_leftovers,
-    is_replaceable,
-    open_descriptor,
-    with_ending,
-    write_atomically,
-)
+from kernelstream.serialization.writing import Replacement
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and modes of POSIX")
 
@@ -37,7 +29,7 @@ def test_a_link_stays_and_leads_to_the_new_file(relative: bool, tmp_path: Path) 
     real.write_bytes(b"old")
     link.symlink_to("models/real" if relative else real)
     (tmp_path / "further").symlink_to("latest")
-    write_atomically(tmp_path / "further", b"new")
+    Replacement.write(tmp_path / "further", b"new")
     assert link.is_symlink() and (tmp_path / "further").is_symlink()
     assert real.read_bytes() == b"new"
     assert names(tmp_path) == {"models", "latest", "further"} and names(real.parent) == {"real"}
@@ -46,22 +38,22 @@ def test_a_link_stays_and_leads_to_the_new_file(relative: bool, tmp_path: Path) 
 @posix
 def test_a_link_to_nothing_yet(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("to be")
-    write_atomically(tmp_path / "link", b"new")
+    Replacement.write(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "to be").read_bytes() == b"new"
     (tmp_path / "lost").symlink_to("nowhere/file")
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        write_atomically(tmp_path / "lost", b"new")
+        Replacement.write(tmp_path / "lost", b"new")
 
 
 @posix
 def test_a_pipe_is_written_through(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert not is_replaceable(pipe)
+    assert not Replacement.is_possible(pipe)
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
     reader.start()
-    write_atomically(pipe, b"new")
+    Replacement.write(pipe, b"new")
     reader.join(timeout=20)
     assert found == [b"new"] and pipe.is_fifo() and names(tmp_path) == {"pipe"}
 
@@ -69,7 +61,7 @@ def test_a_pipe_is_written_through(tmp_path: Path) -> None:
 @posix
 def test_a_device_is_written_through() -> None:
     before = os.stat(os.devnull)
-    write_atomically(Path(os.devnull), b"new")
+    Replacement.write(Path(os.devnull), b"new")
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
     assert os.stat(os.devnull).st_ino == before.st_ino
 
@@ -82,7 +74,7 @@ def test_the_standard_output_goes_where_it_was_sent(name: str, tmp_path: Path) -
     script = (
         "import sys; from pathlib import Path; from kernelstream.serialization.writing import *\n"
         "print('before', flush=True)\n"
-        "write_atomically(Path(sys.argv[1]), b'new\\n')\n"
+        "Replacement.write(Path(sys.argv[1]), b'new\\n')\n"
         "print('after')"
     )
     before = os.lstat("/dev/stdout")
@@ -97,8 +89,8 @@ def test_the_standard_output_goes_where_it_was_sent(name: str, tmp_path: Path) -
 @posix
 def test_a_descriptor_is_one_of_this_process(tmp_path: Path) -> None:
     with open(tmp_path / "file", "wb") as file:
-        assert open_descriptor(Path(f"/dev/fd/{file.fileno()}")) == file.fileno()
-    assert open_descriptor(tmp_path / "file") is None
+        assert Replacement.descriptor_of(Path(f"/dev/fd/{file.fileno()}")) == file.fileno()
+    assert Replacement.descriptor_of(tmp_path / "file") is None
 
 
 @posix
@@ -122,16 +114,18 @@ def test_the_owner_stays(tmp_path: Path) -> None:
     path = tmp_path / "theirs"
     path.write_bytes(b"old")
     os.chown(path, 12345, 23456)
-    write_atomically(path, b"new")
+    Replacement.write(path, b"new")
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
 
 
 @pytest.mark.parametrize("name", ["n" * 255, "ä" * 127, "n" * 250, "n" * 233])
 def test_long_names(name: str, tmp_path: Path) -> None:
-    write_atomically(tmp_path / name, b"new")
+    Replacement.write(tmp_path / name, b"new")
     assert names(tmp_path) == {name}
-    assert beside(tmp_path / name, "0.part") != beside(tmp_path / (name[:-1] + "m"), "0.part")
-    assert len(os.fsencode(with_ending(tmp_path / name, ".checkpoint").name)) <= 255
+    others = (tmp_path / name, tmp_path / (name[:-1] + "m"))
+    one, other = (Replacement.companion(path, ".0.part", hidden=True) for path in others)
+    assert one != other
+    assert len(os.fsencode(Replacement.companion(tmp_path / name, ".checkpoint").name)) <= 255
 
 
 def left_by_a_killed_writer(path: Path) -> None:
@@ -148,7 +142,7 @@ def left_by_a_killed_writer(path: Path) -> None:
 def test_leftovers_go_when_the_file_is_written_again(tmp_path: Path) -> None:
     left_by_a_killed_writer(tmp_path / "day1")
     assert names(tmp_path) == {".day1.0.part"}
-    write_atomically(tmp_path / "day1", b"new")
+    Replacement.write(tmp_path / "day1", b"new")
     assert names(tmp_path) == {"day1"}
 
 
@@ -159,9 +153,9 @@ def test_leftovers_of_others_and_of_the_living_stay(tmp_path: Path) -> None:
     strangers = {".day1.notes", ".day1-scores.csv.0.part", ".day1.0123456789abcdef.part"}
     for name in strangers:
         (tmp_path / name).write_bytes(b"theirs")
-    clear_leftovers(tmp_path / "day1")
+    Replacement.clear_leftovers(tmp_path / "day1")
     assert names(tmp_path) == {".day10.0.part", ".day1.0.part", *strangers}
-    write_atomically(tmp_path / "day1", b"second")  # while the first goes on
+    Replacement.write(tmp_path / "day1", b"second")  # while the first goes on
     living.file.write(b"first")
     living.keep()
     assert (tmp_path / "day1").read_bytes() == b"first"
@@ -173,7 +167,7 @@ def test_what_others_put_in_the_place_of_a_leftover_is_not_followed(tmp_path: Pa
     (tmp_path / "secret").write_bytes(b"theirs")
     (tmp_path / ".m.0.part").symlink_to("secret")
     os.mkfifo(tmp_path / ".m.1.part")
-    write_atomically(tmp_path / "m", b"new")
+    Replacement.write(tmp_path / "m", b"new")
     assert (tmp_path / "m").read_bytes() == b"new" and not (tmp_path / "m").is_symlink()
     assert (tmp_path / "secret").read_bytes() == b"theirs"
 
@@ -188,7 +182,7 @@ def test_discarded(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match="folder"):
-        write_atomically(tmp_path, b"new")
+        Replacement.write(tmp_path, b"new")
 
 
 def test_an_interrupt_while_the_new_file_is_made_leaves_nothing(
@@ -199,5 +193,5 @@ def test_an_interrupt_while_the_new_file_is_made_leaves_nothing(
 
     monkeypatch.setattr(writing, "_lock", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        writing.write_atomically(tmp_path / "model", b"new")
+        Replacement.write(tmp_path / "model", b"new")
     assert not list(tmp_path.iterdir())

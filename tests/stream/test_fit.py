@@ -13,7 +13,7 @@ import pytest
 from kernelstream import StreamingKernelPCA, landmarks, load, papers, trackers
 from kernelstream.certificates import audit
 from kernelstream.landmarks.base import Clock
-from kernelstream.stream import Filled, fit
+from kernelstream.stream import fit
 from kernelstream.stream.fit import (
     begin_first_pass,
     begin_second_pass,
@@ -22,6 +22,7 @@ from kernelstream.stream.fit import (
     share_of_first_pass,
     take_signs,
 )
+from kernelstream.stream.scaling import Filled
 from kernelstream.stream.state import Rows
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream

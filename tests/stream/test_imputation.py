@@ -11,9 +11,9 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, load
 from kernelstream.kernels import RBF, Categorical, On
-from kernelstream.stream import Filled
 from kernelstream.stream.imputation import MaskedPreimage
 from kernelstream.stream.queries import scaler_of
+from kernelstream.stream.scaling import Filled
 
 RNG = np.random.default_rng(0)
 WHOLE = RNG.normal(size=(1600, 3)) @ RNG.normal(size=(3, 10)) + 0.3 * RNG.normal(size=(1600, 10))

@@ -10,11 +10,11 @@ import scipy.sparse
 from kernelstream.stream.scaling import (
     Automatic,
     ColumnMoments,
+    ColumnScales,
     Filled,
     Filling,
     Standard,
     Standardisation,
-    dominating,
     is_mixed,
     require_dense,
     spread,
@@ -164,14 +164,15 @@ def test_scales_of_many_rows_are_those_of_some_from_everywhere() -> None:
 
 def test_columns_that_have_most_of_the_distances() -> None:
     X = np.random.default_rng(7).normal(size=(500, 6))
-    assert len(dominating(X)) == 0
+    assert len(ColumnScales.of(X).dominating) == 0
     X[:, 4] *= 20.0
-    np.testing.assert_array_equal(dominating(X), [4])
+    np.testing.assert_array_equal(ColumnScales.of(X).dominating, [4])
     X[:, 1] *= 25.0
-    np.testing.assert_array_equal(dominating(X), [1, 4])
+    np.testing.assert_array_equal(ColumnScales.of(X).dominating, [1, 4])
     X[:, 2] *= 24.0
-    assert len(dominating(X)) == 0  # three of six are not few
-    assert len(dominating(np.c_[X[:, :1], np.ones(500)])) == 0  # one column alone varies
+    assert len(ColumnScales.of(X).dominating) == 0  # three of six are not few
+    one_that_varies = np.c_[X[:, :1], np.ones(500)]
+    assert len(ColumnScales.of(one_that_varies).dominating) == 0
 
 
 def test_columns_of_zeros_and_ones_are_a_reason_to_scale_unless_they_are_rare() -> None:

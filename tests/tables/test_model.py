@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 
 from kernelstream import StreamingKernelPCA, StreamingKernelRidge, load
 from kernelstream.papers import OnlineKernelPCA
-from kernelstream.stream import Filled
+from kernelstream.stream.scaling import Filled
 from kernelstream.tables import TableEncoder, TableModel
 from kernelstream.tables.frames import as_table
 

@@ -4,11 +4,7 @@ from kernelstream.arrays.compilation import compiled
 from kernelstream.arrays.draws import generator, uniforms
 from kernelstream.arrays.namespaces import (
     Array,
-    as_dense,
-    cast,
-    is_sparse,
     like,
-    namespace_of,
     symmetric_eigen,
     to_float64,
     to_host,
@@ -18,15 +14,11 @@ from kernelstream.arrays.threads import cores, in_threads
 
 __all__ = [
     "Array",
-    "as_dense",
-    "cast",
     "compiled",
     "cores",
     "generator",
     "in_threads",
-    "is_sparse",
     "like",
-    "namespace_of",
     "prints_short",
     "symmetric_eigen",
     "to_float64",

@@ -12,8 +12,7 @@ from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.modelfile import Stored, read
 from kernelstream.cli.terminal import Screen
 from kernelstream.estimators import KernelEstimator, StreamingKernelPCA
-from kernelstream.stream import Filled
-from kernelstream.stream.scaling import Filling, Standardisation, dominating
+from kernelstream.stream import ColumnScales
 from kernelstream.tables import Source, Treatment, calibrate, prepare
 from kernelstream.tables.treatment import few
 
@@ -84,12 +83,13 @@ def say_columns(source: Source, estimator: StreamingKernelPCA, screen: Screen) -
 def scale_line(source: Source, estimator: StreamingKernelPCA) -> str:
     """What is done about the scales of columns, in words; nothing where that is nothing."""
     X, stream = source.sampled_rows, getattr(estimator, "_stream", None)
-    if X is None or stream is None or not isinstance(stream.scaler, Standardisation | Filling):
+    deviation = None if stream is None else getattr(stream.scaler, "deviation", None)
+    if X is None or deviation is None:
         return ""
-    scaled = stream.scaler.deviation != 1.0
-    largest = [source.names[j] for j in dominating(X)] if len(X) > 1 else []
+    scaled = deviation != 1.0
+    largest = [source.names[j] for j in ColumnScales.of(X).dominating] if len(X) > 1 else []
     why = f" ({few(largest, 3)} would make nine tenths of all distances)" if largest else ""
-    rule = estimator.scale.scaling if isinstance(estimator.scale, Filled) else estimator.scale
+    rule = estimator.scale.scaling if estimator.fills else estimator.scale
     if rule == "auto" and scaled.any():
         n = int(scaled.sum())
         return (

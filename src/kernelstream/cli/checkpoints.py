@@ -13,16 +13,16 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from kernelstream.arrays.memory import give_back
 from kernelstream.cli.failures import CHANGED, DATA, MODEL, USAGE, CommandError, terminable
 from kernelstream.cli.modelfile import Stored, history, read, require_apart
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch, facts_table
 from kernelstream.cli.wording import in_shell, option_of
-from kernelstream.serialization.writing import is_replaceable, with_ending
+from kernelstream.serialization import Replacement
 from kernelstream.tables import Block, Position, Source, fingerprint
 from kernelstream.tables.addresses import same_source
 from kernelstream.tables.files import is_address
+from kernelstream.tables.memory import give_back
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def left_by(output: Path, sources: list[str], resume: bool) -> Stored | None:
     resume : bool
         Whether to go on.
     """
-    checkpoint = with_ending(output, ".checkpoint")
+    checkpoint = Replacement.companion(output, ".checkpoint")
     wanted = resume and is_address(sources[0]) and checkpoint.exists()
     return read(checkpoint, any_kind=True, half_done=True) if wanted else None
 
@@ -121,8 +121,8 @@ class Run:
         self.stored, self.source, self.output, self.screen = stored, source, output, screen
         self.identity = identity
         self.asked, self.every, self.rejects_path = passes, every, rejects
-        self.checkpoint = with_ending(output, ".checkpoint")
-        if every is not None and not is_replaceable(output):
+        self.checkpoint = Replacement.companion(output, ".checkpoint")
+        if every is not None and not Replacement.is_possible(output):
             raise CommandError(
                 USAGE, f"{output} is no plain file: there is no place for a checkpoint beside it."
             )
@@ -191,7 +191,7 @@ class Run:
         """What the model is worth, for machines and for people."""
         shown = self.stored.components
         count, share = int(shown.variances.shape[0]), float(shown.explained_variance_ratio.sum())
-        (low, high), kind = self.stored.certificate.narrowest_ratio
+        (low, high), kind = self.stored.stream.certificate.narrowest_ratio
         facts = {
             "components": count,
             "explained_variance_ratio": share,

@@ -15,13 +15,7 @@ from kernelstream.cli.failures import DATA, CommandError, report_failures
 from kernelstream.cli.modelfile import Stored, read, read_kernel_pca
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch
-from kernelstream.estimators.explain import (
-    Cause,
-    ComponentExplanation,
-    RowExplanation,
-    p_values,
-    usual_errors,
-)
+from kernelstream.estimators import RowExplanation
 from kernelstream.tables import Source
 
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -55,10 +49,8 @@ def explain(
         stored = read(model) if sources else read_kernel_pca(model)
         if not sources:
             require_kept_rows(stored)
-            told = stored.estimator.explain_components(n_columns=by, feature_names=stored.names)[
-                :top
-            ]
-            screen.result({"components": [component_facts(c) for c in told]}, component_table(told))
+            facts = component_facts(stored, by)[:top]
+            screen.result({"components": facts}, component_table(facts))
             return
         read_options = {**reading.of_source(columns, keep=keep), "carried_as_text": True}
         source = stored.open_source(sources, read_options)
@@ -121,17 +113,14 @@ def explained(stored: Stored, strange: list[Strange], by: int) -> list[RowExplan
 
 def ranked(stored: Stored, strange: list[Strange]) -> list[RowExplanation]:
     """The p-values of rows alone: against rows held back by a detector, or kept by a model."""
-    estimator, errors = stored.estimator, np.array([row.error for row in strange])
-    if isinstance(estimator, KernelNovelty):
-        shares = estimator.p_values(np.stack([row.x for row in strange]))
-    else:
-        usual = usual_errors(lambda X: errors_of(estimator, X), require_kept_rows(stored))
-        shares = p_values(errors, usual)
-    return [RowExplanation(e, float(p), ()) for e, p in zip(errors, shares, strict=True)]
+    if not isinstance(stored.estimator, KernelNovelty):
+        require_kept_rows(stored)
+    shares = stored.estimator.p_values(np.stack([row.x for row in strange]))
+    return [RowExplanation(row.error, float(p), ()) for row, p in zip(strange, shares, strict=True)]
 
 
-def require_kept_rows(stored: Stored) -> np.ndarray:
-    """Rows that the model has kept; one that has none cannot say what is usual."""
+def require_kept_rows(stored: Stored) -> None:
+    """Fail where the model has kept no rows: then it cannot say what is usual."""
     rows = stored.stream.kept_rows()
     if rows is None or len(rows) < 2:
         raise CommandError(
@@ -139,7 +128,6 @@ def require_kept_rows(stored: Stored) -> np.ndarray:
             "The model has kept no rows to compare with: fit one with a basis of points, such as "
             "--basis 256.",
         )
-    return rows.astype(stored.stream.dtype)
 
 
 def row_facts(strange: list[Strange], told: list[RowExplanation]) -> list[dict[str, Any]]:
@@ -152,15 +140,13 @@ def row_facts(strange: list[Strange], told: list[RowExplanation]) -> list[dict[s
             **{f"{name}_kept" if name in OWN else name: v for name, v in row.carried.items()},
             "error": e.error,
             "p_value": e.p_value,
-            "causes": [cause_facts(cause) for cause in e.causes],
+            "causes": [
+                {**vars(cause), "actual": None if np.isnan(cause.actual) else cause.actual}
+                for cause in e.causes  # a value that is missing has no number
+            ],
         }
         for rank, (row, e) in enumerate(zip(strange, told, strict=True), 1)
     ]
-
-
-def cause_facts(cause: Cause) -> dict[str, Any]:
-    """A column behind a row; a value that is missing has no number."""
-    return {**vars(cause), "actual": None if np.isnan(cause.actual) else cause.actual}
 
 
 def cause_words(causes: list[dict[str, Any]]) -> str:
@@ -193,7 +179,7 @@ def row_table(rows: list[dict[str, Any]], causes: bool = True) -> Table:
     return table
 
 
-def component_table(told: list[ComponentExplanation]) -> Table:
+def component_table(components: list[dict[str, Any]]) -> Table:
     """A line a column: its share, shape, slope and curve."""
     table = Table(title="Components", title_style="bold", title_justify="left", box=None)
     for name, justify in (
@@ -206,39 +192,43 @@ def component_table(told: list[ComponentExplanation]) -> Table:
         ("curve", "left"),
     ):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for component in told:
+    for component in components:
         first = True
-        for c in component.columns:
+        for column in component["columns"]:
             table.add_row(
-                str(component.number) if first else "",
-                f"{component.variance_ratio:.1%}" if first else "",
-                c.name,
-                f"{c.share:.0%}",
-                c.shape,
-                f"{c.slope:+.3g}",
-                sparkline(c.scores),
+                str(component["component"]) if first else "",
+                f"{component['explained_variance_ratio']:.1%}" if first else "",
+                column["name"],
+                f"{column['share']:.0%}",
+                column["shape"],
+                f"{column['slope']:+.3g}",
+                sparkline(np.array(column["scores"])),
             )
             first = False
     return table
 
 
-def component_facts(component: ComponentExplanation) -> dict[str, Any]:
-    """The same for machines."""
-    return {
-        "component": component.number,
-        "explained_variance_ratio": component.variance_ratio,
-        "columns": [
-            {
-                "name": c.name,
-                "share": c.share,
-                "shape": c.shape,
-                "slope": c.slope,
-                "values": c.values.tolist(),
-                "scores": c.scores.tolist(),
-            }
-            for c in component.columns
-        ],
-    }
+def component_facts(stored: Stored, by: int) -> list[dict[str, Any]]:
+    """The columns behind each component, at most so many."""
+    told = stored.estimator.explain_components(n_columns=by, feature_names=stored.names)
+    return [
+        {
+            "component": component.number,
+            "explained_variance_ratio": component.variance_ratio,
+            "columns": [
+                {
+                    "name": c.name,
+                    "share": c.share,
+                    "shape": c.shape,
+                    "slope": c.slope,
+                    "values": c.values.tolist(),
+                    "scores": c.scores.tolist(),
+                }
+                for c in component.columns
+            ],
+        }
+        for component in told
+    ]
 
 
 def sparkline(values: np.ndarray) -> str:

@@ -9,8 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from kernelstream import kernels, papers, serialization
-from kernelstream.certificates import Statement
+from kernelstream import kernels, papers
 from kernelstream.cli import options as opt
 from kernelstream.cli.check import column_facts, column_table
 from kernelstream.cli.failures import report_failures
@@ -26,6 +25,8 @@ from kernelstream.cli.supervised import score_line
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.estimators import KernelEstimator
 from kernelstream.plot.drawing import short_numbers
+from kernelstream.serialization import ModelFile
+from kernelstream.stream import Stream
 
 SHOWN = 20  # components in the table
 
@@ -57,7 +58,7 @@ def info(
         shown = [facts_table(summary(facts), title=str(model))]
         shown += [] if stored.schema is None else [column_table(stored.schema, "Columns")]
         if not predicts(stored.estimator):
-            rows = stored.certificate.rows()
+            rows = stored.stream.certificate.rows()
             shown += [
                 component_table(facts, components),
                 facts_table(
@@ -74,7 +75,7 @@ def file_facts(path: Path, kind: str, release: str) -> dict[str, Any]:
         "path": str(path),
         "bytes": path.stat().st_size,
         "kind": kind,
-        "format_version": serialization.VERSION,
+        "format_version": ModelFile.version,
         "release": release,
     }
 
@@ -103,7 +104,7 @@ def show_other(stored: Stored, path: Path, screen: Screen) -> None:
     screen.result(facts, facts_table(shown, title=str(path)))
 
 
-def show_monitor(file: serialization.ModelFile, path: Path, screen: Screen) -> None:
+def show_monitor(file: ModelFile, path: Path, screen: Screen) -> None:
     """What a monitor watches, and its limits."""
     monitor = monitor_in(file, path)
     names = getattr(monitor, "feature_names_in_", None)
@@ -140,7 +141,7 @@ def source_of(estimator: Any, tracker: Any) -> dict[str, str | None]:
 def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
     """Everything about a model, for machines."""
     estimator, stream = stored.estimator, stored.stream
-    certificate, shown = stored.certificate, stored.components
+    certificate, shown = stored.stream.certificate, stored.components
     finite = np.isfinite(certificate.eigenvalue_intervals).all()
     weight = shown.weight
     return {
@@ -179,7 +180,7 @@ def facts_of(stored: Stored, path: Path) -> dict[str, Any]:
             "excess_bound": certificate.excess_bound if finite else None,
             "angle_bound": certificate.angle_bound,
             "proved": certificate.proved,
-            "statistical": statement_facts(certificate.statistical),
+            "statistical": statement_facts(stream),
         },
     }
 
@@ -204,8 +205,9 @@ def is_standardised(scaler: Any) -> bool:
     return scaler is not None and (deviation is None or bool(np.any(deviation != 1.0)))
 
 
-def statement_facts(said: Statement) -> dict[str, Any]:
+def statement_facts(stream: Stream) -> dict[str, Any]:
     """What a sample of the rows says, for machines."""
+    said = stream.certificate.statistical
     known = said.reason is None
     return {
         "reason": said.reason,

@@ -21,7 +21,7 @@ from kernelstream.cli.parsing import parse_part
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.papers import schedules
-from kernelstream.serialization.part import as_number
+from kernelstream.serialization import as_number
 from kernelstream.tables import Source
 
 PAPERS = "Methods of papers"

@@ -14,19 +14,11 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 import kernelstream
-from kernelstream import serialization
 from kernelstream.anomaly import KernelMonitor
-from kernelstream.certificates import Certificate
 from kernelstream.cli.failures import BUSY, MODEL, USAGE, WRITE, CommandError
 from kernelstream.cli.wording import of_shell
-from kernelstream.estimators import KernelEstimator, StreamingKernelPCA, build, check_rows
-from kernelstream.serialization.writing import (
-    Replacement,
-    beside,
-    clear_leftovers,
-    is_replaceable,
-    target_of,
-)
+from kernelstream.estimators import KernelEstimator, StoredEstimator, StreamingKernelPCA, check_rows
+from kernelstream.serialization import ModelFile, Replacement
 from kernelstream.stream import Components, Stream
 from kernelstream.tables import Source, TableModel, Target, Treatment
 
@@ -62,15 +54,8 @@ class Stored:
 
     @property
     def components(self) -> Components:
-        """What was learned of it."""
-        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
-            return self.stream.components
-
-    @property
-    def certificate(self) -> Certificate:
-        """What is certain about it."""
-        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
-            return self.stream.certificate
+        """Its components."""
+        return self.stream.components
 
     def learn_again(self, X: np.ndarray, weights: np.ndarray | None) -> None:
         """Learn rows in a second pass: the basis stays as it is."""
@@ -144,14 +129,14 @@ def read(path: Path, any_kind: bool = False, half_done: bool = False) -> Stored:
     return stored_in(open_file(path), path, any_kind, half_done)
 
 
-def open_file(path: Path) -> serialization.ModelFile:
+def open_file(path: Path) -> ModelFile:
     """A model file, whatever it holds; a file that is none fails with the reason."""
     with report_unreadable(path):
-        return serialization.read(path)
+        return ModelFile.read(path)
 
 
 def stored_in(
-    file: serialization.ModelFile, path: Path, any_kind: bool = False, half_done: bool = False
+    file: ModelFile, path: Path, any_kind: bool = False, half_done: bool = False
 ) -> Stored:
     """The model in a file; one that is no kernel PCA, or half of one, fails with the reason."""
     if holds_monitor(file):
@@ -159,7 +144,7 @@ def stored_in(
             MODEL, f"{path} holds a monitor: use it with 'kernelstream monitor {path}'."
         )
     with report_unreadable(path):
-        estimator, content = build(file, path)
+        estimator, content = StoredEstimator.from_file(file, path)
         origin, progress = origin_of(content), progress_of(content)
     half_learned = estimator.is_between_passes
     names, schema = content.get("feature_names"), None
@@ -273,7 +258,7 @@ def object_in(text: Any) -> dict[str, Any]:
     return value
 
 
-def holds_monitor(file: serialization.ModelFile) -> bool:
+def holds_monitor(file: ModelFile) -> bool:
     """Whether a model file holds a KernelMonitor."""
     return bool(file.tree.get("estimator") == "KernelMonitor")
 
@@ -288,10 +273,10 @@ def read_monitor(path: Path) -> KernelMonitor:
     return monitor_in(file, path)
 
 
-def monitor_in(file: serialization.ModelFile, path: Path) -> KernelMonitor:
+def monitor_in(file: ModelFile, path: Path) -> KernelMonitor:
     """The monitor in a file that holds one; a damaged one fails with the reason."""
     with report_unreadable(path):
-        return build(file, path)[0]
+        return StoredEstimator.from_file(file, path)[0]
 
 
 def save_monitor(monitor: KernelMonitor, path: Path, position: dict[str, Any] | None) -> None:
@@ -304,10 +289,10 @@ def save_monitor(monitor: KernelMonitor, path: Path, position: dict[str, Any] | 
         raise
 
 
-def position_in(file: serialization.ModelFile, path: Path) -> dict[str, Any] | None:
+def position_in(file: ModelFile, path: Path) -> dict[str, Any] | None:
     """The place in its source that the monitor in a file has come to."""
     with report_unreadable(path):
-        text = build(file, path)[1].get("position")
+        text = StoredEstimator.from_file(file, path)[1].get("position")
         return None if text is None else object_in(text)
 
 
@@ -369,9 +354,9 @@ def require_writable(path: Path) -> None:
     """Fail before any work is done where the result could not be written."""
     if path.is_dir():
         raise CommandError(WRITE, f"{path} is a folder: name a file in it.")
-    if not is_replaceable(path):
+    if not Replacement.is_possible(path):
         return  # a pipe or a device: it is written through, and opening one may wait for a reader
-    folder = target_of(path).parent if path.is_symlink() else path.parent
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         raise CommandError(WRITE, f"Cannot write {path}: there is no folder {folder}.")
     try:
@@ -384,7 +369,7 @@ def require_writable(path: Path) -> None:
 
 def require_new(path: Path, force: bool, hint: str = "") -> None:
     """Fail where a file would be replaced that nobody wanted to lose."""
-    if force or not is_replaceable(path) or not path.exists() or not path.stat().st_size:
+    if force or not Replacement.is_possible(path) or not path.exists() or not path.stat().st_size:
         return
     raise CommandError(
         USAGE,
@@ -399,13 +384,13 @@ def lock(path: Path) -> Iterator[None]:
     The lock is the system's: it ends with the process, however that ends.
     """
     require_writable(path)
-    if not is_replaceable(path):
+    if not Replacement.is_possible(path):
         yield  # nothing is replaced there, and writers take turns as the system has it
         return
-    lock = beside(target_of(path), "lock")
+    lock = Replacement.companion(Path(os.path.realpath(path)), ".lock", hidden=True)
     handle = _lock(lock, path)
     try:
-        clear_leftovers(path)
+        Replacement.clear_leftovers(path)
         yield
     finally:
         lock.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ import typer
 from kernelstream import KernelMonitor, preimages
 from kernelstream.anomaly import Record
 from kernelstream.anomaly.monitor.limits import conformal_p_value
-from kernelstream.arrays.namespaces import to_host
+from kernelstream.arrays import to_host
 from kernelstream.cli import completion
 from kernelstream.cli import options as opt
 from kernelstream.cli.failures import (
@@ -466,7 +466,8 @@ class ChartJudge(Judge):
         """Variables by the squared difference to the pre-image, in units of their deviation."""
         try:
             method = preimages.resolve(
-                getattr(self.stored.estimator, "preimage", "auto"), self.stored.components.kernel
+                getattr(self.stored.estimator, "preimage", "auto"),
+                self.stored.components.kernel,
             )
             expected = self.stored.stream.project(row, method)[0].astype(float)
         except ValueError:  # a basis without points has no pre-images, and no causes either

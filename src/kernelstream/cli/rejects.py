@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kernelstream.cli.failures import CHANGED, CommandError
-from kernelstream.serialization.writing import Replacement, is_replaceable
+from kernelstream.serialization import Replacement
 from kernelstream.tables import BadRow
 
 
@@ -20,8 +20,8 @@ class Rejects:
         self.path = path
         if path is None:
             return
-        if not is_replaceable(path):  # a pipe or a device takes what comes, and nothing back
-            if size:
+        if not Replacement.is_possible(path):
+            if size:  # a pipe or a device takes nothing back
                 raise CommandError(CHANGED, f"{path} cannot be cut back to the checkpoint.")
             self.file: BinaryIO = Replacement(path).file
             return

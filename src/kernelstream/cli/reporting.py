@@ -23,7 +23,7 @@ from kernelstream.cli.modelfile import (
     stored_in,
 )
 from kernelstream.cli.terminal import Screen, Watch
-from kernelstream.serialization.writing import write_atomically
+from kernelstream.serialization import Replacement
 from kernelstream.tables import Source
 
 
@@ -97,7 +97,7 @@ def report(
 
 def write_page(output: Path, page: str, screen: Screen, open_page: bool) -> None:
     """Write the page, say so, and open it where that is wanted."""
-    write_atomically(output, page.encode())
+    Replacement.write(output, page.encode())
     size = output.stat().st_size
     result = {"report": str(output), "bytes": size}
     words = f"{output}, {size / 1e6:.1f} MB: open it in a browser."

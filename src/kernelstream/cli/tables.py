@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from kernelstream.cli.failures import DATA, USAGE, CommandError
 from kernelstream.cli.modelfile import require_writable
 from kernelstream.cli.terminal import plain
-from kernelstream.serialization.writing import Replacement, is_replaceable
+from kernelstream.serialization import Replacement
 from kernelstream.tables.files import FORMATS
 
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -64,7 +64,7 @@ class Writer:
             self.stream = sys.stdout.buffer
             return
         require_writable(path)
-        if format in ("parquet", "arrow", "npy") and not is_replaceable(path):
+        if format in ("parquet", "arrow", "npy") and not Replacement.is_possible(path):
             raise CommandError(
                 USAGE,
                 f"{path} is no plain file, and {format} is not written from its first byte to its "

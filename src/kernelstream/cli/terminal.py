@@ -12,10 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from kernelstream.arrays.progress import duration
 from kernelstream.cli.failures import leave_closed_pipe
 from kernelstream.estimators import KernelEstimator
-from kernelstream.serialization.writing import open_descriptor
+from kernelstream.serialization import Replacement
 from kernelstream.tables import Source
 
 LOOK_EVERY = 2.0  # seconds between two looks at the explained variance, which cost a little
@@ -50,7 +49,7 @@ class Screen:
 
         On the standard error where the standard output is the file ``output`` that was written.
         """
-        taken = output is not None and open_descriptor(output) == 1
+        taken = output is not None and Replacement.descriptor_of(output) == 1
         if self.as_json:
             stream = sys.stderr if taken else sys.stdout
             stream.write(json.dumps(facts, default=plain) + "\n")
@@ -127,7 +126,9 @@ class Watch:
         if not self.source.from_pipe:
             share = self.share()
             left = seconds * (1.0 - share) / max(share - self.begun, 1e-9)
-            done = f"{share:.0%}, {duration(left)} left, " if share > self.begun else ""
+            minutes, rest = divmod(round(left), 60)
+            time_left = f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+            done = f"{share:.0%}, {time_left} left, " if share > self.begun else ""
         rate = self.rows / max(seconds, 1e-9)
         return f"{self.title}: {done}{self.rows:,} rows, {rate:,.0f} rows/s"
 

@@ -9,10 +9,8 @@ from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Watch
 from kernelstream.cli.wording import of_shell
-from kernelstream.estimators import checked_until, learn_until
+from kernelstream.estimators import ProgressiveSampling
 from kernelstream.tables import Block, FileRows
-
-CONFIDENCE = 0.99
 
 
 def require_draws(until: float | None, given: dict[str, bool]) -> None:
@@ -20,7 +18,7 @@ def require_draws(until: float | None, given: dict[str, bool]) -> None:
     if until is None:
         return
     try:
-        checked_until(until, CONFIDENCE)
+        ProgressiveSampling(until)
     except ValueError as problem:
         raise CommandError(USAGE, of_shell(str(problem), {"until": "--until"})) from problem
     wrong = [f"--{name}" for name, is_given in given.items() if is_given]
@@ -67,7 +65,7 @@ class DrawnRun(Run):
                 rows = FileRows.of(self.stored.estimator, self.source, note)
         finally:
             rejects.close()
-        found = learn_until(self.stored.estimator, rows, self.until, CONFIDENCE)
+        found = ProgressiveSampling(self.until).fit(self.stored.estimator, rows)
         if found is None:
             self.screen.say("As many rows as there are would have to be drawn: all are learned.")
             return False

@@ -44,15 +44,13 @@ VALUE = r"(?:=(['\"]?)([^\s'\",;]+)\1)?"
 def parts() -> dict[str, str]:
     """What classes of parts are called on the command line."""
     from kernelstream import kernels, landmarks, papers, preimages, trackers
-    from kernelstream.cli.completion import PREIMAGES
     from kernelstream.cli.methods import STEPS
 
     called = {kind.__name__: name for name, kind in kernels.NAMES.items()}
     for registry in (landmarks.NAMES, papers.LANDMARKS, trackers.NAMES, papers.TRACKERS, STEPS):
         called |= {kind.__name__: name for name, kind in registry.items()}
-    methods = {name.replace("_", "").lower(): name for name in PREIMAGES}
-    for kind in preimages.__all__:
-        called.setdefault(kind, methods.get(kind.lower(), kind))
+    for name, kind in preimages.NAMES.items():
+        called.setdefault(kind.__name__, name)
     return {**called, "On": "on", "Polynomial": "poly"}
 
 

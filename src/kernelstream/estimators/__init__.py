@@ -5,24 +5,23 @@ from kernelstream.estimators.base import (
     StreamEstimator,
     Transactional,
     at_one_moment,
-    build,
-    class_named,
     load,
 )
 from kernelstream.estimators.explain import ComponentExplanation, RowExplanation
-from kernelstream.estimators.inputs import check_rows, warn_of_scales
+from kernelstream.estimators.inputs import check_rows, require_summable
 from kernelstream.estimators.kernel_estimator import KernelEstimator
 from kernelstream.estimators.kernel_pca import KernelPCA
-from kernelstream.estimators.passes import Passes, blocks_of, comes_in_blocks
+from kernelstream.estimators.passes import Passes, blocks_of
 from kernelstream.estimators.selection import Suggestion, suggest
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
-from kernelstream.estimators.until import checked_until, learn_until
+from kernelstream.estimators.until import ProgressiveSampling
 
 __all__ = [
     "ComponentExplanation",
     "KernelEstimator",
     "KernelPCA",
     "Passes",
+    "ProgressiveSampling",
     "RowExplanation",
     "StoredEstimator",
     "StreamEstimator",
@@ -31,13 +30,8 @@ __all__ = [
     "Transactional",
     "at_one_moment",
     "blocks_of",
-    "build",
     "check_rows",
-    "checked_until",
-    "class_named",
-    "comes_in_blocks",
-    "learn_until",
     "load",
+    "require_summable",
     "suggest",
-    "warn_of_scales",
 ]

@@ -16,7 +16,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,6 +28,7 @@ from kernelstream import serialization
 from kernelstream.arrays import progress
 from kernelstream.arrays.devices import checked_device
 from kernelstream.arrays.namespaces import Array
+from kernelstream.serialization.part import checked_seed
 from kernelstream.stream.buffer import Buffer, SingleRows
 from kernelstream.stream.stream import Stream
 
@@ -165,6 +166,10 @@ class StoredEstimator(Transactional, BaseEstimator):
         """Raise ``NotFittedError`` in words unless rows were learned."""
         check_is_fitted(self, msg=self._unfitted)
 
+    def _seed(self) -> int:
+        """The seed of all draws: ``random_state`` if it is an integer, else a drawn one."""
+        return checked_seed(self.random_state)
+
     def _content(self) -> dict[str, Any]:
         """What the file of this estimator holds."""
         self._require_fitted()
@@ -181,9 +186,35 @@ class StoredEstimator(Transactional, BaseEstimator):
             **self._learned_content(),
         }
 
+    @staticmethod
+    def from_file(
+        file: serialization.ModelFile, path: str | os.PathLike[str], device: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the estimator in a model file, whatever its class, and all values of the file.
+
+        Parameters
+        ----------
+        file : ModelFile
+            The file.
+        path : path-like
+            Its name, for messages.
+        device : None, str or torch.device
+            As in :func:`load`.
+        """
+        checked_device(device)
+        with holding_an_estimator(path):
+            import_classes(file.names)
+            kind = class_named(file.tree["estimator"])
+        with serialization.naming(path):
+            content = file.values()
+        with holding_an_estimator(path):
+            return kind.from_content(content, device), content
+
     @classmethod
     def from_content(cls, content: dict[str, Any], device: Any = None) -> Self:
         """The estimator that a file holds; a content that is not of this class raises an error.
+
+        ``StoredEstimator.from_content`` takes the content of any estimator.
 
         Parameters
         ----------
@@ -192,6 +223,8 @@ class StoredEstimator(Transactional, BaseEstimator):
         device : None, str or torch.device
             As in :func:`load`.
         """
+        if cls is StoredEstimator:
+            return cast(Self, class_named(content["estimator"]).from_content(content, device))
         estimator = cls(**dict(content["parameters"]))
         estimator._restore(content, device)
         names = content["feature_names"]
@@ -339,27 +372,13 @@ def load(path: str | os.PathLike[str], device: Any = None) -> Any:
     >>> load(path).transform(X).shape
     (100, 2)
     """
-    model = build(serialization.read(path), path, device)[0]
+    model = StoredEstimator.from_file(serialization.ModelFile.read(path), path, device)[0]
     if model.is_between_passes:
         raise ValueError(
             f"{path} is a checkpoint of the first of two passes, which looks for points: it has no "
             "components yet. The fit that wrote it goes on from there."
         )
     return model
-
-
-def build(
-    file: serialization.ModelFile, path: str | os.PathLike[str], device: Any = None
-) -> tuple[Any, dict[str, Any]]:
-    """The estimator in a model file, and all that the file holds."""
-    checked_device(device)
-    with holding_an_estimator(path):
-        import_classes(file.names)
-        kind = class_named(file.tree["estimator"])
-    with serialization.naming(path):
-        content = file.values()
-    with holding_an_estimator(path):
-        return kind.from_content(content, device), content
 
 
 def require_names(names: Any, n_features: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -32,7 +31,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import cores, in_threads, tiles
 from kernelstream.serialization.part import check_choice
 from kernelstream.stream.buffer import MOST_OF_A_ROW
-from kernelstream.stream.scaling import Filled, column_ranges, dominating, spread
+from kernelstream.stream.scaling import Filled
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -40,7 +39,6 @@ T = TypeVar("T")
 
 MANY_NUMBERS = 2**20  # from which on a pass over rows is worth threads
 LOOKED_AT = 1024  # rows by each at least: one look at numbers is soon over
-FAR_LARGER = 10  # times the usual range of a column
 ON_BAD_ROWS = ("error", "skip")
 NO_WEIGHT = "All rows have weight zero: there is nothing to learn from."
 NOT_FINITE = "Input X contains NaN or infinity; give finite numbers."
@@ -238,24 +236,6 @@ def one_row(stream: Stream, x: Any, learning: bool = False) -> Array:
             raise ValueError("The row contains NaN or infinity; give finite numbers.")
         row = require_summable(row, stream.fills) if learning else row
     return _of_same_kind(stream, row)
-
-
-def warn_of_scales(X: np.ndarray, names: Any = None) -> None:
-    """Warn where a few columns, far larger than the others, make nearly all distances."""
-    largest = dominating(X)
-    if not len(largest):
-        return
-    ranges = column_ranges(spread(X))
-    if ranges[largest[0]] < FAR_LARGER * float(np.median(ranges[ranges > 0])):
-        return
-    named = [str(j) if names is None else repr(str(names[j])) for j in largest[:5]]
-    more = f" and {len(largest) - 5} more" if len(largest) > 5 else ""
-    warnings.warn(
-        f"Nine tenths of the squared distances come from {len(largest)} of {X.shape[1]} columns: "
-        f"{', '.join(named)}{more}. The kernel hardly hears the others. Bring all to one scale "
-        "with scale='auto' (or 'standard'), or do so before.",
-        stacklevel=5,
-    )
 
 
 def given_scores(stream: Stream, X: Any) -> Array:

@@ -23,9 +23,8 @@ from kernelstream.estimators.base import StreamEstimator, at_one_moment
 from kernelstream.estimators.explain import RowExplanation, explain_rows
 from kernelstream.kernels import Kernel
 from kernelstream.kernels.stationary import Stationary
-from kernelstream.serialization.part import as_number, check_choice, check_count, checked_seed
+from kernelstream.serialization.part import as_number, check_choice, check_count
 from kernelstream.stream import scaling
-from kernelstream.stream.components import Components
 from kernelstream.stream.state import Rows
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
@@ -107,12 +106,31 @@ class KernelEstimator(StreamEstimator):
         with inputs.explain_rows(rows.X):
             self.set_stream(learn(rows))
 
-    # -- queries
+    @property
+    def fills(self) -> bool:
+        """Whether missing values are filled, instead of being an error."""
+        return isinstance(self.scale, scaling.Filled)
 
-    def _components(self) -> Components:
-        """The components of all rows."""
-        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
-            return self.stream_.components
+    def fill_missing(self) -> Self:
+        """Fill missing values from the next ``fit`` on, with means over rows that are near.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> X[::7, 1] = np.nan
+        >>> StreamingKernelPCA(2, random_state=0).fill_missing().fit(X).n_samples_seen_
+        500
+        """
+        self.scale = scaling.Filled(self.scale)
+        return self
+
+    # -- queries
 
     def check_rows(self, X: Any) -> Array:
         """The rows of a query: finite numbers, as many features as were learned, the same names.
@@ -202,12 +220,12 @@ class KernelEstimator(StreamEstimator):
     @property
     def kernel_(self) -> Kernel:
         """The kernel with its numbers, those that the first rows decided among them."""
-        return self._components().kernel
+        return self.stream_.components.kernel
 
     @property
     def basis_points_(self) -> Array:
         """The points that span the model, (m, d); with ``scale="standard"``, standardized."""
-        return self._components().points
+        return self.stream_.components.points
 
     # -- models
 
@@ -283,7 +301,7 @@ class KernelEstimator(StreamEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = inputs.fills(self)
+        tags.input_tags.allow_nan = self.fills
         tags.input_tags.sparse = self.scale is None
         return tags
 
@@ -343,7 +361,7 @@ class KernelEstimator(StreamEstimator):
             tracker=tracker.copy(),
             center=center,
             n_components=n_components,
-            seed=checked_seed(self.random_state),
+            seed=self._seed(),
             certify=certify,
             early_signs=True,
             auto=auto,

@@ -194,7 +194,7 @@ class KernelPCA(StreamingKernelPCA):
         return self._of_scores(inputs.given_scores(self.stream_, X))
 
     def _of_scores(self, scores: Array) -> Array:
-        shown = self._components()
+        shown = self.stream_.components
         points = shown.points
         theirs = shown.scores(points)
         kernel, xp = shown.kernel, namespace_of(theirs)

@@ -6,8 +6,9 @@ iterator is read once, as a stream.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,13 +17,6 @@ from kernelstream.estimators import inputs
 from kernelstream.estimators.kernel_estimator import KernelEstimator
 
 SLICE = 50_000  # rows of a lazy frame that are collected at a time
-
-
-def comes_in_blocks(X: Any) -> bool:
-    """Whether rows are read block by block, instead of being in memory."""
-    if hasattr(X, "__next__") or is_lazy(X) or is_chunked(X):
-        return True
-    return callable(X) and not hasattr(X, "shape")
 
 
 def is_lazy(X: Any) -> bool:
@@ -37,13 +31,38 @@ def is_chunked(X: Any) -> bool:
     return hasattr(X, "compute") and hasattr(X, "numblocks")
 
 
-def blocks_of(X: Any) -> Callable[[], Iterator[Any]] | None:
-    """A function that reads the blocks from the first on; None for an iterator."""
+def blocks_of(X: Any) -> Callable[[], Iterator[Any]] | Iterator[Any] | None:
+    """Rows that are read block by block.
+
+    Parameters
+    ----------
+    X : object
+        What ``fit`` was given: an iterator, a function that returns one, a lazy frame of polars, a
+        dataset of Arrow, a Dask array, or rows in memory.
+
+    Returns
+    -------
+    callable, iterator or None
+        A function that reads the blocks from the first one; the iterator itself, which can be read
+        once; None for rows in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.estimators import blocks_of
+    >>> read = blocks_of(lambda: iter([np.zeros((5, 2)), np.ones((3, 2))]))
+    >>> [len(block) for block in read()]
+    [5, 3]
+    >>> blocks_of(np.zeros((5, 2))) is None
+    True
+    """
     if is_lazy(X):
         return lambda: _lazy_blocks(X)
     if is_chunked(X):
         return lambda: _chunks(X)
-    return None if hasattr(X, "__next__") else lambda: iter(X())
+    if hasattr(X, "__next__"):
+        return cast(Iterator[Any], X)
+    return (lambda: iter(X())) if callable(X) and not hasattr(X, "shape") else None
 
 
 def _chunks(X: Any) -> Iterator[np.ndarray]:
@@ -64,13 +83,14 @@ def _lazy_blocks(X: Any) -> Iterator[Any]:
         at += SLICE
 
 
-def learn_blocks(estimator: KernelEstimator, X: Any) -> None:
+def learn_blocks(
+    estimator: KernelEstimator, blocks: Callable[[], Iterator[Any]] | Iterator[Any]
+) -> None:
     """Learn blocks into an estimator that has learned nothing; a pair is rows and weights."""
-    read = blocks_of(X)
-    passes = Passes(estimator, repeatable=read is not None)
+    passes = Passes(estimator, repeatable=callable(blocks))
     while True:
-        with progress.shown(estimator.verbose, f"pass {passes.number}", None):
-            for block in X if read is None else read():
+        with passes.progress():
+            for block in blocks() if callable(blocks) else blocks:
                 rows, weights = (
                     block if isinstance(block, tuple) and len(block) == 2 else (block, None)
                 )
@@ -100,6 +120,19 @@ class Passes:
     ):
         self.estimator, self.repeatable = estimator, repeatable
         self.number, self.n_rows = number, n_rows
+
+    def progress(
+        self, fraction: Callable[[], float] | None = None
+    ) -> contextlib.AbstractContextManager[None]:
+        """Show the progress of the present pass while its blocks are learned, with ``verbose``.
+
+        Parameters
+        ----------
+        fraction : callable, optional
+            Returns the fraction of the rows that has been read.
+        """
+        wanted = getattr(self.estimator, "verbose", False)
+        return progress.shown(wanted, f"pass {self.number}", fraction)
 
     def learn(self, X: Any, sample_weight: Any = None) -> None:
         """Learn a block in the present pass.

@@ -35,16 +35,19 @@ from kernelstream.estimators.explain import (
     ComponentExplanation,
     RowExplanation,
     explain_components,
+    p_values,
+    usual_errors,
 )
 from kernelstream.estimators.kernel_estimator import KernelEstimator, checked_n_components
-from kernelstream.estimators.passes import comes_in_blocks, is_chunked, learn_blocks
-from kernelstream.estimators.until import Population, checked_until, learn_until
+from kernelstream.estimators.passes import blocks_of, is_chunked, learn_blocks
+from kernelstream.estimators.until import Population, ProgressiveSampling
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 from kernelstream.stream import queries
 from kernelstream.stream.buffer import SingleRows
 from kernelstream.stream.compress import compress
 from kernelstream.stream.remove import remove
+from kernelstream.stream.scaling import ColumnScales
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -238,12 +241,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         '99% confidence, from 16,384 rows drawn from 200,000'
         """
         require_rows(X)
-        if until is not None:
-            checked_until(until, confidence)
-            if self._fit_until(X, sample_weight, until, confidence):
-                return self
-        if comes_in_blocks(X):
-            self._fit_blocks(X, sample_weight)
+        sampling = None if until is None else ProgressiveSampling(until, confidence)
+        if sampling is not None and self._fit_until(X, sample_weight, sampling):
+            return self
+        blocks = blocks_of(X)
+        if blocks is not None:
+            self._fit_blocks(blocks, sample_weight)
             return self
         with self.transaction() as draft:
             rows, _ = draft._rows_to_learn(X, sample_weight, anew=True)
@@ -254,9 +257,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         self.report_progress()
         return self
 
-    def _fit_until(self, X: Any, sample_weight: Any, until: float, confidence: float) -> bool:
+    def _fit_until(self, X: Any, sample_weight: Any, sampling: ProgressiveSampling) -> bool:
         """``fit`` of as many rows as are needed; False: all of them are."""
-        if comes_in_blocks(X) and not is_chunked(X):
+        if blocks_of(X) is not None and not is_chunked(X):
             raise ValueError(
                 "fit(until=...) draws rows by their number, and those of blocks and lazy frames "
                 "come one after the other: use an array or a frame in memory, or "
@@ -264,20 +267,20 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             )
         rows = Population.of(X, sample_weight)
         with self.transaction() as draft:
-            found = learn_until(draft, rows, until, confidence)
+            found = sampling.fit(draft, rows)
             if found is not None:
                 draft.__dict__.update(found.__dict__)
         self.report_progress()
         return found is not None
 
-    def _fit_blocks(self, X: Any, sample_weight: Any) -> None:
+    def _fit_blocks(self, blocks: Any, sample_weight: Any) -> None:
         """``fit`` of rows that are read block by block."""
         if sample_weight is not None:
             raise ValueError("Weights of blocks come with them, as pairs of rows and weights.")
         with self.transaction() as draft:
             for name in ("_stream", "_single_rows", "feature_names_in_"):
                 draft.__dict__.pop(name, None)
-            learn_blocks(draft, X)
+            learn_blocks(draft, blocks)
         self.report_progress()
 
     def partial_fit(
@@ -399,7 +402,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         array of shape (n, r)
             In the type of X.
         """
-        shown = self._components()
+        shown = self.stream_.components
         if n_components is not None:
             if is_dressed(self):
                 raise ValueError(
@@ -445,7 +448,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             The report has the inputs ``X``, the squared ``distance`` that remains in feature
             space, and for each row whether the search ``converged`` and its number of steps.
         """
-        method = preimages.resolve(self.preimage, self._components().kernel)
+        method = preimages.resolve(self.preimage, self.stream_.components.kernel)
         scores = inputs.given_scores(self.stream_, X)
         report = queries.inputs_of(self.stream_, scores, method)
         return report if return_report else report.X
@@ -484,7 +487,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         >>> model.repair([[np.nan, np.cos(1.0), 1.0]]).round(2)  # sin(1) is 0.84
         array([[0.84, 0.54, 1.  ]])
         """
-        method = preimages.resolve(self.preimage, self._components().kernel)
+        method = preimages.resolve(self.preimage, self.stream_.components.kernel)
         rows = inputs.query_rows(self, self.stream_, X, check_finite=False)
         found = queries.fill(self.stream_, as_dense(rows), method, mask, loss)
         return found if return_report else like(found.X, rows, rows.dtype)
@@ -501,7 +504,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         -------
         array of shape (n,)
         """
-        return self._query(self._components().reconstruction_error, X)
+        return self._query(self.stream_.components.reconstruction_error, X)
 
     @at_one_moment
     def score(self, X: Any, y: Any = None) -> float:
@@ -516,7 +519,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             The rows.
         y : ignored
         """
-        shown, stream = self._components(), self.stream_
+        shown, stream = self.stream_.components, self.stream_
         rows = as_dense(inputs.query_rows(self, stream, X))
         scores = queries.in_pieces(stream, shown.scores, rows)
         method = preimages.resolve(self.preimage, shown.kernel)
@@ -557,7 +560,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         check_count(type(self).__name__, "n_columns", n_columns, none_allowed=False)
         reference = self._reference(X)
         ratio = np.asarray(to_host(self.explained_variance_ratio_), dtype=float)
-        score = self._of_host_rows(self._components().scores)
+        score = self._of_host_rows(self.stream_.components.scores)
         names = self._names(feature_names)
         return explain_components(score, reference, names, ratio, n_columns)
 
@@ -601,53 +604,82 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         >>> model.explain(row)[0].causes[0].name
         'x1'
         """
-        error = self._components().reconstruction_error
+        error = self.stream_.components.reconstruction_error
         return self._explain(error, X, n_columns, reference, feature_names)
+
+    @at_one_moment
+    def p_values(self, X: Any, reference: Any = None) -> np.ndarray:
+        """Fraction of reference rows whose reconstruction error is at least as large.
+
+        Each row counts among its reference rows, so no p-value is zero.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows.
+        reference : array of shape (k, d), or None
+            Rows with the usual errors; None: those that the model has kept.
+
+        Returns
+        -------
+        array of shape (n,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import StreamingKernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = StreamingKernelPCA(2, gamma=0.1, basis=40, random_state=0).fit(X)
+        >>> model.p_values([[9.0, 9.0, 9.0]]).round(3)
+        array([0.002])
+        """
+        error = self._of_host_rows(self.stream_.components.reconstruction_error)
+        known = self._reference(reference).astype(self.stream_.dtype)
+        return p_values(error(to_host(self.check_rows(X))), usual_errors(error, known))
 
     # -- what was learned; rows that wait are in it
 
     @property
     def n_components_(self) -> int:
         """Number of components shown, r."""
-        return int(self._components().variances.shape[0])
+        return int(self.stream_.components.variances.shape[0])
 
     @property
     def explained_variance_(self) -> Array:
         """Variance of each output, (r,)."""
-        return self._components().variances
+        return self.stream_.components.variances
 
     @property
     def explained_variance_ratio_(self) -> Array:
         """Share of each output in the total variance in feature space, (r,)."""
-        return self._components().explained_variance_ratio
+        return self.stream_.components.explained_variance_ratio
 
     @property
     def eigenvalues_(self) -> Array:
         """Explained variance times total weight, as in scikit-learn's ``KernelPCA``, (r,)."""
-        shown = self._components()
+        shown = self.stream_.components
         return shown.variances * shown.weight
 
     @property
     def dual_coef_(self) -> Array:
         """Coefficients of the components over the points, (m, r)."""
-        return self._components().dual_coef
+        return self.stream_.components.dual_coef
 
     @property
     def mean_coef_(self) -> Array:
         """Coefficients of the mean over the points, (m,)."""
-        return self._components().mean_coef
+        return self.stream_.components.mean_coef
 
     @property
     def intercept_(self) -> Array:
         """Score of the mean, (r,)."""
-        return self._components().intercept
+        return self.stream_.components.intercept
 
     @property
     @at_one_moment
     def certificate_(self) -> Certificate:
         """What is certain about batch kernel PCA of all rows seen; computed when asked for."""
-        with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
-            return self.stream_.certificate
+        return self.stream_.certificate
 
     @property
     def n_shortened_steps_(self) -> int:
@@ -697,7 +729,9 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         # Imported here: KernelPCA brings a tenth of a second of modules that few will need.
         from kernelstream.estimators.to_sklearn import to_sklearn
 
-        return to_sklearn(self._components(), queries.scaler_of(self.stream_), self.n_features_in_)
+        return to_sklearn(
+            self.stream_.components, queries.scaler_of(self.stream_), self.n_features_in_
+        )
 
     # -- inside
 
@@ -759,7 +793,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         if wants and len(X) >= FEWEST_TO_WARN:
             kernel = self._resolved_kernel(int(X.shape[1]))
             if isinstance(kernel, kernels.Euclidean | kernels.Laplacian):
-                inputs.warn_of_scales(X, getattr(self, "feature_names_in_", None))
+                ColumnScales.of(X).warn(getattr(self, "feature_names_in_", None))
 
     def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
         """The two parts that make a method; the papers' estimators choose their own."""

@@ -122,37 +122,65 @@ def taken_in_order(X: Any, index: np.ndarray) -> np.ndarray:
     return np.asarray(X[index[order]].compute(scheduler="threads"))[back]
 
 
-def checked_until(until: Any, confidence: Any) -> None:
-    """Raise unless both are shares."""
-    for name, value in (("until", until), ("confidence", confidence)):
-        if isinstance(value, bool) or not (isinstance(value, float) and 0.0 < value < 1.0):
-            raise ValueError(
-                f"{name} is a share between 0 and 1, such as "
-                f"{0.01 if name == 'until' else 0.99}; got {value!r}."
-            )
+@dataclass(frozen=True)
+class ProgressiveSampling:
+    """Draw rows at random, in growing samples, until the error of the model is known well enough.
 
+    Parameters
+    ----------
+    until : float
+        How far the explained variance ratio may be below the best possible one.
+    confidence : float, default=0.99
+        Probability that this holds.
 
-def learn_until(estimator: Any, rows: Draws, until: float, confidence: float) -> Any | None:
-    """A fitted copy of the estimator that says what was asked for; None: all rows are wanted."""
-    seed = checked_seed(estimator.random_state)
-    n, look = FIRST, 1
-    while True:
-        learned, wider = min(n // 2, MOST_LEARNED), min(MOST_WIDER, n // 16)
-        if n + learned >= rows.n:
-            return None
-        draw = rows.draws(seed, {"learned": learned, "wider": wider, "judging": n})
-        model = clone(estimator)
-        rows.learn(model, draw("learned", slice(0, learned)))
-        read = partial(read_draws, rows, model, draw)
-        said = judgement(model.stream_, read, wider, n, rows.n, until, confidence, look)
-        if said.shortfall_bound <= until:
-            stream = model.stream_
-            told = Told(said, stream.n_rows, model.n_components_)
-            model._stream = stream.with_state(replace(stream.begun, told=told))
-            return model
-        # At best the bound falls with the root of the draws: what is not enough is left out.
-        wanted = math.log2((said.shortfall_bound / until) ** 2)
-        n, look = n * 2 ** max(1, math.ceil(wanted - SKIPS)), look + 1
+    Examples
+    --------
+    >>> from kernelstream.estimators import ProgressiveSampling
+    >>> ProgressiveSampling(until=0.05)
+    ProgressiveSampling(until=0.05, confidence=0.99)
+    """
+
+    until: float
+    confidence: float = 0.99
+
+    def __post_init__(self) -> None:
+        for name, value in (("until", self.until), ("confidence", self.confidence)):
+            if isinstance(value, bool) or not (isinstance(value, float) and 0.0 < value < 1.0):
+                raise ValueError(
+                    f"{name} is a share between 0 and 1, such as "
+                    f"{0.01 if name == 'until' else 0.99}; got {value!r}."
+                )
+
+    def fit(self, estimator: Any, rows: Draws) -> Any | None:
+        """Return a fitted copy of an estimator, or None where all rows have to be learned.
+
+        Parameters
+        ----------
+        estimator : StreamingKernelPCA
+            The estimator, which stays as it is.
+        rows : Draws
+            Rows that can be drawn at random: their number ``n``, and the methods ``draws``,
+            ``learn`` and ``checked``.
+        """
+        until, seed = self.until, checked_seed(estimator.random_state)
+        n, look = FIRST, 1
+        while True:
+            learned, wider = min(n // 2, MOST_LEARNED), min(MOST_WIDER, n // 16)
+            if n + learned >= rows.n:
+                return None
+            draw = rows.draws(seed, {"learned": learned, "wider": wider, "judging": n})
+            model = clone(estimator)
+            rows.learn(model, draw("learned", slice(0, learned)))
+            read = partial(read_draws, rows, model, draw)
+            said = judgement(model.stream_, read, wider, n, rows.n, until, self.confidence, look)
+            if said.shortfall_bound <= until:
+                stream = model.stream_
+                told = Told(said, stream.n_rows, model.n_components_)
+                model._stream = stream.with_state(replace(stream.begun, told=told))
+                return model
+            # At best the bound falls with the root of the draws: what is not enough is left out.
+            wanted = math.log2((said.shortfall_bound / until) ** 2)
+            n, look = n * 2 ** max(1, math.ceil(wanted - SKIPS)), look + 1
 
 
 def read_draws(rows: Draws, model: Any, draw: Draw, purpose: str, at: slice) -> Any:

@@ -8,13 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from kernelstream import kernels, landmarks, trackers
 from kernelstream.estimators import StreamEstimator, at_one_moment
 from kernelstream.images.pixels import as_floats, real_numbers, require_pixels
-from kernelstream.kernels import Kernel
-from kernelstream.landmarks import Basis
-from kernelstream.serialization import checked_seed
 from kernelstream.stream import Chain, Scaling, Stream
-from kernelstream.trackers import Covariance
 
 ROUNDING = 1e-6  # of pixels that were scaled in single precision
 
@@ -62,8 +59,8 @@ class ImageModel(StreamEstimator):
 
     def _blank_stream(
         self,
-        kernel: Kernel,
-        basis: Basis,
+        kernel: kernels.Kernel,
+        basis: landmarks.Basis,
         n_features: int,
         dtype: str,
         n_components: int | None = None,
@@ -76,10 +73,10 @@ class ImageModel(StreamEstimator):
         chain = Chain(
             kernel=kernel,
             basis=basis,
-            tracker=Covariance(),
+            tracker=trackers.Covariance(),
             center=True,
             n_components=n_components,
-            seed=checked_seed(self.random_state),
+            seed=self._seed(),
             certify=False,
             regress_inputs=regress_inputs,
             early_signs=True,

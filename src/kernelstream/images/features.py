@@ -7,10 +7,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from kernelstream import landmarks
+from kernelstream import kernels, landmarks
 from kernelstream.arrays import Array, generator
-from kernelstream.kernels import Kernel
-from kernelstream.landmarks import Basis, Projection
 from kernelstream.serialization import check_count, check_number, stored
 
 LLOYD_STEPS = 8
@@ -28,7 +26,7 @@ class PatchFeaturesState:
 
 
 @stored
-class PatchFeatures(Basis[PatchFeaturesState]):
+class PatchFeatures(landmarks.Basis[PatchFeaturesState]):
     """Kernel features of square patches whose mean was taken out, and the patches themselves.
 
     With the contrast ``c = √(|x|² + floor²)`` and the direction ``u = w∘x/c`` (w a window),
@@ -90,7 +88,7 @@ class PatchFeatures(Basis[PatchFeaturesState]):
 
     def begin(
         self,
-        kernel: Kernel | None,
+        kernel: kernels.Kernel | None,
         X: Array,
         weights: np.ndarray | None,
         seed: int,
@@ -106,7 +104,9 @@ class PatchFeatures(Basis[PatchFeaturesState]):
         """Return the number of features."""
         return int(sum(state.directions.shape))
 
-    def coordinates(self, kernel: Kernel | None, state: PatchFeaturesState, X: Array) -> Array:
+    def coordinates(
+        self, kernel: kernels.Kernel | None, state: PatchFeaturesState, X: Array
+    ) -> Array:
         """The features of patches, and the patches themselves.
 
         ``exp(−|u−d|²/2σ²) − exp(−|u+d|²/2σ²) = 2 exp(−(|u|²+|d|²)/2σ²) sinh(u·d/σ²)``: one product
@@ -121,18 +121,20 @@ class PatchFeatures(Basis[PatchFeaturesState]):
         near *= (contrast * np.exp(-0.5 * scale * np.einsum("ij,ij->i", U, U)))[:, None]
         return np.concatenate([near, X], axis=1)
 
-    def express(self, kernel: Kernel, state: PatchFeaturesState, X: Array) -> Projection:
+    def express(
+        self, kernel: kernels.Kernel, state: PatchFeaturesState, X: Array
+    ) -> landmarks.Projection:
         """Express a block; the features are all there is."""
         Z = self.coordinates(kernel, state, X)
         energy = np.einsum("ij,ij->i", Z, Z)
-        return Projection(Z, energy, 0.0 * energy)
+        return landmarks.Projection(Z, energy, 0.0 * energy)
 
     def span(self, state: PatchFeaturesState) -> None:
         """There are no points of the input space."""
         return None
 
     def merge(
-        self, kernel: Kernel, a: PatchFeaturesState, b: PatchFeaturesState, seed: int
+        self, kernel: kernels.Kernel, a: PatchFeaturesState, b: PatchFeaturesState, seed: int
     ) -> tuple[PatchFeaturesState, Array | None, Array | None]:
         """Take the directions as they are; they have to be the same."""
         if not np.array_equal(a.directions, b.directions):

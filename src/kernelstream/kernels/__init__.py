@@ -18,6 +18,7 @@ from kernelstream.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
 from kernelstream.kernels.stationary import RBF, Euclidean, Exponential, Laplacian, Matern
 
 __all__ = [
+    "NAMES",
     "RBF",
     "Categorical",
     "Constant",
@@ -39,6 +40,7 @@ __all__ = [
     "squared_distances",
 ]
 
+#: The kernels that can be given by name.
 NAMES: dict[str, type[Kernel]] = {
     "rbf": RBF,
     "laplacian": Laplacian,

@@ -23,6 +23,7 @@ from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.reduced_set import ReducedSet
 
 __all__ = [
+    "NAMES",
     "Basis",
     "Centroids",
     "Clock",
@@ -40,6 +41,7 @@ __all__ = [
     "resolve",
 ]
 
+#: The landmark strategies that can be given by name.
 NAMES: dict[str, type[Basis]] = {
     "centroids": Centroids,
     "coherence": Coherence,

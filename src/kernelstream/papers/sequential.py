@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from kernelstream.arrays import Array, compiled, like, namespace_of, to_float64, to_host
+from kernelstream import trackers
+from kernelstream.arrays import Array, compiled, like, to_float64, to_host
 from kernelstream.papers.schedules import Schedule
 from kernelstream.serialization import stored
-from kernelstream.trackers import Moments, Tracker
 
 S = TypeVar("S")  # the state of a tracker
 
@@ -32,7 +33,7 @@ class SequentialState:
     reseeded: int = 0  # components that died and started again, or wait for a new start
 
 
-class Sequential(Tracker[S]):
+class Sequential(trackers.Tracker[S]):
     """A tracker that learns row by row and holds a fixed number of vectors.
 
     Subclasses implement ``begin`` and ``update``, which learns rows that are centered. S is the
@@ -59,14 +60,14 @@ class Sequential(Tracker[S]):
         Z: Array,
         weights: Array | None,
         admitted: tuple[int, ...],
-        before: Moments | None,
+        before: trackers.Moments | None,
         points: Callable[[], Array],
     ) -> S:
         """Center the rows of a block, unless ``before`` is None, and learn them."""
         rows = Z if before is None else self.centered(Z, weights, before)
         return self.update(state, rows, weights, admitted, points() if self.needs_points else None)
 
-    def centered(self, Z: Array, weights: Array | None, before: Moments) -> Array:
+    def centered(self, Z: Array, weights: Array | None, before: trackers.Moments) -> Array:
         """Each row less the mean of all rows up to it."""
         return less_running_mean(Z, weights, before, self.forgetting)
 
@@ -86,14 +87,14 @@ class Sequential(Tracker[S]):
         return replace(state, V=extended(state.V, rank))
 
     def components(
-        self, state: Any, moments: Moments, center: bool, correction: Any = None
+        self, state: Any, moments: trackers.Moments, center: bool, correction: Any = None
     ) -> tuple[Array, Array, Array]:
         """Columns of V at unit length, ordered by the running variance of their outputs."""
         mean = moments.mean if center else 0.0 * moments.total
         unit, scale = unit_columns(self.raw(state, mean))
         variances = self.variances_at(state, scale)
         order = np.argsort(-variances, kind="stable")
-        vectors = namespace_of(unit).take(unit, like(order, unit), axis=1)
+        vectors = array_namespace(unit).take(unit, like(order, unit), axis=1)
         return like(variances[order], unit), vectors, mean
 
     def variances_at(self, state: Any, scale: np.ndarray) -> np.ndarray:
@@ -119,7 +120,7 @@ def require_own_steps(schedule: Schedule, guard: bool) -> None:
 
 def is_finite(V: Array) -> bool:
     """Whether all components are finite numbers."""
-    xp = namespace_of(V)
+    xp = array_namespace(V)
     return bool(xp.all(xp.isfinite(V)))
 
 
@@ -143,7 +144,7 @@ def extended(x: Array, n: int) -> Array:
 
 def column_norms(V: Array) -> np.ndarray:
     """Lengths of the columns, on the host."""
-    xp = namespace_of(V)
+    xp = array_namespace(V)
     return to_host(xp.sqrt(xp.sum(V * V, axis=0)))
 
 
@@ -154,7 +155,9 @@ def unit_columns(V: Array) -> tuple[Array, np.ndarray]:
     return V * like(scale, V)[None, :], scale
 
 
-def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: float) -> Array:
+def less_running_mean(
+    Z: Array, weights: Array | None, before: trackers.Moments, beta: float
+) -> Array:
     """Each row less the mean of all rows up to and including it.
 
     The host goes row by row, in a compiled pass. On a device, over a piece of k rows,
@@ -166,7 +169,7 @@ def less_running_mean(Z: Array, weights: Array | None, before: Moments, beta: fl
         w = np.ones(Z.shape[0]) if weights is None else weights
         mean = np.array(extended(before.mean, Z.shape[1]))
         return running_mean_pass(np.ascontiguousarray(Z), w, mean, before.weight, float(beta))
-    xp = namespace_of(Z)
+    xp = array_namespace(Z)
     piece = max(1, Z.shape[0] if beta == 1.0 else int(50.0 / -math.log(beta)))
     weight, total = before.weight, extended(before.total, int(Z.shape[1]))
     rows = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import StreamingKernelPCA
 
 ACCENT, QUIET, INK = "#b3364a", "#9aa1ac", "#222222"
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import to_host
-from kernelstream.estimators.explain import RowExplanation
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.arrays import to_host
+from kernelstream.estimators import RowExplanation, StreamingKernelPCA
 from kernelstream.plot.drawing import ACCENT, INK, QUIET, axes, pyplot, set_labels
 
 USUAL = (5.0, 95.0)  # percentiles between which a value is usual

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import to_host
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.arrays import to_host
+from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.plot.drawing import (
     ACCENT,
     INK,

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import to_host
-from kernelstream.arrays.printing import prints_short
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.arrays import prints_short, to_host
+from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.plot.drawing import axes, set_labels
 
 

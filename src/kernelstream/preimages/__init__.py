@@ -19,6 +19,7 @@ __all__ = [
     "Conformal",
     "FixedPoint",
     "Gradient",
+    "NAMES",
     "Linear",
     "Neighbours",
     "NeighboursThenGradient",
@@ -32,7 +33,8 @@ __all__ = [
     "resolve",
 ]
 
-_BY_NAME: dict[str, type[Preimage]] = {
+#: The pre-image methods that can be given by name.
+NAMES: dict[str, type[Preimage]] = {
     "fixed_point": FixedPoint,
     "linear": Linear,
     "ridge": Ridge,
@@ -88,10 +90,10 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
         method = spec
     elif isinstance(spec, str) and spec == "auto":
         method = _automatic(kernel)
-    elif isinstance(spec, str) and spec in _BY_NAME:
-        method = _BY_NAME[spec]()
+    elif isinstance(spec, str) and spec in NAMES:
+        method = NAMES[spec]()
     else:
-        names = ", ".join(repr(name) for name in ("auto", *_BY_NAME))
+        names = ", ".join(repr(name) for name in ("auto", *NAMES))
         raise ValueError(f"preimage={spec!r}; expected one of {names} or a preimages object.")
     method.check()
     method.check_kernel(kernel)

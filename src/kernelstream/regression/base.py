@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from kernelstream import landmarks, trackers
-from kernelstream.arrays.namespaces import Array, is_foreign, to_float64, to_host
-from kernelstream.estimators import KernelEstimator, at_one_moment
+from kernelstream.arrays import Array, to_float64, to_host
+from kernelstream.estimators import KernelEstimator, at_one_moment, check_rows
 from kernelstream.regression.normal_equations import (
     STEPS_LEFT_OUT,
     UNEXPLAINED,
@@ -24,9 +25,8 @@ from kernelstream.regression.normal_equations import (
     Prediction,
     strongest_of_the_best,
 )
-from kernelstream.serialization.part import as_number
-from kernelstream.stream.state import Rows
-from kernelstream.stream.stream import Stream
+from kernelstream.serialization import as_number
+from kernelstream.stream import Rows, Stream
 
 LIGHT = 0.1  # mean weight of a row below which weights are hardly meant as counts
 # Errors of a prediction that rounding may cause, as a share of the deviation of the targets.
@@ -264,16 +264,17 @@ class Regression:
 
 def on_host(values: Any) -> Any:
     """Targets or weights as scikit-learn can read them: those of a device are fetched."""
-    return to_host(values) if is_foreign(values) else values
+    return to_host(values) if is_array_api_obj(values) else values
 
 
 def learn_block(
     estimator: OnePassRidge, X: Any, y: Any, sample_weight: Any, frozen: bool = False
 ) -> None:
     """Fold a block of a run over files, whose stream has begun; ``frozen`` keeps its basis."""
-    rows, _ = estimator._rows_to_learn(X, sample_weight, targets=targets_of(estimator, y))
+    stream = estimator.stream_
+    rows = check_rows(stream, X, sample_weight, targets_of(estimator, y))
     if len(rows):
-        estimator.set_stream(estimator.stream_.learn(rows, frozen=frozen))
+        estimator.set_stream(stream.learn(rows, frozen=frozen))
 
 
 def mean_targets(estimator: OnePassRidge) -> np.ndarray:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from kernelstream.arrays.namespaces import Array, namespace_of, to_host
+from kernelstream.arrays import Array, to_host
 from kernelstream.estimators import KernelEstimator, at_one_moment
 from kernelstream.regression.base import OnePassRidge, on_host, with_targets
 from kernelstream.serialization import stored
@@ -201,7 +202,7 @@ class StreamingKernelClassifier(ClassifierMixin, OnePassRidge):
         array of shape (n,)
         """
         found = self._predict(X)
-        return self.classes_[to_host(namespace_of(found).argmax(found, axis=1))]
+        return self.classes_[to_host(array_namespace(found).argmax(found, axis=1))]
 
     @at_one_moment
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

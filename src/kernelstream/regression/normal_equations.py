@@ -11,17 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from kernelstream.arrays.namespaces import (
-    Array,
-    like,
-    namespace_of,
-    symmetric_eigen,
-    to_float64,
-    to_host,
-)
-from kernelstream.trackers import Moments
-from kernelstream.trackers.moments import CrossMoments
+from kernelstream import trackers
+from kernelstream.arrays import Array, like, symmetric_eigen, to_float64, to_host
 
 # Directions whose variance is below this share of the largest are rounding, not data.
 NOTHING = 1e-13
@@ -56,10 +49,10 @@ class NormalEquations:
 
     @classmethod
     def of(
-        cls, moments: Moments, scatter: Array, targets: CrossMoments, center: bool
+        cls, moments: trackers.Moments, scatter: Array, targets: trackers.CrossMoments, center: bool
     ) -> NormalEquations:
         """Centre the moments (both sides, or neither) and diagonalise."""
-        xp = namespace_of(scatter)
+        xp = array_namespace(scatter)
         weight = moments.weight if moments.weight > 0 else 1.0
         if not center:  # the origin of the targets is taken out again
             targets = targets.about(0.0 * targets.origin, moments.weight, moments.total)
@@ -80,7 +73,7 @@ class NormalEquations:
 
     def coefficients(self, alpha: float) -> Array:
         """B (q, t) of least Σ w |y − ȳ − Bᵀ(z − μ)|² + α |B|²; α = 0: of least norm as well."""
-        xp = namespace_of(self.values)
+        xp = array_namespace(self.values)
         if self.values.shape[0] == 0:
             return self.vectors @ self.moments
         kept = self.values > NOTHING * float(self.values[0])
@@ -122,7 +115,7 @@ class NormalEquations:
         without it is ``(y − f(x))/(1 − h)``: nothing is learned anew. Infinite where some h all
         but reaches 1. In units of the variance of each target.
         """
-        xp = namespace_of(self.values)
+        xp = array_namespace(self.values)
         V = (to_float64(Z) - self.mean[None, :]) @ self.vectors
         w = np.ones(int(Z.shape[0])) if weights is None else weights
         kept = self.values > NOTHING * float(self.values[0])

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from kernelstream.arrays.namespaces import Array
+from kernelstream.arrays import Array
 from kernelstream.estimators import KernelEstimator, at_one_moment
 from kernelstream.regression.base import OnePassRidge, on_host, with_targets
 from kernelstream.serialization import stored

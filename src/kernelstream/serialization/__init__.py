@@ -14,10 +14,9 @@ from kernelstream.serialization.declarations import stored as stored
 from kernelstream.serialization.declarations import stored_name as stored_name
 from kernelstream.serialization.format import FORMAT as FORMAT
 from kernelstream.serialization.format import VERSION as VERSION
-from kernelstream.serialization.format import ModelFile as ModelFile
+from kernelstream.serialization.format import ModelFile
 from kernelstream.serialization.format import from_bytes as from_bytes
 from kernelstream.serialization.format import naming as naming
-from kernelstream.serialization.format import read as read
 from kernelstream.serialization.format import save as save
 from kernelstream.serialization.format import to_bytes as to_bytes
 from kernelstream.serialization.part import (
@@ -26,19 +25,16 @@ from kernelstream.serialization.part import (
     check_choice,
     check_count,
     check_number,
-    checked_seed,
 )
-from kernelstream.serialization.writing import Replacement, with_ending
+from kernelstream.serialization.writing import Replacement
 
 __all__ = [
+    "ModelFile",
     "Part",
     "Replacement",
     "as_number",
     "check_choice",
     "check_count",
     "check_number",
-    "checked_seed",
-    "read",
     "stored",
-    "with_ending",
 ]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version as release_of
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -25,7 +25,7 @@ from kernelstream.arrays.namespaces import is_foreign, is_sparse, to_host
 from kernelstream.serialization.building import Building, require_shallow
 from kernelstream.serialization.declarations import STORED, stored_name
 from kernelstream.serialization.part import Part
-from kernelstream.serialization.writing import write_atomically
+from kernelstream.serialization.writing import Replacement
 
 FORMAT = "kernelstream"
 VERSION = 1  # of the format: CONTRIBUTING.md says when it is raised
@@ -50,6 +50,7 @@ class ModelFile:
     tree: dict[str, Any]
     tensors: dict[str, np.ndarray]
     release: str  # that wrote it
+    version: ClassVar[int] = VERSION  # of the format: files of another one are not read
 
     @property
     def names(self) -> set[str]:
@@ -61,6 +62,12 @@ class ModelFile:
         """The content; classes that it names must have been imported."""
         with _knowing():
             return Building(self.tensors).content(self.tree)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> ModelFile:
+        """Read a file; one that is truncated, foreign or changed is a ``ValueError``."""
+        with naming(path):
+            return from_bytes(Path(path).read_bytes())
 
 
 @contextlib.contextmanager
@@ -87,13 +94,7 @@ def names_in(node: Any) -> set[str]:
 
 def save(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     """Write a tree of values to ``path``, wholly or not at all."""
-    write_atomically(Path(path), *_pieces(content))
-
-
-def read(path: str | os.PathLike[str]) -> ModelFile:
-    """Read a file; one that is truncated, foreign or changed is a ``ValueError``."""
-    with naming(path):
-        return from_bytes(Path(path).read_bytes())
+    Replacement.write(Path(path), *_pieces(content))
 
 
 @contextlib.contextmanager

@@ -31,90 +31,49 @@ _WRITERS = 8  # of one file at the same time, whose leftovers are looked for
 _LONGEST_NAME = 255  # bytes, on all file systems in use
 
 
-def target_of(path: Path) -> Path:
+def _target_of(path: Path) -> Path:
     """Where a path leads: the place itself, or what a chain of symbolic links ends at."""
     return Path(os.path.realpath(path))
 
 
-def beside(path: Path, ending: str) -> Path:
-    """A hidden name in the folder of a path, which no other path has with such an ending."""
-    return with_ending(path.with_name(f".{path.name}"), f".{ending}")
-
-
-def with_ending(path: Path, ending: str) -> Path:
-    """The path with something behind its name; a digest in the place of one that is too long."""
-    longer = path.with_name(path.name + ending)
-    if len(os.fsencode(longer.name)) <= _LONGEST_NAME:
-        return longer
-    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:32]
-    return path.with_name(f"{path.name[:40]}.{digest}{ending}")
-
-
-def open_descriptor(path: Path) -> int | None:
-    """The descriptor of this process that a path such as /dev/stdout stands for, if it does."""
-    place = os.path.abspath(path)
-    for _ in range(40):  # links that a system follows, at most
-        found = _DESCRIPTOR.fullmatch(place)
-        if found and os.path.lexists(place):
-            return int(found[1])
-        if not os.path.islink(place):
-            return None
-        place = os.path.normpath(os.path.join(os.path.dirname(place), os.readlink(place)))
-    return None
-
-
-def is_replaceable(path: Path) -> bool:
-    """Whether a path is that of a plain file, or of nothing yet: else it is written through."""
-    if open_descriptor(path) is not None:
-        return False
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:
-        return True
-
-
-def write_atomically(path: Path, *pieces: bytes | memoryview) -> None:
-    """Write the whole file, one piece after the other, or leave what is there as it is."""
-    new = Replacement(path)
-    try:
-        for piece in pieces:
-            new.file.write(piece)
-        new.keep()
-    except BaseException:
-        new.discard()
-        raise
-
-
-def clear_leftovers(path: Path) -> None:
-    """Remove what killed writers of this path, and of no other, have left beside it."""
-    for number in range(_WRITERS):
-        _remove_if_left(beside(target_of(path), f"{number}.part"))
-
-
 class Replacement:
-    """A file that will take the place of another, or of none.
+    """A file that replaces another one, or none, as a whole.
 
     Parameters
     ----------
     path : Path
-        The file to be; a link is followed, and a pipe or a device is written to.
+        The file to write. A link is followed; a pipe or a device is written to directly.
 
     Attributes
     ----------
     file : BinaryIO
         Where to write.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from kernelstream.serialization import Replacement
+    >>> path = Path(tempfile.mkdtemp()) / "notes.txt"
+    >>> new = Replacement(path)
+    >>> _ = new.file.write(b"one line")
+    >>> path.exists()
+    False
+    >>> new.keep()
+    >>> path.read_text()
+    'one line'
     """
 
     def __init__(self, path: Path):
-        self.path, self.target = path, target_of(path)
+        self.path, self.target = path, _target_of(path)
         self._temporary: Path | None = None
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "this is a folder: name a file in it", str(path))
-        descriptor = open_descriptor(path)
+        descriptor = self.descriptor_of(path)
         if descriptor is not None:
             self.file: BinaryIO = os.fdopen(os.dup(descriptor), "wb")
             return
-        if not is_replaceable(path):
+        if not self.is_possible(path):
             self.file = open(path, "wb")  # noqa: SIM115 (closed when it is kept or discarded)
             return
         folder = self.target.parent if path.is_symlink() else path.parent
@@ -128,14 +87,107 @@ class Replacement:
             self.discard()
             raise
 
+    @classmethod
+    def write(cls, path: Path, *pieces: bytes | memoryview) -> None:
+        """Write the whole file, or leave the existing file as it is.
+
+        Parameters
+        ----------
+        path : Path
+            The file to write.
+        *pieces : bytes
+            Its content, one piece after the other.
+        """
+        new = cls(path)
+        try:
+            for piece in pieces:
+                new.file.write(piece)
+            new.keep()
+        except BaseException:
+            new.discard()
+            raise
+
+    @classmethod
+    def is_possible(cls, path: Path) -> bool:
+        """Whether a path is a plain file or does not exist: anything else is written to directly.
+
+        Parameters
+        ----------
+        path : Path
+            The file to write.
+        """
+        if cls.descriptor_of(path) is not None:
+            return False
+        try:
+            return stat.S_ISREG(os.stat(path).st_mode)
+        except FileNotFoundError:
+            return True
+
+    @staticmethod
+    def descriptor_of(path: Path) -> int | None:
+        """The descriptor of this process that a path such as /dev/stdout stands for, if any.
+
+        Parameters
+        ----------
+        path : Path
+            Any path.
+        """
+        place = os.path.abspath(path)
+        for _ in range(40):  # links that a system follows, at most
+            found = _DESCRIPTOR.fullmatch(place)
+            if found and os.path.lexists(place):
+                return int(found[1])
+            if not os.path.islink(place):
+                return None
+            place = os.path.normpath(os.path.join(os.path.dirname(place), os.readlink(place)))
+        return None
+
+    @staticmethod
+    def companion(path: Path, ending: str, hidden: bool = False) -> Path:
+        """The path of a companion file in the same folder, which belongs to this path alone.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        ending : str
+            What is appended to its name; a digest replaces a name that is too long for that.
+        hidden : bool, default=False
+            Whether the name begins with a dot.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> Replacement.companion(Path("model.safetensors"), ".checkpoint").name
+        'model.safetensors.checkpoint'
+        """
+        path = path.with_name(f".{path.name}") if hidden else path
+        longer = path.with_name(path.name + ending)
+        if len(os.fsencode(longer.name)) <= _LONGEST_NAME:
+            return longer
+        digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:32]
+        return path.with_name(f"{path.name[:40]}.{digest}{ending}")
+
+    @classmethod
+    def clear_leftovers(cls, path: Path) -> None:
+        """Remove unfinished files that killed writers of this path left next to it.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        """
+        for number in range(_WRITERS):
+            _remove_if_left(cls.companion(_target_of(path), f".{number}.part", hidden=True))
+
     def _begin(self) -> None:
         """Open a new file beside the target, with the lock that says that it is in use."""
         old = os.stat(self.target) if self.target.exists() else None
         # Unlike mkstemp's, readable by whom the user allows; a private file is never less private.
         mode = 0o666 if old is None else 0o600
-        clear_leftovers(self.target)
+        self.clear_leftovers(self.target)
         for number in itertools.count():
-            name = beside(self.target, f"{number}.part")
+            name = self.companion(self.target, f".{number}.part", hidden=True)
             try:
                 self.file = open(name, "xb", opener=lambda n, flags: os.open(n, flags, mode))  # noqa: SIM115
             except FileExistsError:

@@ -19,6 +19,7 @@ from kernelstream.stream.state import Rows
 S = TypeVar("S")  # the numbers that a scaling measures
 MEASURED_ROWS = 2000  # by which scales are compared
 DOMINATING = 0.9  # share of the squared distances that a few columns may have
+FAR_LARGER = 10  # times the usual range of a column
 RARE = 0.01  # share of the rarer one of two values
 HIDDEN = 0.2  # share of the values of examples that a model is asked for
 EXAMPLES = 500  # rows from which gaps are filled
@@ -55,6 +56,24 @@ class Standardisation:
     mean: Annotated[np.ndarray, "float64 (columns)"]
     deviation: Annotated[np.ndarray, "float64 (columns), positive"]
 
+    @classmethod
+    def of(cls, rows: Rows) -> Standardisation:
+        """Mean and standard deviation of each column; a constant column keeps its unit.
+
+        Parameters
+        ----------
+        rows : Rows
+            The rows to measure.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream.stream import Rows, Standardisation
+        >>> Standardisation.of(Rows(np.array([[0.0, 5.0], [2.0, 5.0]]))).deviation
+        array([1., 1.])
+        """
+        return ColumnMoments.of(rows).standardisation()
+
     @property
     def changes_nothing(self) -> bool:
         """Whether rows come out as they went in."""
@@ -82,7 +101,7 @@ class Standard(Scaling[Standardisation]):
 
     def measure(self, rows: Rows) -> Standardisation:
         """Mean and deviation of each column; a constant column keeps its unit."""
-        return ColumnMoments.of(rows).standardisation()
+        return Standardisation.of(rows)
 
 
 @stored
@@ -99,7 +118,7 @@ class Automatic(Scaling[Standardisation]):
     def measure(self, rows: Rows) -> Standardisation:
         """Mean and deviation, or 0 and 1 for columns that stay as they are."""
         X = to_host(rows.X)
-        numbers = ColumnMoments.of(rows).standardisation()
+        numbers = Standardisation.of(rows)
         kept = two_valued(X) if is_mixed(X) else np.ones(X.shape[1], dtype=bool)
         return Standardisation(
             np.where(kept, 0.0, numbers.mean), np.where(kept, 1.0, numbers.deviation)
@@ -269,6 +288,71 @@ def is_mixed(X: np.ndarray) -> bool:
     if np.any(np.minimum(shares, 1.0 - shares) >= RARE):
         return True
     return len(dominating(X)) > 0 or unheard(X)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScales:
+    """The scales of columns: whether a few of them make nearly all distances.
+
+    Attributes
+    ----------
+    n_columns : int
+        Number of columns.
+    dominating : array of int
+        The columns that have nine tenths of the squared distances, the largest first; none where a
+        third of the columns, or more, is needed for that.
+    ratio : float
+        Range of the largest of them, in units of the median range of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.stream import ColumnScales
+    >>> X = np.random.default_rng(0).normal(size=(500, 4)) * [1, 100, 1, 1]
+    >>> ColumnScales.of(X).dominating
+    array([1])
+    """
+
+    n_columns: int
+    dominating: np.ndarray
+    ratio: float = 0.0
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> ColumnScales:
+        """Measure rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The rows; missing values are NaN.
+        """
+        rows = spread(X)
+        largest = dominating(rows)
+        if not len(largest):
+            return cls(X.shape[1], largest)
+        ranges = column_ranges(rows)
+        usual = float(np.median(ranges[ranges > 0]))
+        return cls(X.shape[1], largest, float(ranges[largest[0]]) / usual)
+
+    def warn(self, names: Any = None) -> None:
+        """Warn where a few columns, far larger than the others, make nearly all distances.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Names of the columns.
+        """
+        largest = self.dominating
+        if not len(largest) or self.ratio < FAR_LARGER:
+            return
+        named = [str(j) if names is None else repr(str(names[j])) for j in largest[:5]]
+        more = f" and {len(largest) - 5} more" if len(largest) > 5 else ""
+        warnings.warn(
+            f"Nine tenths of the squared distances come from {len(largest)} of {self.n_columns} "
+            f"columns: {', '.join(named)}{more}. The kernel hardly hears the others. Bring all to "
+            "one scale with scale='auto' (or 'standard'), or do so before.",
+            stacklevel=5,
+        )
 
 
 def dominating(X: np.ndarray) -> np.ndarray:

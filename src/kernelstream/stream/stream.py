@@ -634,14 +634,15 @@ class Stream(Value):
     @cached_property
     def components(self) -> Components:
         """The components of all rows, those that wait included."""
-        with cores():
+        # as in learning: values that are not finite are found and become an error
+        with cores(), np.errstate(over="ignore", invalid="ignore"):
             return self.settled.learned.components
 
     @cached_property
     def certificate(self) -> Certificate:
         """What is certain about batch kernel PCA of all rows: of the plain sums, as accumulated."""
         shown, plain = self.components, self.caught_up
-        with cores():
+        with cores(), np.errstate(over="ignore", invalid="ignore"):
             held = plain.chain.accumulated(plain.begun)
             proved = certify(held, shown.vectors, shown.mean, shown.span)
             judged, told = plain.judged(shown), plain.begun.told

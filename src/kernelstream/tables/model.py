@@ -19,11 +19,8 @@ from kernelstream.estimators import (
     KernelEstimator,
     StoredEstimator,
     blocks_of,
-    class_named,
-    comes_in_blocks,
 )
 from kernelstream.serialization import check_choice, stored
-from kernelstream.stream import Filled
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.run import Run, draw_until, prepare
 from kernelstream.tables.source import Source
@@ -179,8 +176,8 @@ class TableModel(StoredEstimator):
                 source = draft._source(X, y, sample_weight, on_bad_rows)
                 if until is None or not draw_until(draft, source, until):
                     Run(draft, source, checkpoint, checkpoint_every).complete()
-            elif comes_in_blocks(X):
-                draft._fit_blocks(X, y, sample_weight, options)
+            elif (blocks := blocks_of(X)) is not None:
+                draft._fit_blocks(blocks, y, sample_weight, options)
             else:
                 draft._learn("fit", X, y, sample_weight, on_bad_rows, options)
         return self
@@ -238,11 +235,11 @@ class TableModel(StoredEstimator):
         rows, y, sample_weight = self._rows(X, y, sample_weight, on_bad_rows)
         learn(getattr(self.estimator_, method), rows, y, sample_weight, options)
 
-    def _fit_blocks(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> None:
+    def _fit_blocks(self, tables: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> None:
         """Begin with the first of many tables, whose columns show the schema of all."""
         if y is not None or sample_weight is not None:
             raise ValueError("Targets and weights go with a table in memory, or with files.")
-        read, first = first_of(X)
+        read, first = first_of(tables)
         table, _ = rows_and_weights(first)
         self.encoder_ = self.new_encoder().partial_fit(table)
         self.begin(bool(np.isnan(self.encoder_.split(table)[0]).any()))
@@ -453,7 +450,7 @@ class TableModel(StoredEstimator):
 
     @property
     def _estimator_fills(self) -> bool:
-        return isinstance(getattr(self.estimator_, "scale", None), Filled)
+        return bool(getattr(self.estimator_, "fills", False))
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, on_bad_rows: str
@@ -522,7 +519,7 @@ class TableModel(StoredEstimator):
         device : None, str or torch.device
             Where the model continues.
         """
-        estimator = class_named(content["inner"]).from_content(content, device)
+        estimator = StoredEstimator.from_content({**content, "estimator": content["inner"]}, device)
         schema = Treatment.from_text(content["schema"])
         params, fill_values = json.loads(content["encoder"]), content["fill_values"]
         n_features = len(schema.features)
@@ -570,14 +567,13 @@ def require_same(ours: Treatment, theirs: Treatment) -> None:
         raise ValueError(f"The models learned different columns: {listed}.")
 
 
-def first_of(X: Any) -> tuple[Any, Any]:
+def first_of(tables: Any) -> tuple[Any, Any]:
     """The tables, readable from the first on (a function where they can be read again), and it."""
-    read = blocks_of(X)
-    blocks = iter(X) if read is None else read()
+    blocks = tables() if callable(tables) else tables
     first = next(blocks, None)
     if first is None:
         raise ValueError("There is no row to learn from.")
-    return (chain([first], blocks) if read is None else read), first
+    return (tables if callable(tables) else chain([first], blocks)), first
 
 
 def rows_and_weights(block: Any) -> tuple[Any, Any]:

@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream import serialization
-from kernelstream.arrays import progress, uniforms
+from kernelstream import kernels
+from kernelstream.arrays import uniforms
 from kernelstream.estimators import (
     KernelEstimator,
     Passes,
+    ProgressiveSampling,
+    StoredEstimator,
     StreamingKernelPCA,
-    build,
     check_rows,
-    checked_until,
-    learn_until,
-    warn_of_scales,
 )
-from kernelstream.kernels import Kernel
-from kernelstream.stream import Filled
+from kernelstream.serialization import ModelFile
+from kernelstream.stream import ColumnScales
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.files import fingerprint
 from kernelstream.tables.source import Block, Position, Source
@@ -36,8 +34,6 @@ from kernelstream.tables.treatment import Column, Treatment
 
 if TYPE_CHECKING:
     from kernelstream.tables.model import TableModel
-
-CONFIDENCE = 0.99
 
 
 def prepare(estimator: KernelEstimator, names: Sequence[str], fills: bool) -> bool:
@@ -52,11 +48,11 @@ def prepare(estimator: KernelEstimator, names: Sequence[str], fills: bool) -> bo
     fills : bool
         Whether there are missing values to fill.
     """
-    if isinstance(estimator.kernel, Kernel) and estimator.kernel.needs_names:
+    if isinstance(estimator.kernel, kernels.Kernel) and estimator.kernel.needs_names:
         estimator.kernel = estimator.kernel.named(names)
     fills = fills and estimator.can_fill
     if fills:
-        estimator.scale = Filled(estimator.scale)
+        estimator.fill_missing()
     return fills
 
 
@@ -86,7 +82,7 @@ def begin(model: TableModel, source: Source) -> None:
         return
     calibrate(estimator, source)
     if estimator.scale is None:
-        warn_of_scales(X, source.names)
+        ColumnScales.of(X).warn(source.names)
 
 
 def schema_of(source: Source) -> Treatment:
@@ -121,20 +117,20 @@ class Run:
         """Learn to the end, and remove the checkpoint."""
         if not self._resume():
             begin(self.model, self.source)
-        if isinstance(self.model.estimator_, StreamingKernelPCA):
-            self._learn_in_passes()
+        estimator = self.model.estimator_
+        passes = Passes(estimator, not self.source.from_pipe, self.number, self.n_rows)
+        if isinstance(estimator, StreamingKernelPCA):
+            self._learn_in_passes(passes)
         else:
-            self._read(self._learn_block)
+            self._read(passes, self._learn_block)
         if not self.n_rows:
             raise ValueError("There is no row to learn from.")
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
-    def _learn_in_passes(self) -> None:
-        estimator, repeatable = self.model.estimator_, not self.source.from_pipe
-        passes = Passes(estimator, repeatable, self.number, self.n_rows)
+    def _learn_in_passes(self, passes: Passes) -> None:
         while True:
-            self._read(lambda block: passes.learn(block.X, block.weights))
+            self._read(passes, lambda block: passes.learn(block.X, block.weights))
             if not passes.end():
                 return
             self.number, self.position = passes.number, Position()
@@ -149,10 +145,8 @@ class Run:
             options["classes"] = target.classes
         estimator.partial_fit(block.X, block.y, **options)
 
-    def _read(self, learn: Callable[[Block], None]) -> None:
-        share = None if self.source.from_pipe else self.source.fraction
-        wanted = getattr(self.model.estimator_, "verbose", False)
-        with progress.shown(wanted, f"pass {self.number}", share):
+    def _read(self, passes: Passes, learn: Callable[[Block], None]) -> None:
+        with passes.progress(None if self.source.from_pipe else self.source.fraction):
             for block in self.source.blocks(self.position):
                 if len(block):
                     learn(block)
@@ -181,7 +175,7 @@ class Run:
         """Resume from the checkpoint, if there is one; one of another run is refused."""
         if self.path is None or not self.path.exists():
             return False
-        stored, content = build(serialization.read(self.path), self.path)
+        stored, content = StoredEstimator.from_file(ModelFile.read(self.path), self.path)
         found = json.loads(content.get("progress") or "{}")
         if json.loads(json.dumps(self._identity())) != found.get("identity"):
             raise ValueError(
@@ -272,10 +266,10 @@ def draw_until(model: TableModel, source: Source, until: float) -> bool:
     """Learn as many rows of files as are needed; False: all of them are."""
     if not isinstance(model.estimator, StreamingKernelPCA):
         raise TypeError(f"{type(model.estimator).__name__} has no fit(until=...).")
-    checked_until(until, CONFIDENCE)
+    sampling = ProgressiveSampling(until)
     begin(model, source)
     rows = FileRows.of(model.estimator_, source)
-    found = learn_until(model.estimator_, rows, until, CONFIDENCE)
+    found = sampling.fit(model.estimator_, rows)
     if found is not None:
         model.estimator_ = found
     return found is not None

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from kernelstream.arrays.draws import uniforms
+from kernelstream.arrays import uniforms
 from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.columnar import ParquetReader
 from kernelstream.tables.columns import name_list

@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from kernelstream.arrays.memory import give_back
-from kernelstream.arrays.printing import prints_short
+from kernelstream.arrays import prints_short
 from kernelstream.tables.arrays import ArrayReader
 from kernelstream.tables.columns import Bad, Chosen, choose, matrix, name_list, require
 from kernelstream.tables.files import File, SourceError, find_files
 from kernelstream.tables.formats import open_reader
+from kernelstream.tables.memory import give_back
 from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Connection, Reader, Reading
 from kernelstream.tables.sample import ROWS, Sample, sampled
 from kernelstream.tables.survey import Wishes, treatment_of

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from kernelstream.trackers.base import Tracker
-from kernelstream.trackers.covariance import Covariance
+from kernelstream.trackers.covariance import Covariance, CovarianceState
 from kernelstream.trackers.incremental_svd import IncrementalSVD
-from kernelstream.trackers.moments import Moments
+from kernelstream.trackers.moments import CrossMoments, Moments
 from kernelstream.trackers.window import Window
 
 __all__ = [
+    "NAMES",
     "Covariance",
+    "CovarianceState",
+    "CrossMoments",
     "IncrementalSVD",
     "Moments",
     "Tracker",
@@ -19,6 +22,7 @@ __all__ = [
     "resolve",
 ]
 
+#: The trackers that can be given by name.
 NAMES: dict[str, type[Tracker]] = {
     "covariance": Covariance,
     "incremental_svd": IncrementalSVD,

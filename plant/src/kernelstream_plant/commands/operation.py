@@ -21,7 +21,7 @@ from rich.text import Text
 
 from kernelstream import KernelMonitor
 from kernelstream.cli import USAGE, WRITE, CommandError, MonitorJudge, facts_table
-from kernelstream.serialization import with_ending
+from kernelstream.serialization import Replacement
 from kernelstream.tables import LiveRow
 from kernelstream_plant.operation import LiveMonitor, Notice, words
 from kernelstream_plant.operation.hooks import Hook
@@ -140,7 +140,7 @@ def address_of(text: str, option: str) -> tuple[str, int]:
 
 def history_folder(path: Path) -> Path:
     """Where the history of a model is, given the model or the folder itself."""
-    return path if path.is_dir() else with_ending(path, ".history")
+    return path if path.is_dir() else Replacement.companion(path, ".history")
 
 
 def read_units(path: Path | None) -> dict[str, str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelstream.anomaly.monitor.normal import TINIEST, Normal, Product, row_dots, rows_times
-from kernelstream.arrays.printing import prints_short
+from kernelstream.arrays import prints_short
 
 MOST_ROWS = 64  # over which the curvature is averaged
 FLATTEST = 1e-6  # of the largest curvature: a variable that hardly matters has no huge size

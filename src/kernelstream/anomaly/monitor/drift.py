@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelstream.anomaly.monitor.limits import Limits
 from kernelstream.anomaly.monitor.normal import Normal
-from kernelstream.arrays.printing import prints_short
+from kernelstream.arrays import prints_short
 from kernelstream.serialization import stored
 
 

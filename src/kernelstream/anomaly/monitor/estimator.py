@@ -14,7 +14,6 @@ from kernelstream.anomaly.monitor.parameters import is_auto, settings_of, warn_o
 from kernelstream.anomaly.monitor.queries import MonitorQueries
 from kernelstream.anomaly.monitor.records import Event, Record, Records
 from kernelstream.anomaly.monitor.state import MonitorState
-from kernelstream.estimators.inputs import real_numbers
 from kernelstream.serialization import stored
 
 SMOOTHING = 0.1  # of the event rule where the alarm itself is not smoothed
@@ -173,7 +172,7 @@ class KernelMonitor(OutlierMixin, MonitorQueries):
         -------
         self
         """
-        settings = settings_of(self)
+        settings = settings_of(self, self._seed())
         with self.transaction() as draft:
             X = draft._checked_rows(X, reset=True, least=LEAST_ROWS)
             run = None if calibration is None else draft._checked_rows(calibration)
@@ -236,7 +235,10 @@ class KernelMonitor(OutlierMixin, MonitorQueries):
                 )
             time = x.name if time is None else time
         try:
-            row = np.asarray(real_numbers(x), dtype=np.float64)
+            row = np.asarray(x)
+            if row.dtype.kind == "c":
+                raise ValueError("Complex data not supported: give real numbers.")
+            row = np.asarray(row, dtype=np.float64)
         except (TypeError, ValueError) as problem:
             raise ValueError(f"The row is not made of numbers: {problem}.") from problem
         if row.shape != (state.n_features,):

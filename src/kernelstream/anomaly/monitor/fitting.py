@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from kernelstream import landmarks
 from kernelstream.anomaly.monitor.contributions import mean_curvature
 from kernelstream.anomaly.monitor.limits import THIRDS, Reference, calibrate, folds_of, n_folds
 from kernelstream.anomaly.monitor.normal import (
@@ -28,11 +29,9 @@ from kernelstream.anomaly.monitor.normal import (
 )
 from kernelstream.anomaly.monitor.sensors import Sensors, glitches
 from kernelstream.anomaly.monitor.state import MonitorState
-from kernelstream.arrays.draws import generator
-from kernelstream.estimators.inputs import require_summable
-from kernelstream.landmarks import Landmarks
-from kernelstream.stream.scaling import Standard
-from kernelstream.stream.state import Rows
+from kernelstream.arrays import generator
+from kernelstream.estimators import require_summable
+from kernelstream.stream import Rows, Standardisation
 
 LEAST_ROWS = 8  # of normal operation
 LEAST_BESIDE = 4  # of them to learn from while a fold is held out
@@ -72,7 +71,7 @@ def fit_state(
             f"Only {int(whole.sum())} rows have no missing values (n_samples = {n}): at least "
             f"{LEAST_ROWS} are needed to learn normal operation."
         )
-    standard = Standard().measure(Rows(X[whole]))
+    standard = Standardisation.of(Rows(X[whole]))
     if lags is None:
         lags = choose_lags(standard.apply(X), max(0, min(MOST_LAGS, n // (ROWS_A_COLUMN * d) - 1)))
     if lags >= n:  # before they are laid side by side: a row with its past may fill the memory
@@ -214,7 +213,7 @@ def learn_each(R: np.ndarray, settings: list[Setting]) -> list[Normal]:
             whitened = WhitenedRows.of(R, setting.whiten, setting.floor)
             models.append(learn_whitened(whitened, setting))
         elif last.setting.width != setting.width:
-            shared = replace(setting, basis=Landmarks(last.index.span.points))
+            shared = replace(setting, basis=landmarks.Landmarks(last.index.span.points))
             models.append(replace(learn_whitened(whitened, shared), setting=setting))
         else:
             index = Index.of(last.index.kernel, last.index.span, last.coordinates, setting.ridge)

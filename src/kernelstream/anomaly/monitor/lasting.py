@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-from kernelstream.arrays.namespaces import symmetric_eigen
+from kernelstream.arrays import symmetric_eigen
 
 PACE = 0.7  # of the smoothing of the index: a deviation of one sensor needs some 20 rows to show
 MOST_LENGTH = 3.0  # above √d, where a residual is cut: one wild row is no lasting fault

@@ -35,20 +35,14 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from kernelstream import kernels, landmarks, trackers
 from kernelstream.anomaly.monitor.lasting import cut, residual_weights
-from kernelstream.arrays.compilation import compiled
-from kernelstream.arrays.namespaces import symmetric_eigen, weighted_sum
-from kernelstream.kernels import RBF
-from kernelstream.landmarks import Basis, Span
+from kernelstream.arrays import compiled, symmetric_eigen
 from kernelstream.serialization import stored
-from kernelstream.stream.state import Rows
-from kernelstream.stream.step import Chain, forget
-from kernelstream.stream.stream import Stream
-from kernelstream.trackers import Covariance, Moments
-from kernelstream.trackers.covariance import CovarianceState
+from kernelstream.stream import Chain, Rows, Stream
 
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
-TRACKER = Covariance()
+TRACKER = trackers.Covariance()
 BLOCK = 1024  # rows of the pass that learns the points
 NO_SPREAD = 1e-12  # variance, in units of the reference, below which a column is constant
 TINIEST = 1e-300  # scores may be exactly zero, and are judged as logarithms
@@ -111,35 +105,40 @@ def lag_rows(before: np.ndarray, Z: np.ndarray, lags: int) -> np.ndarray:
 class Gathered:
     """Weight, sum and scatter of rows: mean and covariance, with forgetting."""
 
-    moments: Moments
-    scatter: CovarianceState
+    moments: trackers.Moments
+    scatter: trackers.CovarianceState
     squares: Annotated[float, "positive"]  # Σ w², for the number of rows that the weights are worth
 
     @classmethod
     def of(cls, rows: np.ndarray) -> Gathered:
         """The moments of a set of rows."""
         width = rows.shape[1]
-        nothing = Moments(0.0, np.zeros(width))
+        nothing = trackers.Moments(0.0, np.zeros(width))
         return cls(nothing, TRACKER.begin(width, None, rows), 0.0).learn(rows, 1.0)
 
     def learn(self, rows: np.ndarray, forgetting: float) -> Gathered:
         """Add rows; what is older fades by ``forgetting`` a row."""
-        clock, faded = forget(forgetting, len(rows), None, 0, 0)
-        added = float(len(rows)) if faded is None else float(faded.sum())
-        moments = Moments(
-            self.moments.weight * clock.decay + added,
-            self.moments.total * clock.decay + weighted_sum(rows, faded),
+        n = len(rows)
+        decay, faded = forgetting**n, None
+        if forgetting < 1.0:
+            faded = landmarks.Clock(0, 0, decay, math.log(forgetting)).fading(n)
+        added = float(n) if faded is None else float(faded.sum())
+        moments = trackers.Moments(
+            self.moments.weight * decay + added,
+            self.moments.total * decay + (np.ones(n) if faded is None else faded) @ rows,
         )
-        older = TRACKER.decay(self.scatter, clock.decay)
-        squares = self.squares * clock.decay**2
-        squares += float(len(rows)) if faded is None else float((faded**2).sum())
+        older = TRACKER.decay(self.scatter, decay)
+        squares = self.squares * decay**2
+        squares += float(n) if faded is None else float((faded**2).sum())
         return Gathered(moments, TRACKER.update(older, rows, faded, ()), squares)
 
     def move_to(self, mean: np.ndarray) -> Gathered:
         """The same covariance about another mean."""
         weight = self.moments.weight
         scatter = weight * (self.covariance + np.outer(mean, mean))
-        return Gathered(Moments(weight, weight * mean), CovarianceState(scatter), self.squares)
+        return Gathered(
+            trackers.Moments(weight, weight * mean), trackers.CovarianceState(scatter), self.squares
+        )
 
     @property
     def n_effective(self) -> float:
@@ -218,14 +217,16 @@ class Scores:
 class Index:
     """M of whitened rows: a kernel, a span, and the moments of normal rows in it."""
 
-    kernel: RBF
-    span: Span
+    kernel: kernels.RBF
+    span: landmarks.Span
     mean: Annotated[np.ndarray, "float64 (rank)"]  # μ
     root: Annotated[np.ndarray, "float64 (rank, rank)"]  # H with H Hᵀ = (S + εI)⁻¹
     epsilon: Annotated[float, "positive"]
 
     @classmethod
-    def of(cls, kernel: RBF, span: Span, coordinates: Gathered, ridge: float) -> Index:
+    def of(
+        cls, kernel: kernels.RBF, span: landmarks.Span, coordinates: Gathered, ridge: float
+    ) -> Index:
         """The index from the moments of coordinates."""
         S = coordinates.covariance
         width = int(span.points.shape[1])
@@ -315,7 +316,7 @@ class Setting:
     width: Annotated[float, "positive"]  # c in exp(−|u − v|²/(c·D))
     ridge: Annotated[float, "positive"]  # e in ε = e · tr S / D
     floor: Annotated[float, "not negative"]
-    basis: Basis
+    basis: landmarks.Basis
     seed: int
 
 
@@ -412,7 +413,7 @@ def learn_normal(R: np.ndarray, setting: Setting) -> Normal:
 def learn_whitened(whitened: WhitenedRows, setting: Setting) -> Normal:
     """Learn points and moments from whitened rows."""
     U = whitened.U
-    kernel = RBF(gamma=1.0 / (setting.width * U.shape[1]))
+    kernel = kernels.RBF(gamma=1.0 / (setting.width * U.shape[1]))
     chain = Chain(kernel, setting.basis, TRACKER, True, None, setting.seed, certify=False)
     stream = Stream.of(chain, BLOCK, U.shape[1]).learn_all(Rows(U))
     state = stream.begun

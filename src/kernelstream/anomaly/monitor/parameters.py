@@ -7,11 +7,11 @@ import warnings
 from itertools import product
 from typing import Any
 
+from kernelstream import landmarks
 from kernelstream.anomaly.monitor.fitting import RIDGES, WIDTHS
 from kernelstream.anomaly.monitor.limits import Limits
 from kernelstream.anomaly.monitor.normal import Setting
-from kernelstream.landmarks import resolve as resolve_basis
-from kernelstream.serialization.part import check_choice, check_count, check_number, checked_seed
+from kernelstream.serialization import check_choice, check_count, check_number
 
 LEAST_MEMORY = 10
 LEAST_ALPHA, MOST_ALPHA = 1e-12, 0.5  # below, no score that a fault can reach is so rare
@@ -44,7 +44,7 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def settings_of(given: Parameters) -> list[Setting]:
+def settings_of(given: Parameters, seed: int = 0) -> list[Setting]:
     """The settings that ``fit`` chooses from; parameters that make no sense raise in words."""
     name = type(given).__name__
     check_following(given)
@@ -59,13 +59,12 @@ def settings_of(given: Parameters) -> list[Setting]:
     if not is_auto(given.lags) and given.lags != 0:
         check_count(name, "lags", given.lags, none_allowed=False)
     check_choice("whiten", given.whiten, ("auto", True, False))
-    basis = resolve_basis(given.basis)
+    basis = landmarks.resolve(given.basis)
     if not basis.has_points:
         raise ValueError(
             f"The monitor needs what the basis misses of a row, and {basis} has no points: "
             "use a basis of points such as landmarks.Centroids."
         )
-    seed = checked_seed(given.random_state)
     whitens = (True, False) if is_auto(given.whiten) else (bool(given.whiten),)
     widths = WIDTHS if is_auto(given.width) else (float(given.width),)
     ridges = RIDGES if is_auto(given.ridge) else (float(given.ridge),)

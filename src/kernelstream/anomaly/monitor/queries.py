@@ -15,8 +15,7 @@ from kernelstream.anomaly.monitor.parameters import Parameters, check_following,
 from kernelstream.anomaly.monitor.records import Event
 from kernelstream.anomaly.monitor.sensors import SensorEvent
 from kernelstream.anomaly.monitor.state import MonitorState, Plan
-from kernelstream.estimators.base import StoredEstimator, at_one_moment
-from kernelstream.estimators.inputs import require_summable
+from kernelstream.estimators import StoredEstimator, at_one_moment, require_summable
 
 
 class MonitorQueries(Parameters, StoredEstimator):

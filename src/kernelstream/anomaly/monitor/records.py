@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelstream.anomaly.monitor.contributions import Contributions
 from kernelstream.anomaly.monitor.drift import Drift
-from kernelstream.arrays.printing import prints_short
+from kernelstream.arrays import prints_short
 from kernelstream.serialization import stored
 
 

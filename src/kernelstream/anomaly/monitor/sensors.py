@@ -13,9 +13,7 @@ import numpy as np
 from scipy.linalg import solve
 
 from kernelstream.anomaly.monitor.normal import Normal, lag_rows, row_dots
-from kernelstream.arrays.draws import generator
-from kernelstream.arrays.namespaces import symmetric_eigen
-from kernelstream.arrays.printing import prints_short
+from kernelstream.arrays import generator, prints_short, symmetric_eigen
 from kernelstream.serialization import stored
 
 LEAST_RUN = 20  # equal values in a row before a sensor can be called dead

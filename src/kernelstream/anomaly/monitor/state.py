@@ -44,7 +44,7 @@ from kernelstream.anomaly.monitor.sensors import (
     without_glitches,
 )
 from kernelstream.serialization import stored
-from kernelstream.stream.scaling import Standardisation
+from kernelstream.stream import Standardisation
 
 MOST_AT_ONCE = 256  # rows that are scored together
 KEPT_EVENTS = 100

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 
 from kernelstream import kernels, landmarks, preimages, trackers
 from kernelstream.anomaly.novelty.limits import Reference
-from kernelstream.arrays import Array, is_sparse, like, to_host
+from kernelstream.arrays import Array, like, to_host
 from kernelstream.estimators import KernelEstimator, RowExplanation, at_one_moment
 from kernelstream.serialization import check_number, stored
 from kernelstream.stream import HeldBack, Stream
@@ -211,7 +212,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         -------
         array of shape (n,)
         """
-        return -self._query(self._components().unexplained, X)
+        return -self._query(self.stream_.components.unexplained, X)
 
     @at_one_moment
     def decision_function(self, X: Any) -> Array:
@@ -269,7 +270,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         -------
         list of RowExplanation
         """
-        error = self._components().unexplained
+        error = self.stream_.components.unexplained
         told = self._explain(error, X, n_columns, reference, feature_names)
         if reference is not None:
             return told
@@ -310,7 +311,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         self._held_errors()  # raises in words where no row was held back
         stream = self.stream_
         rows = self.check_rows(X)
-        found = stream.project(rows, preimages.resolve("auto", self._components().kernel))
+        found = stream.project(rows, preimages.resolve("auto", self.stream_.components.kernel))
         held = stream.in_units(held_back_of(self).X.astype(float))
         given, made = (stream.in_units(to_host(each).astype(float)) for each in (rows, found))
         return ((given - made) / preimages.column_units(held)) ** 2
@@ -381,7 +382,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
 
     def _errors(self, X: Array) -> Array:
         stream = self.stream_
-        return stream.query(self._components().unexplained, X)
+        return stream.query(self.stream_.components.unexplained, X)
 
     def _held_errors(self) -> Reference:
         """Errors of the rows held back, by the model as it is."""
@@ -418,7 +419,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
 
 def require_dense(X: Any) -> None:
     """Raise in words for a sparse matrix."""
-    if is_sparse(X):
+    if issparse(X):
         raise TypeError(
             "Sparse input is not supported: KernelNovelty keeps rows that it holds back. Give "
             "an array (X.toarray()), or reduce the columns before (TruncatedSVD)."

@@ -16,10 +16,10 @@ from bokeh.models.annotations import ColorBar, Span
 from bokeh.palettes import Category10, Category20, Viridis256
 from bokeh.plotting import figure
 
-from kernelstream.arrays.namespaces import to_host
+from kernelstream.arrays import to_host
 from kernelstream.cli.report.observe import Observed
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.plot.drawing import ACCENT, QUIET, certified_variances
 
 MOST_COMPONENTS = 40

@@ -9,7 +9,7 @@ import numpy as np
 from kernelstream.cli.report.observe import Observed
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
 from kernelstream.cli.report.verdict import Column
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.estimators import StreamingKernelPCA
 from kernelstream.plot.drawing import is_ink
 
 STEPS = 12  # images along a component

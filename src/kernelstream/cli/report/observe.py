@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.arrays.draws import uniforms
-from kernelstream.arrays.printing import prints_short
-from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
+from kernelstream.arrays import prints_short, uniforms
+from kernelstream.estimators import StreamingKernelPCA
 
 SAMPLE_ROWS = 2000
 BINS = 400

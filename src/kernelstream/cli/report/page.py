@@ -10,7 +10,7 @@ import numpy as np
 from bokeh.embed import components
 from bokeh.resources import Resources
 
-from kernelstream.arrays.namespaces import as_dense, to_host
+from kernelstream.arrays import to_host
 from kernelstream.cli.report import colours, drawings, image_sections
 from kernelstream.cli.report.figures import (
     MOST_CHOSEN,
@@ -190,7 +190,7 @@ def html(
         model = model.estimator_
     names = feature_names or getattr(model, "feature_names_in_", None)
     if X is not None:
-        X = to_host(as_dense(model.check_rows(X)))
+        X = to_host(model.check_rows(X))
     model = without_names(model)
     called = [f"x{i}" for i in range(model.n_features_in_)] if names is None else list(names)
     if X is not None:

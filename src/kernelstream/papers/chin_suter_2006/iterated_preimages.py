@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from kernelstream import landmarks
-from kernelstream.arrays import Array, like, namespace_of, to_float64, to_host
-from kernelstream.kernels import Kernel
-from kernelstream.landmarks import Span
+from kernelstream import kernels, landmarks
+from kernelstream.arrays import Array, like, to_float64, to_host
 from kernelstream.serialization import check_choice, check_count, stored
 
 SHARING = ("separate", "shared", "second pass")
@@ -81,7 +80,9 @@ class IteratedPreimages(landmarks.Everything):
         check_count("IteratedPreimages", "n_preimages", self.n_preimages, none_allowed=False)
         check_choice("IteratedPreimages: sharing", self.sharing, SHARING)
 
-    def compress(self, kernel: Kernel, state: Any, vectors: Array) -> tuple[Any, Array] | None:
+    def compress(
+        self, kernel: kernels.Kernel, state: Any, vectors: Array
+    ) -> tuple[Any, Array] | None:
         """Write the vectors, columns in coordinates, in pre-images; None while points are few.
 
         The matrix carries each vector to its approximation.
@@ -94,7 +95,7 @@ class IteratedPreimages(landmarks.Everything):
         found = preimages_of(kernel, D, C, self.n_preimages, self.sharing == "separate")
         inputs = like(np.vstack([one.inputs for one in found]), state.span.points)
         new, _ = self.offer(kernel, self.begin(kernel, state.span.points, None, 0), inputs, 0)
-        old, xp = state.span, namespace_of(vectors)
+        old, xp = state.span, array_namespace(vectors)
         if self.sharing == "second pass":
             K = kernel.block(to_float64(new.span.points), to_float64(old.points))
             return new, xp.matrix_transpose(new.span.factor) @ (K @ old.factor)
@@ -111,7 +112,7 @@ class Written:
 
 
 def preimages_of(
-    kernel: Kernel, D: np.ndarray, C: np.ndarray, n: int, separate: bool
+    kernel: kernels.Kernel, D: np.ndarray, C: np.ndarray, n: int, separate: bool
 ) -> list[Written]:
     """Pre-images of the vectors ``Σ_i C_ij φ(d_i)``, one after the other."""
     found: list[Written] = []
@@ -129,14 +130,14 @@ def preimages_of(
     return found
 
 
-def expand(kernel: Kernel, D: np.ndarray, c: np.ndarray, used: np.ndarray) -> np.ndarray:
+def expand(kernel: kernels.Kernel, D: np.ndarray, c: np.ndarray, used: np.ndarray) -> np.ndarray:
     """The coefficients over the inputs that leave least of ``Σ_i c_i φ(d_i)``."""
     if len(used) == 0:
         return np.zeros(0)
     return np.linalg.lstsq(kernel.gram(used), kernel.block(used, D) @ c, rcond=1e-13)[0]
 
 
-def preimage(kernel: Kernel, support: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+def preimage(kernel: kernels.Kernel, support: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     """The input with the largest ``⟨ρ, φ(y)⟩²/k(y,y)`` that the iteration finds, (1, d)."""
 
     def held(k: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -162,7 +163,7 @@ def preimage(kernel: Kernel, support: np.ndarray, gamma: np.ndarray) -> np.ndarr
     return y
 
 
-def is_new(kernel: Kernel, used: np.ndarray, y: np.ndarray) -> bool:
+def is_new(kernel: kernels.Kernel, used: np.ndarray, y: np.ndarray) -> bool:
     """Whether φ(y) leaves the span of the images of other inputs."""
     own = float(kernel.diag(y)[0])
     if len(used) == 0:
@@ -172,7 +173,9 @@ def is_new(kernel: Kernel, used: np.ndarray, y: np.ndarray) -> bool:
     return own - float(k @ beta) > DISTINCT * own
 
 
-def coordinates_of(kernel: Kernel, span: Span, found: list[Written], separate: bool) -> np.ndarray:
+def coordinates_of(
+    kernel: kernels.Kernel, span: landmarks.Span, found: list[Written], separate: bool
+) -> np.ndarray:
     """The approximations in the coordinates of the new span, as columns."""
     columns, used = [], found[0].inputs[:0]
     for one in found:

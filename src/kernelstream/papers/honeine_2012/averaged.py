@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+from kernelstream import trackers
 from kernelstream.arrays import Array
 from kernelstream.papers.honeine_2012.recentred_hebbian import RecentredHebbian
 from kernelstream.papers.sequential import Sequential, extended
 from kernelstream.serialization import stored
-from kernelstream.trackers import Moments
 
 # One iterate in so many enters the average: neighbours hardly differ, and a block of the rule's
 # compiled pass stays in one piece.
@@ -156,7 +156,7 @@ class Averaged(Sequential[AveragedState]):
         return self.rule.raw(self._shown(state), mean)
 
     def components(
-        self, state: AveragedState, moments: Moments, center: bool, correction: Any = None
+        self, state: AveragedState, moments: trackers.Moments, center: bool, correction: Any = None
     ) -> tuple[Array, Array, Array]:
         """The averages in the place of the components; the rule's own before row 64."""
         return self.rule.components(self._shown(state), moments, center, correction)

@@ -11,7 +11,6 @@ from scipy.spatial.distance import pdist
 
 from kernelstream import kernels, landmarks, trackers
 from kernelstream.arrays import prints_short, to_host
-from kernelstream.kernels import Kernel
 from kernelstream.papers import schedules
 from kernelstream.papers.base import PaperMethod
 from kernelstream.papers.honeine_2012.averaged import Averaged
@@ -317,7 +316,7 @@ def dictionary_bounds(
     )
 
 
-def distance_at(kernel: Kernel, value: float) -> float | None:
+def distance_at(kernel: kernels.Kernel, value: float) -> float | None:
     """The distance beyond which a Gaussian or exponential kernel is below a value; else None."""
     if not 0.0 < value < 1.0:
         return 0.0 if value >= 1.0 else None

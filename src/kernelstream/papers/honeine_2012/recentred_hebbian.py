@@ -20,14 +20,15 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from kernelstream.arrays import Array, like, namespace_of, to_float64, to_host
+from kernelstream import trackers
+from kernelstream.arrays import Array, like, to_float64, to_host
 from kernelstream.papers import schedules
 from kernelstream.papers.kim_2003.hebbian import Hebbian, recursion
 from kernelstream.papers.schedules import Schedule
 from kernelstream.papers.sequential import SequentialState, extended, require_bounded
 from kernelstream.serialization import stored
-from kernelstream.trackers import Moments, Tracker
 
 # Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
 _PASS_ROWS = 64
@@ -46,7 +47,7 @@ class RecentredState(SequentialState):
 
 
 @stored
-class RecentredHebbian(Hebbian, Tracker[RecentredState]):
+class RecentredHebbian(Hebbian, trackers.Tracker[RecentredState]):
     """Sanger's rule with the centring of Honeine's section 5.2, for comparison with the paper.
 
     With :class:`Hebbian` a component is a function that stays as it is when the mean moves. Here
@@ -105,7 +106,7 @@ class RecentredHebbian(Hebbian, Tracker[RecentredState]):
         if not center:
             raise ValueError(f"The tracker {self} centres with the running mean: center=True.")
 
-    def centered(self, Z: Array, weights: Array | None, before: Moments) -> Array:
+    def centered(self, Z: Array, weights: Array | None, before: trackers.Moments) -> Array:
         """Rows as they are: the rule subtracts the mean itself."""
         return Z
 
@@ -134,7 +135,7 @@ class RecentredHebbian(Hebbian, Tracker[RecentredState]):
             if coordinate >= r:
                 break
             state = self._recentred(state, Z[start:row, :], w[start:row], f)
-            V, sums = namespace_of(state.V).asarray(state.V, copy=True), state.sums.copy()
+            V, sums = array_namespace(state.V).asarray(state.V, copy=True), state.sums.copy()
             V[coordinate, coordinate], sums[coordinate] = 1.0, f[coordinate]
             state, start = replace(state, V=V, sums=sums), row
         return self._recentred(state, Z[start:, :], w[start:], f)
@@ -142,7 +143,7 @@ class RecentredHebbian(Hebbian, Tracker[RecentredState]):
     def _recentred(
         self, state: RecentredState, Z: Array, weights: np.ndarray, f: np.ndarray
     ) -> RecentredState:
-        xp = namespace_of(Z)
+        xp = array_namespace(Z)
         schedule = schedules.resolve(self.schedule)
         V, s, variances = state.V, state.sums, state.variances.copy()
         mean, weight, time, n_shortened = state.mean, state.weight, state.time, state.n_shortened

@@ -30,18 +30,17 @@ from dataclasses import dataclass, replace
 
 import array_api_compat
 import numpy as np
+from array_api_compat import array_namespace
 
+from kernelstream import landmarks
 from kernelstream.arrays import (
     Array,
-    cast,
     generator,
     in_threads,
     like,
-    namespace_of,
     to_float64,
     to_host,
 )
-from kernelstream.landmarks import Span, finite, require_semidefinite
 from kernelstream.papers.kim_2003.gram import KernelMatrix, Means, tiles
 from kernelstream.papers.kim_2003.hebbian import recursion
 from kernelstream.papers.schedules import Schedule
@@ -76,7 +75,7 @@ def given(data: KernelMatrix, A: np.ndarray) -> tuple[Expansion, Means]:
     """Components that start at given coefficients A(0) (r, l), as they are, and the means."""
     start = like(A, data.points)
     product, means = data.measured(start)
-    finite(product, data.kernel)
+    landmarks.finite(product, data.kernel)
     return Expansion(start, np.zeros(len(A))), means
 
 
@@ -92,8 +91,8 @@ def begin(data: KernelMatrix, n_components: int, seed: int) -> tuple[Expansion, 
         A -= A.mean(axis=1, keepdims=True)  # a part along the mean has nothing to say
     A = like(A, data.points)
     product, means = data.measured(A)
-    finite(product, data.kernel)
-    inner = to_host(means.centred(A, product) @ namespace_of(A).matrix_transpose(A))
+    landmarks.finite(product, data.kernel)
+    inner = to_host(means.centred(A, product) @ array_namespace(A).matrix_transpose(A))
     transform, _ = orthonormal(data, inner)
     return Expansion(like(transform, A) @ A, np.zeros(n_components)), means
 
@@ -105,8 +104,8 @@ def orthonormal(data: KernelMatrix, inner: np.ndarray) -> tuple[np.ndarray, int]
     """
     lam, U = np.linalg.eigh((inner + inner.T) / 2)
     lam, U = lam[::-1], U[:, ::-1]
-    require_semidefinite(data.kernel, float(lam[-1]), float(lam[0]))
-    double = data.points.dtype == namespace_of(data.points).float64
+    landmarks.require_semidefinite(data.kernel, float(lam[-1]), float(lam[0]))
+    double = data.points.dtype == array_namespace(data.points).float64
     floor = _RANK_FLOOR if double else _RANK_FLOOR_IN_FLOAT32
     # the mean energy of a row, so that rounding is not taken for a direction when all are zero
     scale = max(float(lam[0]), floor * float(np.abs(to_host(data.kernel.diag(data.X))).mean()))
@@ -128,7 +127,7 @@ def sample_epoch(
     The squared lengths ``Δ K̃ Δᵀ`` of other functions may be measured on the way: ``watched`` are
     their coefficients, and the kernel blocks are there anyway.
     """
-    xp = namespace_of(state.A)
+    xp = array_namespace(state.A)
     A = state.A
     variances, time, n_shortened = state.variances.copy(), state.time, state.n_shortened
     k, grand = means.column, means.grand
@@ -190,7 +189,7 @@ def centred_lengths(A: Array, means: Means, lengths: np.ndarray) -> np.ndarray:
 
 def sums(A: Array, means: Means) -> tuple[np.ndarray, np.ndarray]:
     """``s = A 1`` and ``q = A k̄``, on the host."""
-    return to_host(namespace_of(A).sum(A, axis=1)), to_host(A @ like(means.column, A))
+    return to_host(array_namespace(A).sum(A, axis=1)), to_host(A @ like(means.column, A))
 
 
 def batch_update(
@@ -206,7 +205,7 @@ def batch_update(
     The mean over j of eq. (10) is ``A + η (Y − LT[Y Yᵀ] A) / l`` with ``Y = A K̃``: one product
     with the kernel matrix and no noise, but one update a pass instead of l.
     """
-    xp = namespace_of(state.A)
+    xp = array_namespace(state.A)
     r = int(state.A.shape[0])
     both = state.A if watched is None else xp.concat([state.A, watched], axis=0)
     outputs = means.centred(both, data.products(both))
@@ -296,7 +295,7 @@ class Solution:
     query needs, without a matrix of size l × l.
     """
 
-    span: Span
+    span: landmarks.Span
     V: Array  # (q, r) unit columns
     total: Array  # (q,) Σ w z
     variances: np.ndarray  # (r,) exact variances of the outputs
@@ -313,7 +312,7 @@ def solution(data: KernelMatrix, means: Means, state: Expansion, ritz: bool = Tr
     Without, in two passes, they are those of the rule, at its length and with its sign.
     """
     state = finished(data, means, state) if ritz else state
-    xp = namespace_of(state.A)
+    xp = array_namespace(state.A)
     # components (and mean) as functions of the raw φ: Σ a (φ − φ̄) = Σ (a − s w/l) φ
     share = like(data.weights / data.n_rows, state.A)[None, :]
     C = state.A
@@ -346,7 +345,7 @@ def solution(data: KernelMatrix, means: Means, state: Expansion, ritz: bool = Tr
     energy = float(data.weights @ to_host(to_float64(data.kernel.diag(data.X))))
     held = float(xp.sum(w[:, None] * Z**2))
     return Solution(
-        span=Span(data.points, factor, cast(factor, data.points.dtype)),
+        span=landmarks.Span(data.points, factor, xp.astype(factor, data.points.dtype, copy=False)),
         V=like(raw, factor),
         total=total,
         variances=variances,
@@ -364,7 +363,7 @@ def finished(data: KernelMatrix, means: Means, state: Expansion) -> Expansion:
     variance apart. With the outputs Y of the components, ``C w_i = Σ_j (w_j/l) y_ij φ̃_j``; these
     and the w_i span a space whose principal directions need no more than their outputs.
     """
-    xp = namespace_of(state.A)
+    xp = array_namespace(state.A)
     share = like(data.weights / data.n_rows, state.A)[None, :]
     Y = means.centred(state.A, data.products(state.A))
     # at unit length: a kernel times 100 has images 100 times as long
@@ -392,7 +391,7 @@ def residuals_of(
     ``C v = Σ_j (w_j/l) y_j φ̃_j`` has the coefficients ``w y/l``, and its squared length less λ² is
     that of the residual: λ = ⟨v, C v⟩.
     """
-    xp = namespace_of(outputs)
+    xp = array_namespace(outputs)
     B = xp.matrix_transpose(outputs * like(data.weights / data.n_rows, outputs)[:, None])
     image = means.centred(B, data.products(B))
     squared = to_host(xp.sum(image * B, axis=1))

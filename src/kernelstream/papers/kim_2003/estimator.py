@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from array_api_compat import array_namespace
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelstream import landmarks, trackers
-from kernelstream.arrays import cores, is_sparse, namespace_of
+from kernelstream.arrays import cores
 from kernelstream.papers import schedules
 from kernelstream.papers.base import PaperMethod
 from kernelstream.papers.kim_2003 import epochs
@@ -20,7 +22,6 @@ from kernelstream.papers.kim_2003.gram import KernelMatrix
 from kernelstream.papers.kim_2003.hebbian import Hebbian
 from kernelstream.serialization import as_number, check_choice, check_count, stored
 from kernelstream.stream import Stream
-from kernelstream.trackers import Moments
 
 
 @stored
@@ -206,7 +207,7 @@ class KernelHebbianPCA(PaperMethod):
             with cores():
                 data = KernelMatrix(
                     kernel,
-                    X if is_sparse(X) else namespace_of(X).asarray(X, copy=True),
+                    X if issparse(X) else array_namespace(X).asarray(X, copy=True),
                     chain.center,
                     weights,
                     r,
@@ -350,7 +351,7 @@ def finish(
     state = replace(
         blank,
         n_rows=n,
-        moments=Moments(n * unit, solution.total * unit),
+        moments=trackers.Moments(n * unit, solution.total * unit),
         tracker=replace(
             blank.tracker,
             V=solution.V,

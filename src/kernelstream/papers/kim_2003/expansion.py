@@ -20,17 +20,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
+from scipy.sparse import issparse
 
+from kernelstream import landmarks, trackers
 from kernelstream.arrays import (
     Array,
-    as_dense,
-    cast,
     like,
-    namespace_of,
     to_float64,
     to_host,
 )
-from kernelstream.landmarks import Span, finite, require_semidefinite
 from kernelstream.papers import schedules
 from kernelstream.papers.kim_2003.hebbian import Hebbian, recursion
 from kernelstream.papers.sequential import (
@@ -40,7 +39,6 @@ from kernelstream.papers.sequential import (
 )
 from kernelstream.serialization import stored
 from kernelstream.stream import Chain, State
-from kernelstream.trackers import Moments
 
 _RANK_FLOOR = 1e-14  # share of its length by which a function must leave the span of the others
 
@@ -59,7 +57,7 @@ class SemiOnlineHebbian(Hebbian):
     SemiOnlineHebbian()
     """
 
-    def centered(self, Z: Array, weights: Array | None, before: Moments) -> Array:
+    def centered(self, Z: Array, weights: Array | None, before: trackers.Moments) -> Array:
         """Rows less the mean of all rows before each."""
         w = np.ones(int(Z.shape[0])) if weights is None else to_host(weights)
         a, B = mean_shares(before.weight, w, before=True)
@@ -105,13 +103,14 @@ class ExpansionChain(Chain):
         """Sanger's rule over a block; its rows join the expansion."""
         tracker, span, moments = self.tracker, state.basis.span, state.moments
         assert isinstance(tracker, Hebbian)
-        rows = to_float64(as_dense(X))
-        xp = namespace_of(rows)
+        dense = X.toarray() if issparse(X) else X
+        rows = to_float64(dense)
+        xp = array_namespace(rows)
         w = np.ones(int(X.shape[0])) if weights is None else weights
-        K = finite(self.kernel.block(rows, span.prepared(self.kernel, rows)), self.kernel)
+        K = landmarks.finite(self.kernel.block(rows, span.prepared(self.kernel, rows)), self.kernel)
         Z = to_host(K @ span.factor)
-        inner = to_host(finite(self.kernel.gram(rows), self.kernel))
-        energy = to_host(finite(self.kernel.diag(rows), self.kernel))
+        inner = to_host(landmarks.finite(self.kernel.gram(rows), self.kernel))
+        energy = to_host(landmarks.finite(self.kernel.diag(rows), self.kernel))
         V, mu = to_host(state.tracker.V), np.zeros(span.rank)
         H, a = np.eye(len(w)), np.zeros(len(w))
         if self.center:
@@ -148,7 +147,8 @@ class ExpansionChain(Chain):
         basis, coordinates = orthonormal(self.kernel, (gram + gram.T) / 2)
         old = span.factor @ like(Q @ basis, span.factor)
         factor = xp.concat([old, like(R @ basis, span.factor)], axis=0)
-        points = xp.concat([span.points, cast(as_dense(X), span.points.dtype)], axis=0)
+        new_points = xp.astype(dense, span.points.dtype, copy=False)
+        points = xp.concat([span.points, new_points], axis=0)
         r = V.shape[1]
         held = products @ basis
         missed = np.maximum(energy - np.vecdot(held, held), 0.0)
@@ -163,7 +163,7 @@ class ExpansionChain(Chain):
             tracker.warn_of(tracked.n_shortened)
         grown = replace(
             state.basis,
-            span=Span(points, factor, factor),
+            span=landmarks.Span(points, factor, factor),
             energies=np.concatenate([state.basis.energies, energy]),
         )
         after = replace(
@@ -171,7 +171,7 @@ class ExpansionChain(Chain):
             n_rows=state.n_rows + len(w),
             basis=grown,
             tracker=tracked,
-            moments=Moments(weight, like(weight * coordinates[:, r], span.factor)),
+            moments=trackers.Moments(weight, like(weight * coordinates[:, r], span.factor)),
             ledger=state.ledger.fold(float(w @ energy), float(w @ missed)),
         )
         self.require_finite_sums(after)
@@ -200,7 +200,7 @@ def orthonormal(kernel: Any, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.sqrt(np.maximum(np.diag(gram), 0.0))
     scale = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
     values, vectors = np.linalg.eigh(gram * scale[:, None] * scale[None, :])
-    require_semidefinite(kernel, float(values[0]), float(values[-1]))
+    landmarks.require_semidefinite(kernel, float(values[0]), float(values[-1]))
     kept = values > _RANK_FLOOR * values[-1]
     basis = scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])
     return basis, basis.T @ gram

@@ -11,19 +11,17 @@ from dataclasses import dataclass
 
 import array_api_compat
 import numpy as np
+from array_api_compat import array_namespace
+from scipy.sparse import issparse
 
+from kernelstream import kernels
 from kernelstream.arrays import (
     Array,
-    as_dense,
-    cast,
     in_threads,
-    is_sparse,
     like,
-    namespace_of,
     to_float64,
     to_host,
 )
-from kernelstream.kernels import Kernel
 
 # Bytes of a kernel block when the block size is left to us: it should stay in reach of the cache.
 _BLOCK_BYTES = 2**25
@@ -66,7 +64,7 @@ class KernelMatrix:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: kernels.Kernel,
         X: Array,
         center: bool = True,
         weights: np.ndarray | None = None,
@@ -76,12 +74,12 @@ class KernelMatrix:
     ):
         self.kernel = kernel
         self.X = X
-        self.points = as_dense(X)
-        self._met = self.points if is_sparse(X) else kernel.prepared(X)
+        self.points = X.toarray() if issparse(X) else X
+        self._met = self.points if issparse(X) else kernel.prepared(X)
         self.center = center
         self.n_rows = int(X.shape[0])
         self.weights = np.ones(self.n_rows) if weights is None else weights / weights.mean()
-        xp = namespace_of(self.points)
+        xp = array_namespace(self.points)
         row_bytes = self.n_rows * xp.finfo(self.points.dtype).bits // 8
         if batch_size is None:
             batch_size = max(16, min(_BLOCK_BYTES // row_bytes, max(128, n_components)))
@@ -101,7 +99,7 @@ class KernelMatrix:
     def _fill(self, matrix: Array) -> None:
         """Compute the kernel matrix: half of it, where the kernel is sure to be symmetric."""
         half = self.n_kept == self.n_rows and self.kernel.psd
-        transposed = namespace_of(matrix).matrix_transpose
+        transposed = array_namespace(matrix).matrix_transpose
 
         def write(here: slice) -> None:
             if not half:
@@ -135,7 +133,7 @@ class KernelMatrix:
         if not known.all():
             both.append(self.kernel.block(rows_at(self.X, J[~known]), self._met))
         place = np.argsort(np.argsort(~known, kind="stable"), kind="stable")
-        return rows_at(namespace_of(*both).concat(both, axis=0), place)
+        return rows_at(array_namespace(*both).concat(both, axis=0), place)
 
     def outputs(self, A: Array, J: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``A k(X, x_j)`` (r × B) for the rows j of a block, and ``k(x_i, x_j)`` among them.
@@ -143,8 +141,8 @@ class KernelMatrix:
         In float64, on the host; threads share the columns of the kernel block.
         """
         if not isinstance(self.points, np.ndarray):
-            xp, K = namespace_of(A), self.block(J)
-            found = to_float64(cast(A, K.dtype) @ xp.matrix_transpose(K))
+            xp, K = array_namespace(A), self.block(J)
+            found = to_float64(xp.astype(A, K.dtype, copy=False) @ xp.matrix_transpose(K))
             return to_host(found), to_host(to_float64(xp.take(K, like(J, K), axis=1)))
         known = np.flatnonzero(self.n_kept > J) if self.matrix is not None else np.arange(0)
         others = np.setdiff1d(np.arange(len(J)), known)
@@ -178,9 +176,10 @@ class KernelMatrix:
         return product, Means(column, float(self.weights @ column) / self.n_rows)
 
     def _pass(self, A: Array, with_sums: bool = False) -> tuple[Array, np.ndarray]:
-        xp = namespace_of(A)
+        xp = array_namespace(A)
         product, sums = xp.zeros_like(A), np.zeros(self.n_rows)
-        narrow, w = cast(A, self.points.dtype), like(self.weights, A)
+        narrow = xp.astype(A, self.points.dtype, copy=False)
+        w = like(self.weights, A)
 
         def of_rows(here: slice) -> None:
             kept = self.matrix is not None and here.stop <= self.n_kept
@@ -205,7 +204,7 @@ class Means:
 
     def centred(self, A: Array, product: Array) -> Array:
         """``A K̃`` from ``A K``."""
-        xp = namespace_of(A)
+        xp = array_namespace(A)
         column = like(self.column, A)
         s, q = xp.sum(A, axis=1), A @ column
         return product - s[:, None] * column[None, :] - (q - s * self.grand)[:, None]
@@ -213,7 +212,7 @@ class Means:
 
 def rows_at(X: Array, J: np.ndarray) -> Array:
     """The rows with the indices J, dense or CSR: a copy."""
-    return X[J] if is_sparse(X) else namespace_of(X).take(X, like(J, X), axis=0)
+    return X[J] if issparse(X) else array_namespace(X).take(X, like(J, X), axis=0)
 
 
 def tiles(n: int, height: int) -> list[slice]:

@@ -16,8 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from kernelstream.arrays import Array, compiled, like, namespace_of, to_float64, to_host
+from kernelstream.arrays import Array, compiled, like, to_float64, to_host
 from kernelstream.papers import schedules
 from kernelstream.papers.schedules import Schedule
 from kernelstream.papers.sequential import (
@@ -126,7 +127,7 @@ class Hebbian(Sequential[SequentialState]):
             if coordinate >= r:
                 break
             state = self._learn(state, Z[start:row, :], w[start:row])
-            V = namespace_of(state.V).asarray(state.V, copy=True)
+            V = array_namespace(state.V).asarray(state.V, copy=True)
             V[coordinate, coordinate] = 1.0
             state, start = replace(state, V=V), row
         return self._learn(state, Z[start:, :], w[start:])
@@ -159,7 +160,7 @@ class Hebbian(Sequential[SequentialState]):
 
     def rebase(self, state: SequentialState, T: Array) -> tuple[SequentialState, None]:
         """V ← T V; a component that has died, or never had a coordinate, starts at a free one."""
-        xp = namespace_of(T)
+        xp = array_namespace(T)
         V = T @ state.V
         norms = column_norms(V)
         dead = np.flatnonzero(norms <= _DEAD)
@@ -186,7 +187,7 @@ def learn_rows(
 
     ``variances``, the running variances of the outputs, is updated in place.
     """
-    xp = namespace_of(V)
+    xp = array_namespace(V)
     G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z)))
     K = np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
     T, S, shortened = recursion(G, K, steps, time, variances, schedule, guard)

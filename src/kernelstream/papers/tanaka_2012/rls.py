@@ -21,8 +21,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from kernelstream.arrays import Array, compiled, like, namespace_of, to_host
+from kernelstream.arrays import Array, compiled, like, to_host
 from kernelstream.papers.sequential import SequentialState, check_guard, column_norms
 from kernelstream.papers.tanaka_2012.weighted import Weighted, combined, products
 from kernelstream.serialization import stored
@@ -115,12 +116,12 @@ class RLS(Weighted[RLSState]):
         column = int(np.flatnonzero(column_norms(state.V) == 0)[0])
         Q = state.Q.copy()
         Q[column, :] = Q[:, column] = 0.0
-        Q[column, column] = 1.0 / float(namespace_of(z).sum(z * z))
+        Q[column, column] = 1.0 / float(array_namespace(z).sum(z * z))
         ceiling = max(state.ceiling, _CEILING * Q[column, column])
         return replace(super()._start(state, z), Q=Q, ceiling=ceiling)
 
     def _learn(self, state: RLSState, Z: Array, w: np.ndarray, metric: Array | None) -> RLSState:
-        xp = namespace_of(Z)
+        xp = array_namespace(Z)
         roots = np.sqrt(w)
         Z = Z * like(roots, Z)[:, None]
         omega = self._omega(int(state.V.shape[1]))

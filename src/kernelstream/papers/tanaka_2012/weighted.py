@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from kernelstream.arrays import Array, like, namespace_of, to_float64, to_host
+from kernelstream.arrays import Array, like, to_float64, to_host
 from kernelstream.papers.schedules import Schedule, resolve
 from kernelstream.papers.sequential import (
     Sequential,
@@ -151,7 +152,7 @@ class Weighted(Sequential[W]):
         if len(started) >= min(state.V.shape):
             return int(Z.shape[0])
         # Rows inside the span leave the components inside it: one look at all rows is enough.
-        xp = namespace_of(Z)
+        xp = array_namespace(Z)
         inside = Z @ _orthonormal(state.V, started)
         energy = xp.vecdot(Z, Z)
         outside = to_host(energy - xp.vecdot(inside, inside))
@@ -164,13 +165,13 @@ class Weighted(Sequential[W]):
         column = int(np.flatnonzero(norms == 0)[0])
         if state.time:  # the others have learned: only what is outside their span is new
             B = _orthonormal(state.V, np.flatnonzero(norms > 0))
-            xp = namespace_of(B)
+            xp = array_namespace(B)
             new = z - B @ (xp.matrix_transpose(B) @ z)
             energy, left = (float(xp.vecdot(v, v)) for v in (z, new))
             if left <= NEW_SHARE * energy:  # the rows learned since then have taken it in
                 return state
             z = new / left**0.5
-        V = namespace_of(state.V).asarray(state.V, copy=True)
+        V = array_namespace(state.V).asarray(state.V, copy=True)
         V[:, column] = z
         state = replace(state, V=V)
         return state if np.any(column_norms(V) == 0) else self._orient(state)
@@ -183,7 +184,7 @@ class Weighted(Sequential[W]):
         started = np.flatnonzero(column_norms(state.V) > 0)
         if state.time or not len(started):
             return state
-        xp = namespace_of(state.V)
+        xp = array_namespace(state.V)
         columns = xp.take(state.V, like(started, state.V), axis=1)
         left, _, right = xp.linalg.svd(columns, full_matrices=False)
         V = 0.0 * state.V
@@ -240,17 +241,17 @@ class Stepped(Weighted[W]):
 
 def products(V: Array, Z: Array) -> tuple[np.ndarray, np.ndarray]:
     """Outputs G = Vᵀ Zᵀ of a few rows and their inner products K = Z Zᵀ, for a compiled pass."""
-    xp = namespace_of(V)
+    xp = array_namespace(V)
     G = to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z))
     return np.ascontiguousarray(G), np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
 
 
 def combined(V: Array, Z: Array, T: np.ndarray, S: np.ndarray) -> Array:
     """``V Tᵀ + Zᵀ Sᵀ``: the components after the rows of a compiled pass."""
-    return V @ like(T.T.copy(), V) + namespace_of(V).matrix_transpose(Z) @ like(S.T.copy(), V)
+    return V @ like(T.T.copy(), V) + array_namespace(V).matrix_transpose(Z) @ like(S.T.copy(), V)
 
 
 def _orthonormal(V: Array, columns: np.ndarray) -> Array:
     """Orthonormal vectors that span some columns of V."""
-    xp = namespace_of(V)
+    xp = array_namespace(V)
     return xp.linalg.qr(xp.take(V, like(columns, V), axis=1))[0]

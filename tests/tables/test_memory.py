@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from kernelstream.arrays.memory import give_back
+from kernelstream.tables.memory import give_back
 
 PIECE, PIECES = 1 << 16, 1600  # bytes that the C library takes from its heap; 100 MB together
 

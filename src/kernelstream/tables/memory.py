@@ -15,7 +15,7 @@ def give_back() -> None:
 
     Examples
     --------
-    >>> from kernelstream.arrays.memory import give_back
+    >>> from kernelstream.tables.memory import give_back
     >>> give_back()
     """
     arrow = sys.modules.get("pyarrow")
