@@ -1,4 +1,4 @@
-"""Input validation: shape, type, feature names, NaN, sample weights, dominating column scales."""
+"""Input validation: shape, type, feature names, NaN and infinity, sample weights, overflow."""
 
 from __future__ import annotations
 

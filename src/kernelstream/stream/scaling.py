@@ -1,4 +1,4 @@
-"""Scaling of columns: standardization, automatic choice; first imputation by nearest neighbors."""
+"""Scaling of columns: standardization, dominating columns, nearest-neighbor imputation."""
 
 from __future__ import annotations
 
