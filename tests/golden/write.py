@@ -290,7 +290,8 @@ def of_components(model: Any, queries: Any) -> Arrays:
     found = {"condition": condition(model)}
     found |= certificate(model) if hasattr(model, "certificate_") else {}
     for method in METHODS:
-        if hasattr(model, method):
+        compares = method == "p_values"  # with rows that were kept, and these are landmarks here
+        if hasattr(model, method) and (not compares or hasattr(model, "basis_points_")):
             found[method] = plain_array(getattr(model, method)(queries))
     if hasattr(model, "transform_one") and isinstance(queries, np.ndarray):
         found["transform_one"] = np.stack([model.transform_one(x) for x in queries])
