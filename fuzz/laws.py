@@ -24,7 +24,6 @@ BASES = (
     "landmarks.Coherence(delta=0.6)",
     "landmarks.Everything()",
     "landmarks.Landmarks(8)",
-    "landmarks.Fourier(12)",
     "landmarks.ReducedSet(10)",
 )
 TRACKERS = (

@@ -128,12 +128,6 @@ class TestOneProcess:
         model = kd.fit(estimator(**options), da.from_array(few, chunks=(40, 4)))
         assert_same(model, estimator(**options).fit(few))
 
-    def test_fourier_equals_one_machine(self) -> None:
-        options = dict(basis=landmarks.Fourier(40))
-        model = kd.fit(estimator(**options), da.from_array(X, chunks=(UNEQUAL, 4)))
-        ours, theirs = model.transform(X), estimator(**options).fit(X).transform(X)
-        np.testing.assert_allclose(ours, theirs, atol=1e-8)
-
     @pytest.mark.parametrize("basis", [landmarks.Distance(nu=0.05), landmarks.Coherence(delta=0.6)])
     def test_growing_bases(self, basis: landmarks.Basis) -> None:
         model = kd.fit(estimator(basis=basis), da.from_array(X, chunks=(UNEQUAL, 4)))
@@ -299,7 +293,6 @@ class TestOneProcess:
         for basis, tol in (
             (GIVEN, 1e-8),
             (landmarks.Everything(), 1e-7),
-            (landmarks.Fourier(30), 1e-8),
         ):
             options: dict[str, Any] = dict(basis=basis, n_components=3)
             if isinstance(basis, landmarks.Everything):

@@ -258,7 +258,7 @@ def condition(model: Any) -> np.ndarray:
     leading = np.append(np.asarray(values)[: shown + 1], 0.0)[: shown + 1]
     gap = max(float(np.min(-np.diff(leading))) / max(leading[0], 1e-300), 1e-6)
     span = chain.basis.span(state.basis)
-    return np.array((1.0 if span is None else np.linalg.norm(span.factor, 2)) / gap)
+    return np.array(np.linalg.norm(span.factor, 2) / gap)
 
 
 def certificate(model: Any) -> Arrays:
@@ -767,7 +767,6 @@ LANDMARKS: dict[str, Case] = {
         pca(basis=landmarks.Distance(nu=0.3, max_points=5, exchange=20)), exact=COPIED
     ),
     "everything": Learned(pca(basis=landmarks.Everything()), n=12, more=8, exact=COPIED),
-    "fourier": Learned(pca(basis=landmarks.Fourier(10), scale="auto"), how=fit, kind="units"),
     "given_landmarks": Learned(
         pca(
             basis=given(),

@@ -32,7 +32,6 @@ BASES = (
     "coherence",
     "distance",
     "everything",
-    "fourier",
     "iterated_preimages",
     "landmarks",
     "reduced_set",

@@ -218,8 +218,6 @@ class Denoiser(TransformerMixin, ImageModel):
                 n_components=int(self.n_components),
                 regress_inputs=preimages.learns_from_rows(method),
             )
-        if not basis.has_points:
-            raise ValueError(f"Denoiser needs a basis of points, and {basis} has none.")
         given = self.noise_variance
         left = None if given is None else given * (LEFT_ON_BLACK if self.clipped else 1.0)
         scaling = Wiener(self.n_directions, left)
@@ -440,7 +438,7 @@ def estimated_errors(
     """
     chain, state = stream.chain, stream.begun
     kernel: Any = chain.kernel
-    span: Any = chain.basis.span(state.basis)
+    span = chain.basis.span(state.basis)
     points, v = span.points.astype(np.float64), standard.noise_variance
     A = standard.apply(X)
     K = kernel.block(A, points)
@@ -468,7 +466,7 @@ def noise_moments(stream: Stream, standard: LinearMap) -> np.ndarray:
     chain, state = stream.chain, stream.begun
     assert state.targets is not None
     kernel: Any = chain.kernel
-    span: Any = chain.basis.span(state.basis)
+    span = chain.basis.span(state.basis)
     moments, targets = state.moments, state.targets
     about_mean = targets.about(standard.mean, moments.weight, moments.total)
     with_a = about_mean.cross / moments.weight @ standard.matrix

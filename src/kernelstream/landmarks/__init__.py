@@ -1,4 +1,4 @@
-"""Landmark strategies by name: optimized, fixed, growing, exact, reduced set, random features."""
+"""Landmark strategies by name: optimized, fixed, growing, exact, reduced set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from kernelstream.landmarks.coherence import Coherence
 from kernelstream.landmarks.distance import Distance
 from kernelstream.landmarks.exact import Everything
 from kernelstream.landmarks.fixed import Landmarks
-from kernelstream.landmarks.fourier import Fourier
 from kernelstream.landmarks.optimized.basis import Centroids
 from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.reduced_set import ReducedSet
@@ -30,7 +29,6 @@ __all__ = [
     "Coherence",
     "Distance",
     "Everything",
-    "Fourier",
     "Landmarks",
     "Projection",
     "ReducedSet",
@@ -47,7 +45,6 @@ NAMES: dict[str, type[Basis]] = {
     "coherence": Coherence,
     "distance": Distance,
     "everything": Everything,
-    "fourier": Fourier,
     "landmarks": Landmarks,
     "reduced_set": ReducedSet,
 }

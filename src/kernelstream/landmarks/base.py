@@ -350,8 +350,6 @@ class Basis(Part, Generic[S]):
     """
 
     _family = "landmarks"
-    #: Whether the model is a combination of points (false for explicit features).
-    has_points = True
     #: Whether the state after all rows depends on what an early basis missed, so that ``fit``
     #: gains from a second pass.
     settles_late = True
@@ -456,22 +454,18 @@ class Basis(Part, Generic[S]):
         """Read a block whose rows may become points on the way, and learn it."""
         raise NotImplementedError
 
-    def span(self, state: S) -> Span | None:
-        """Points and factor of the state; None where there are no points."""
-        return getattr(state, "span", None)
+    def span(self, state: Any) -> Span:
+        """Landmarks and factor of the state."""
+        span: Span = state.span
+        return span
 
     def rank(self, state: S) -> int:
         """Number of coordinates."""
-        return self._points(state).rank
+        return self.span(state).rank
 
     def coordinates(self, kernel: Kernel, state: S, X: Array) -> Array:
         """Coordinates of rows, without learning."""
-        return self._points(state).coordinates(kernel, X)
-
-    def _points(self, state: S) -> Span:
-        span = self.span(state)
-        assert span is not None  # explicit features have a rank and coordinates of their own
-        return span
+        return self.span(state).coordinates(kernel, X)
 
     def revise(self, kernel: Kernel, state: S, clock: Clock) -> tuple[S, Array | None] | None:
         """At the end of a block: the new state and ``T = F'ᵀ K(D',D) F``, or None for no change.

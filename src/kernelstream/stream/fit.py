@@ -172,7 +172,7 @@ def judge_of(before: Stream, after: Stream) -> Judge | None:
     """What rows were judged by, in the coordinates of the finished basis."""
     judge, basis = before.begun.judge, before.chain.basis
     old, new = basis.span(before.begun.basis), basis.span(after.begun.basis)
-    if judge is None or old is None or new is None or new is old:
+    if judge is None or new is old:
         return judge
     return judge.rebase(transition(before.chain.kernel, old, new))
 
