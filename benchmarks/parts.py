@@ -65,7 +65,6 @@ def of_bases(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
     ordered = X[np.argsort(y, kind="stable")]
     given: dict[str, Any] = {
         "Centroids(100)": landmarks.Centroids(100),
-        "Centroids(tolerance=0.1)": landmarks.Centroids(500, tolerance=0.1),
         "Landmarks(100)": landmarks.Landmarks(100),
         "Distance(nu=0.12)": landmarks.Distance(nu=0.12),
         "Coherence(delta=0.8)": landmarks.Coherence(delta=0.8),

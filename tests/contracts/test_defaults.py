@@ -21,7 +21,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "kernels.Matern": {"nu": 1.5, "length_scale": "median"},
     "kernels.Polynomial": {"degree": 3, "gamma": None, "coef0": 1.0},
     "kernels.Sigmoid": {"gamma": None, "coef0": 1.0},
-    "landmarks.Centroids": {"n_points": 256, "tolerance": None, "follows": True, "refinements": 0},
+    "landmarks.Centroids": {"n_points": 256, "follows": True},
     "landmarks.Coherence": {
         "delta": 0.95,
         "max_points": 2000,

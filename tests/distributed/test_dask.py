@@ -450,13 +450,6 @@ class TestOneProcess:
         with pytest.raises(ValueError, match=r"Chunk 2 \(X.partitions\[2\]\)"):
             kd.transform(kd.fit(estimator(), frame), holes).compute()
 
-    def test_points_are_not_refined(self) -> None:
-        chunked = da.from_array(X, chunks=(500, 4))
-        with pytest.warns(UserWarning, match="refinements=3 .* left out on a cluster"):
-            model = kd.fit(estimator(basis=landmarks.Centroids(30, refinements=3)), chunked)
-        plain = kd.fit(estimator(basis=landmarks.Centroids(30)), chunked)
-        np.testing.assert_array_equal(model.transform(X), plain.transform(X))
-
     @pytest.mark.parametrize("basis", [20, landmarks.Landmarks(20), GIVEN])
     def test_what_travels_does_not_grow_with_the_rows(self, basis: Any) -> None:
         """Pickles of every task's result: a chunk four times as long weighs the same."""

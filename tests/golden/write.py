@@ -752,9 +752,6 @@ LANDMARKS: dict[str, Case] = {
     ),
     "centroids_adaptive": Learned(pca(certify=False), n=530),
     "centroids_sparse_buffer": Learned(pca(), n=40, more=500, kind="csr"),
-    "centroids_tolerance": Learned(
-        pca(basis=landmarks.Centroids(12, tolerance=0.05), certify=False), n=40, more=15, how=fit
-    ),
     "coherence": Learned(
         pca(
             basis=landmarks.Coherence(delta=0.3, max_points=6, first=3),

@@ -190,7 +190,6 @@ def test_a_file_in_which_more_than_a_block_waits_goes_on_like_any_other():
 # Pairs of parts outside the registry: fewer cuttings, but none of the parts is left out.
 MORE_BASES = BASES | {
     "reduced-set": (lambda: landmarks.ReducedSet(12), 300, 150),
-    "tolerance": (lambda: landmarks.Centroids(40, tolerance=0.1), 3850, 2700),
 }
 MORE_TRACKERS: dict[str, Any] = TRACKERS | {
     "incremental-svd": trackers.IncrementalSVD,

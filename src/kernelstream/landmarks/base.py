@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from typing import Annotated, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
@@ -402,12 +402,8 @@ class Basis(Part, Generic[S]):
         n: int,
         clock: Clock,
         wanted: int,
-        read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]],
     ) -> S:
-        """Return the state for one pass over n rows that are all at hand, from their sample.
-
-        ``read`` goes through the rows and their weights, for a basis that wants that.
-        """
+        """Return the state for one pass over n rows that are all at hand, from their sample."""
         raise NotImplementedError
 
     def express(self, kernel: Kernel, state: S, X: Array) -> Projection:
@@ -485,17 +481,8 @@ class Basis(Part, Generic[S]):
         """Make a last revision before a query, worked on a copy."""
         return None
 
-    def finish(
-        self,
-        kernel: Kernel,
-        state: S,
-        clock: Clock,
-        read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]] | None = None,
-    ) -> S:
-        """Return the state for a second pass: all rows will be expressed in its basis.
-
-        ``read`` goes through the rows and their weights once more, where they are all at hand.
-        """
+    def finish(self, kernel: Kernel, state: S, clock: Clock) -> S:
+        """Return the state for a second pass: all rows will be expressed in its basis."""
         return state
 
     def sampled(self, state: S) -> Array | None:

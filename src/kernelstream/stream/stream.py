@@ -51,7 +51,6 @@ from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.calibration import calibrate
 from kernelstream.stream.components import Components, Learned
 from kernelstream.stream.fit import (
-    Reader,
     begin_first_pass,
     begin_second_pass,
     end_second_pass,
@@ -565,12 +564,9 @@ class Stream(Value):
         """The stream for the first of two passes: it gathers nothing that the second repeats."""
         return begin_first_pass(self)
 
-    def begin_second_pass(self, read: Reader | None = None) -> Stream:
-        """The stream with its final landmarks and without its sums.
-
-        ``read`` goes through all rows once more, for landmarks that are chosen by all of them.
-        """
-        return begin_second_pass(self, read)
+    def begin_second_pass(self) -> Stream:
+        """The stream with its final landmarks and without its sums."""
+        return begin_second_pass(self)
 
     def finish(self) -> Stream:
         """The stream after the last row of a pass: nothing is buffered, and signs are fixed."""
