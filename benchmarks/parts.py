@@ -66,6 +66,7 @@ def of_bases(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
     given: dict[str, Any] = {
         "Centroids(100)": landmarks.Centroids(100),
         "Landmarks(100)": landmarks.Landmarks(100),
+        "PivotedCholesky(100)": landmarks.PivotedCholesky(100),
         "Distance(nu=0.12)": landmarks.Distance(nu=0.12),
         "Coherence(delta=0.8)": landmarks.Coherence(delta=0.8),
         "ReducedSet(100)": landmarks.ReducedSet(100),

@@ -148,6 +148,7 @@ BASES: dict[str, tuple[Callable[[], landmarks.Basis], int, int]] = {
     "coherence": (lambda: landmarks.Coherence(delta=0.6), 300, 150),
     "everything": (lambda: landmarks.Everything(), 150, 75),
     "landmarks": (lambda: landmarks.Landmarks(8), 700, 350),
+    "pivoted-cholesky": (lambda: landmarks.PivotedCholesky(8), 700, 350),
     "landmarks-given": (lambda: landmarks.Landmarks(GIVEN), 300, 150),
 }
 TRACKERS: dict[str, Callable[..., trackers.Tracker]] = {

@@ -40,6 +40,7 @@ BASES: dict[str, Any] = {
     "centroids": landmarks.Centroids(12),
     "everything": landmarks.Everything(),
     "landmarks": landmarks.Landmarks(12),
+    "pivoted cholesky": landmarks.PivotedCholesky(12),
     "given landmarks": landmarks.Landmarks(np.random.default_rng(5).normal(size=(10, 4))),
     "distance": landmarks.Distance(nu=0.1),
     "coherence": landmarks.Coherence(delta=0.8),

@@ -33,6 +33,7 @@ BASES: dict[str, Any] = {
     "centroids": landmarks.Centroids(10),
     "everything": landmarks.Everything(),
     "landmarks": landmarks.Landmarks(10),
+    "pivoted cholesky": landmarks.PivotedCholesky(10),
     "distance": landmarks.Distance(nu=0.05),
     "coherence": landmarks.Coherence(delta=0.9),
 }
@@ -810,6 +811,8 @@ WRONG: dict[str, list[Case]] = {
         ({"basis": any_bases.Centroids(2.5)}, "Centroids: n_points.*2.5"),
         ({"basis": any_bases.Centroids(None)}, "Centroids: n_points.*None"),
         ({"basis": any_bases.Centroids(True)}, "Centroids: n_points.*True"),
+        ({"basis": any_bases.PivotedCholesky(0)}, "PivotedCholesky: n_landmarks.*0"),
+        ({"basis": any_bases.PivotedCholesky(1.5)}, "PivotedCholesky: n_landmarks.*1.5"),
         ({"basis": any_bases.Landmarks(0)}, "Landmarks: points.*0"),
         ({"basis": any_bases.Landmarks(1.5)}, "Landmarks: points.*1.5"),
         ({"basis": any_bases.Landmarks(np.zeros(4))}, "Landmarks: points.*1 dimension"),

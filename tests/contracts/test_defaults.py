@@ -33,6 +33,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "papers.IteratedPreimages": {"n_preimages": 3, "sharing": "second pass"},
     "landmarks.Everything": {"start": None},
     "landmarks.Landmarks": {"points": 256},
+    "landmarks.PivotedCholesky": {"n_landmarks": 256},
     "landmarks.ReducedSet": {"n_points": 256},
     "papers.LMS": {"eta": 0.02, "weights": None, "forgetting": 1.0, "guard": True},
     "papers.RLS": {"forgetting": 0.98, "weights": None, "guard": True},
@@ -259,7 +260,10 @@ def test_what_parts_say_of_themselves() -> None:
     """Gains from a second pass; any order; rows of a block, and of one on a device."""
     of_bases = {
         name: (b.settles_late, b.order_free, b.preferred_batch, b.preferred_on_device)
-        for name in ("Coherence", "Distance", "Everything", "Landmarks", "ReducedSet")
+        for name in (
+            *("Coherence", "Distance", "Everything"),
+            *("Landmarks", "PivotedCholesky", "ReducedSet"),
+        )
         if (b := getattr(landmarks, name))
     }
     assert of_bases == {
@@ -267,6 +271,7 @@ def test_what_parts_say_of_themselves() -> None:
         "Distance": (True, False, 256, 1024),
         "Everything": (True, False, 256, 1024),
         "Landmarks": (False, True, 2048, None),
+        "PivotedCholesky": (False, True, 2048, None),
         "ReducedSet": (False, False, 256, 1024),
     }
     of_trackers = {

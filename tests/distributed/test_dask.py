@@ -156,7 +156,14 @@ class TestOneProcess:
         assert ours > theirs - 0.01
 
     @pytest.mark.parametrize(
-        "basis", [GIVEN, 40, landmarks.Landmarks(40), landmarks.Distance(nu=0.05)]
+        "basis",
+        [
+            GIVEN,
+            40,
+            landmarks.Landmarks(40),
+            landmarks.PivotedCholesky(40),
+            landmarks.Distance(nu=0.05),
+        ],
     )
     def test_two_runs_are_identical(self, basis: Any) -> None:
         chunked = da.from_array(X, chunks=(UNEQUAL, 4))

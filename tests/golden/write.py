@@ -778,6 +778,12 @@ LANDMARKS: dict[str, Case] = {
     "iterated_preimages": Learned(
         pca(basis=papers.IteratedPreimages(2), tracker=trackers.IncrementalSVD())
     ),
+    "pivoted_cholesky": Learned(
+        pca(basis=landmarks.PivotedCholesky(6), kernel=kernels.RBF(gamma=0.3)),
+        how=fit,
+        weighted=True,
+        exact=COPIED,
+    ),
     "reduced_set": Learned(pca(basis=landmarks.ReducedSet(6), tracker=trackers.IncrementalSVD())),
 }
 

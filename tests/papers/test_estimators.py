@@ -146,6 +146,7 @@ BASES: dict[str, landmarks.Basis] = {
     "everything": landmarks.Everything(),
     "iterated_preimages": papers.IteratedPreimages(4),
     "landmarks": landmarks.Landmarks(12),
+    "pivoted_cholesky": landmarks.PivotedCholesky(12),
     "reduced_set": landmarks.ReducedSet(12),
 }
 STEP = schedules.SearchThenConverge(0.2, 200)

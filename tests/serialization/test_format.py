@@ -43,6 +43,7 @@ BASES: dict[str, Any] = {
     "centroids": landmarks.Centroids(10),
     "everything": landmarks.Everything(),
     "landmarks": landmarks.Landmarks(10),
+    "pivoted cholesky": landmarks.PivotedCholesky(10),
     "given landmarks": landmarks.Landmarks(np.random.default_rng(5).normal(size=(8, 4))),
     "distance": landmarks.Distance(nu=0.05),
     "coherence": landmarks.Coherence(delta=0.9),

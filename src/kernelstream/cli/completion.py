@@ -34,6 +34,7 @@ BASES = (
     "everything",
     "iterated_preimages",
     "landmarks",
+    "pivoted_cholesky",
     "reduced_set",
 )
 TRACKERS = (

@@ -1,4 +1,4 @@
-"""Landmark strategies by name: optimized, fixed, growing, exact, reduced set."""
+"""Landmark strategies by name: optimized, fixed, sampled, growing, exact, reduced set."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from kernelstream.landmarks.base import (
 from kernelstream.landmarks.coherence import Coherence
 from kernelstream.landmarks.distance import Distance
 from kernelstream.landmarks.exact import Everything
-from kernelstream.landmarks.fixed import Landmarks
+from kernelstream.landmarks.fixed import FixedLandmarks, Landmarks
 from kernelstream.landmarks.optimized.basis import Centroids
 from kernelstream.landmarks.optimized.kmeans import kmeans
+from kernelstream.landmarks.pivoted_cholesky import PivotedCholesky
 from kernelstream.landmarks.reduced_set import ReducedSet
 
 __all__ = [
@@ -29,7 +30,9 @@ __all__ = [
     "Coherence",
     "Distance",
     "Everything",
+    "FixedLandmarks",
     "Landmarks",
+    "PivotedCholesky",
     "Projection",
     "ReducedSet",
     "Span",
@@ -46,6 +49,7 @@ NAMES: dict[str, type[Basis]] = {
     "distance": Distance,
     "everything": Everything,
     "landmarks": Landmarks,
+    "pivoted_cholesky": PivotedCholesky,
     "reduced_set": ReducedSet,
 }
 

@@ -245,7 +245,8 @@ def _decide(begun: Stream, chunks: Chunks, client: Client | None) -> Delayed:
     """The model with all that the data decide for every chunk alike, as one task."""
     basis, kernel = begun.chain.basis, begun.chain.kernel
     shared = sent_once(begun)
-    draws = isinstance(basis, landmarks.Landmarks) and np.ndim(basis.points) == 0
+    given = isinstance(basis, landmarks.Landmarks) and np.ndim(basis.points) > 0
+    draws = is_chosen_once(basis) and not given
     if kernel.fixed and begun.scaling is None and not draws:
         return delayed(decide)(shared, None)
     joint = tree(join_samples, chunks.each(sample, shared), begun.start_rows)
