@@ -65,27 +65,25 @@ def of_bases(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
     ordered = X[np.argsort(y, kind="stable")]
     given: dict[str, Any] = {
         "Centroids(100)": landmarks.Centroids(100),
-        "Centroids(tolerance=0.1)": landmarks.Centroids(500, tolerance=0.1),
         "Landmarks(100)": landmarks.Landmarks(100),
+        "PivotedCholesky(100)": landmarks.PivotedCholesky(100),
         "Distance(nu=0.12)": landmarks.Distance(nu=0.12),
         "Coherence(delta=0.8)": landmarks.Coherence(delta=0.8),
         "ReducedSet(100)": landmarks.ReducedSet(100),
-        "Fourier(400)": landmarks.Fourier(400),
         "Everything()": landmarks.Everything(),
     }
     found = []
     for name, basis in given.items():
         learned = model(basis=basis).partial_fit(X)
         in_order = model(basis=basis).partial_fit(ordered)
-        features = isinstance(basis, landmarks.Fourier)
-        certain = None if features else model(basis=basis, certify="tight").fit(X).certificate_
+        certificate = model(basis=basis, certify="tight").fit(X).certificate_
         found.append(
             {
                 "basis": f"`bases.{name}`",
-                "points": basis.n_features if features else len(learned.basis_points_),
+                "points": len(learned.basis_points_),
                 "captured": captured(learned, X),
                 "sorted rows": captured(in_order, X),
-                "λ₁ certain to": "–" if certain is None else worded(certain),
+                "λ₁ certain to": worded(certificate),
             }
         )
     times = ratios(lambda basis: model(basis=basis).partial_fit(X), given, repeats)
@@ -187,8 +185,6 @@ def of_kernels(X: np.ndarray, y: np.ndarray, repeats: int) -> list[Row]:
 
 
 def captured(learned: StreamingKernelPCA, X: np.ndarray) -> str:
-    if isinstance(learned.basis, landmarks.Fourier):
-        return "–"  # its components are not combinations of points
     return f"{metrics.captured_variance(learned, X):.3f}"
 
 

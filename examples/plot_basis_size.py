@@ -3,8 +3,7 @@ How many points?
 ================
 
 The size of the basis has to be chosen: more points, less error, more work. The certificate says
-what the choice costs without computing exact kernel PCA, and a basis with a tolerance makes the
-choice by itself.
+what the choice costs without computing exact kernel PCA.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +12,7 @@ from sklearn.datasets import make_swiss_roll
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import rbf_kernel
 
-from kernelstream import StreamingKernelPCA, landmarks
+from kernelstream import StreamingKernelPCA
 
 GAMMA, R = 1.0, 6
 RED, GREY, INK = "#b3364a", "#9aa1ac", "#222222"
@@ -89,39 +88,6 @@ axis.set_title(f"Of these sizes, {chosen} points are certainly enough", loc="lef
 plt.show()
 
 # %%
-# Choosing by itself
-# ------------------
-# On a stream nobody can try six sizes. ``landmarks.Centroids(n_points, tolerance=…)`` starts with
-# 32 points and adds some while the estimated share of the variance that all points together miss is
-# above the tolerance, up to ``n_points``. The stream: 20,000 rows of the same roll that come from
-# its inside to its outside, so that there is always something new.
-
-stream, along = make_swiss_roll(20_000, noise=0.3, random_state=1)
-stream = stream[np.argsort(along)] / 10
-total = 1 - rbf_kernel(stream[::10], gamma=GAMMA).mean()
-figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
-print("tolerance  points  missed")
-for tolerance, shade in ((0.05, 0.4), (0.02, 0.6), (0.005, 0.85)):
-    model = StreamingKernelPCA(
-        gamma=GAMMA, basis=landmarks.Centroids(500, tolerance=tolerance), random_state=0
-    )
-    seen, points = [], []
-    for block in np.array_split(stream, 40):
-        model.partial_fit(block)
-        seen.append(model.n_samples_seen_)
-        points.append(len(model.basis_points_))
-    missed = model.reconstruction_error(stream[::10]).mean() / total
-    print(f"{tolerance:9.1%}  {points[-1]:6}  {missed:6.2%}")
-    label = f"tolerance {tolerance:.1%}"
-    axis.step(seen, points, where="post", color=plt.get_cmap("Reds")(shade), lw=2, label=label)
-axis.set(xlabel="rows seen", ylabel="points", ylim=(0, None))
-axis.spines[["top", "right"]].set_visible(False)
-axis.legend(frameon=False)
-axis.set_title("The basis grows with what it has to describe", loc="left")
-plt.show()
-
-# %%
-# **Learnt:** with rows at hand, double the size until ``certificate_`` grants the wish; it is
-# proved, not estimated. On a stream, give a tolerance: the basis grows where the rows are not yet
-# described, and stops. There, growth is decided by an estimate, and the certificate says what is
-# certain.
+# **Result:** if the rows are available, double the size until ``certificate_`` guarantees the
+# accuracy that you need. ``basis="auto"`` chooses a size by an estimate instead, and
+# :func:`kernelstream.suggest` shows the curve behind that choice.

@@ -210,7 +210,6 @@ def basis_of(
             f"landmarks.Landmarks({m})",
             f"landmarks.Centroids({m})",
             f"landmarks.Centroids({m})",
-            f"landmarks.Centroids(40, tolerance={rng.uniform(0.02, 0.5):.3f})",
             f"landmarks.Distance({nu!r})",
             f"landmarks.Distance({nu!r}, {m})",
             f"landmarks.Coherence({rng.uniform(0.2, 0.95):.3f})",

@@ -24,7 +24,7 @@ BASES = (
     "landmarks.Coherence(delta=0.6)",
     "landmarks.Everything()",
     "landmarks.Landmarks(8)",
-    "landmarks.Fourier(12)",
+    "landmarks.PivotedCholesky(8)",
     "landmarks.ReducedSet(10)",
 )
 TRACKERS = (

@@ -64,10 +64,6 @@ class Chain:
         return self.name
 
     @property
-    def has_points(self) -> bool:
-        return self.basis().has_points
-
-    @property
     def follows_rows(self) -> bool:
         """Decides at block ends: the one basis that depends on the batch size."""
         return isinstance(self.basis(), landmarks.Centroids)
@@ -152,8 +148,8 @@ BASES: dict[str, tuple[Callable[[], landmarks.Basis], int, int]] = {
     "coherence": (lambda: landmarks.Coherence(delta=0.6), 300, 150),
     "everything": (lambda: landmarks.Everything(), 150, 75),
     "landmarks": (lambda: landmarks.Landmarks(8), 700, 350),
+    "pivoted-cholesky": (lambda: landmarks.PivotedCholesky(8), 700, 350),
     "landmarks-given": (lambda: landmarks.Landmarks(GIVEN), 300, 150),
-    "fourier": (lambda: landmarks.Fourier(12), 300, 150),
 }
 TRACKERS: dict[str, Callable[..., trackers.Tracker]] = {
     "covariance": trackers.Covariance,

@@ -103,8 +103,7 @@ def claims_on_denoising(found: dict[str, Any] | None) -> list[dict[str, Any]]:
             f"{both('centroids_ridge')}; corrected on {others['draws']} other draws of images and "
             f"noise, mean and least: fixed point {others['mean']:.2f}, {others['least']:.2f}",
             None,
-            "classical kernel PCA ties with linear PCA here; the number of refinements was chosen "
-            "on three further draws",
+            "classical kernel PCA ties with linear PCA here",
         ),
         claim(
             "Not in the paper: `images.Denoiser`, 1,000 centroids, one pass over noisy images only",

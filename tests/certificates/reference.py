@@ -323,7 +323,6 @@ def wrong(
         check(f"eigenvalue {i + 1}", low, batch.value(i), high, batch.error)
 
     held = model.stream_.chain.accumulated(model.stream_.caught_up.begun)
-    assert held.span is not None
     known = evidence(held, held.span)
     check("weight", known.weight, W, known.weight, 1e-9 * W)
     leading = float(batch.values[:r].sum())
@@ -359,7 +358,6 @@ def wrong(
         sine = np.sqrt(max(squared, 0.0))
         check("angle", 0.0, sine, float(np.sin(certificate.angle_bound)), float(error))
 
-    assert seen.span is not None
     F = np.asarray(seen.span.factor).astype(Long)
     K_DX = long_kernel(case, points, batch.X)
     K_D = long_kernel(case, points, points)

@@ -56,7 +56,6 @@ def accumulated(center: bool = True, dtype: Any = np.float64, **more: Any) -> Ac
 
 
 def shown_by(held: Accumulated, r: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    assert held.span is not None
     known = evidence(held, held.span)
     return known.vectors[:, :r], known.mean
 
@@ -65,7 +64,6 @@ def shown_by(held: Accumulated, r: int = 2) -> tuple[np.ndarray, np.ndarray]:
 def test_every_number_is_that_of_its_statement(center: bool) -> None:
     held = accumulated(center)
     span = held.span
-    assert span is not None
     W, S = held.moments.weight, np.asarray(held.scatter)
     known = evidence(held, span)
     mean = held.moments.total / W if center else np.zeros(span.rank)
@@ -103,7 +101,6 @@ def test_every_number_is_that_of_its_statement(center: bool) -> None:
 def test_what_is_shown_in_another_basis() -> None:
     held = accumulated()
     span = held.span
-    assert span is not None
     new = factorise(KERNEL, np.random.default_rng(1).normal(size=(7, 3)))
     T = transition(KERNEL, span, new)
     vectors, mu = T @ shown_by(held)[0], T @ shown_by(held)[1]
@@ -120,7 +117,6 @@ def test_what_is_shown_in_another_basis() -> None:
 def test_one_is_the_most_that_components_explain() -> None:
     """Where nothing but rounding is left, shares are 0 and 1."""
     held = accumulated()
-    assert held.span is not None
     exact = replace(held.ledger, energy=float(np.trace(np.asarray(held.scatter))), fresh=0.0)
     vectors, mu = shown_by(held, held.span.rank)
     held = replace(held, ledger=exact)
@@ -134,7 +130,6 @@ def test_one_is_the_most_that_components_explain() -> None:
 OBSTACLES: list[tuple[dict[str, Any], str]] = [
     (dict(certify=False), "certify=False was given"),
     (dict(kernel=kernels.Sigmoid()), "the kernel Sigmoid() is not known to be positive semidef"),
-    (dict(span=None, basis=landmarks.Fourier(8)), "Fourier(n_features=8) has no points"),
     (dict(scatter=None, tracker=papers.RLS()), "the tracker RLS() keeps no moments; use tr"),
 ]
 
@@ -215,7 +210,6 @@ def test_measured_rounding_is_no_proof() -> None:
 
 def test_statements_that_are_true_but_of_no_use() -> None:
     held = accumulated()
-    assert held.span is not None
     known = evidence(held, held.span)
     first = known.values[0]
     for width, useless in ((first, False), (1.001 * first, True)):

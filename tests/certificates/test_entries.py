@@ -28,7 +28,7 @@ from tests.naive.certificate import kappa
 LINEAR = kernels.Linear()
 
 
-def accumulated(span: Span | None, Z: np.ndarray, w: np.ndarray, **more: Any) -> Accumulated:
+def accumulated(span: Span, Z: np.ndarray, w: np.ndarray, **more: Any) -> Accumulated:
     """What rows with the coordinates Z leave."""
     given: dict[str, Any] = dict(
         kernel=LINEAR,
@@ -136,8 +136,8 @@ def test_as_many_rows_are_looked_at_together_as_there_are_points(
         seen.append(len(x))
         return np.zeros((len(x), len(x)))
 
+    held = accumulated(factorise(LINEAR, np.eye(1)), np.zeros((0, points)), np.zeros(0))
     monkeypatch.setattr(kernels.Linear, "gram", gram)
-    held = accumulated(None, np.zeros((0, points)), np.zeros(0))
     block = Projection(np.zeros((1100, points)), np.zeros(1100), np.zeros(1100))
     held.spectrum(np.zeros((1100, 1)), block, slice(0, 1100), np.ones(1100), 2, None)  # type: ignore[arg-type]
     length = {100: 128, 200: 200, 600: 512}[points]
@@ -274,8 +274,6 @@ def test_energy_that_nobody_measured() -> None:
     for unknown in (
         held.change(new, None, T, None, lambda n: None),
         replace(held, certify=False).change(new, None, T, 1.0, lambda n: None),
-        held.change(None, None, T, 1.0, lambda n: None),
-        replace(held, span=None).change(new, None, T, 1.0, lambda n: None),
     ):
         assert unknown.stale_trace == np.inf and unknown.rounding == 0.0
         assert unknown.stale_weight == held.moments.weight
@@ -315,7 +313,6 @@ def test_what_is_measured_of_float32_rows(spoiled: str) -> None:
     found = held.measured_deviation(X, block, 0, 0.0)
     assert found == pytest.approx(expected, rel=1e-3, abs=1e-6)
     assert held.measured_deviation(X, replace(block, fresh_from=1, admitted=(0,)), 0, 0.0) == 0.0
-    assert replace(held, span=None).measured_deviation(X, block, 0, 0.0) == 0.0
     for blocks, measured in (
         (0, True),
         (3, True),

@@ -189,7 +189,7 @@ def test_a_block_spectrum_of_one_span_only_is_found(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("old", [" + cross,", " + crosses,"])
 def test_a_cross_term_left_out_is_found(old: str, monkeypatch: pytest.MonkeyPatch):
-    """In streams it hardly shows, since other bounds are wide; with explicit features it does."""
+    """In streams it hardly shows, since other bounds are wide."""
     Mutant("cross term", Ledger, "rebase", old, ",").planted(monkeypatch)
     assert any(map(lost_too_little, range(20)))
 

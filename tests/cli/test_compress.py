@@ -30,6 +30,3 @@ def test_what_cannot_be_compressed_is_said(data: Path) -> None:
     fitted()
     result = run("compress", "m.safetensors", "-o", "s.safetensors", "--points", 30, code=2)
     assert "to 29" in said(result) and not Path("s.safetensors").exists()
-    fitted("--basis", "fourier(n_features=20)")
-    result = run("compress", "m.safetensors", "-o", "s.safetensors", code=2)
-    assert "explicit features" in said(result)

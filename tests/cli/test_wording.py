@@ -15,7 +15,7 @@ from tests.cli.conftest import run, said
 PYTHON = re.compile(
     r"\b(?:None|True|[A-Z]\w*Error|n_components|random_state|batch_size|n_epochs|on_bad_rows"
     r"|false_events_per_day|RandomState|object|integer|bases\.|trackers\.|preimages\.|kernels\.)"
-    r"|\b(?:RBF|Polynomial|Distance|Centroids|Coherence|Fourier|Hebbian|Covariance|Window|RLS|LMS)[(:]"
+    r"|\b(?:RBF|Polynomial|Distance|Centroids|Coherence|Hebbian|Covariance|Window|RLS|LMS)[(:]"
 )
 
 
@@ -31,8 +31,6 @@ PYTHON = re.compile(
         ("--basis 0", "centroids: n_points must be a whole number of at least 1, got 0"),
         ("--basis 1e3", "write a whole number, a name"),
         ("--basis 'distance(nu=-1)'", "distance: nu must be a number above 0, got -1"),
-        ("--basis fourier --kernel poly", "got poly. Use centroids instead"),
-        ("--basis fourier --tracker lms", "The tracker lms needs the coordinates"),
         ("--tracker hebbian --components all", "give --components as a whole number, got all"),
         ("--tracker window", "use landmarks, or centroids("),
         ("--forgetting 2", "--forgetting must be a number between 0 and 1"),

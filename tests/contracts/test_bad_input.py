@@ -33,11 +33,10 @@ BASES: dict[str, Any] = {
     "centroids": landmarks.Centroids(10),
     "everything": landmarks.Everything(),
     "landmarks": landmarks.Landmarks(10),
+    "pivoted cholesky": landmarks.PivotedCholesky(10),
     "distance": landmarks.Distance(nu=0.05),
     "coherence": landmarks.Coherence(delta=0.9),
-    "fourier": landmarks.Fourier(20),
 }
-WITH_POINTS = [name for name in BASES if name != "fourier"]
 TRACKERS: dict[str, Any] = {"covariance": trackers.Covariance(), "hebbian": SLOW_STEP}
 
 
@@ -316,8 +315,7 @@ def assert_sound(estimator: StreamingKernelPCA, X: np.ndarray) -> None:
     assert np.all(np.isfinite(estimator.reconstruction_error(X)))
     assert np.all(np.isfinite(estimator.explained_variance_))
     assert np.all(np.isfinite(estimator.explained_variance_ratio_))
-    if estimator.stream_.chain.basis.has_points:
-        assert np.isfinite(estimator.score(X))
+    assert np.isfinite(estimator.score(X))
 
 
 KERNELS = ["rbf", "laplacian", "exponential", "matern", "poly", "linear", "cosine"]
@@ -331,8 +329,6 @@ KERNELS = ["rbf", "laplacian", "exponential", "matern", "poly", "linear", "cosin
 def test_rows_without_variance(
     kind: str, kernel: str, basis: str, tracker: str, method: str
 ) -> None:
-    if basis == "fourier" and kernel in ("poly", "linear", "cosine"):
-        pytest.skip("no spectrum")
     X = {
         "one row": rows(1) / 2,
         "duplicates": np.repeat(rows(1) / 2, 40, axis=0),
@@ -355,7 +351,7 @@ def test_rows_without_variance(
             assert np.allclose(estimator.explained_variance_, 0.0, atol=rounding)
 
 
-@pytest.mark.parametrize("basis", WITH_POINTS)
+@pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_one_column(basis: str, kernel: str) -> None:
     X = rows(50, 1)
@@ -424,7 +420,7 @@ def test_shares_of_no_variance_are_shares(learn: str, basis: str, forgetting: fl
     """Rounding over rounding was more than one."""
     for seed in range(5):
         X = np.repeat(rows(1, seed=seed), 20, axis=0)
-        for kernel in ("rbf", "exponential") if basis == "fourier" else ("linear", "poly", "rbf"):
+        for kernel in ("linear", "poly", "rbf"):
             tracker = trackers.Covariance(forgetting)
             estimator = model(2, kernel=kernel, basis=BASES[basis], tracker=tracker)
             getattr(estimator, learn)(X)
@@ -447,10 +443,9 @@ def test_two_different_rows_many_times(basis: str) -> None:
         estimator = model(3, gamma=0.1, basis=BASES[basis])
         getattr(estimator, method)(X)
         assert_sound(estimator, X)
-        if basis != "fourier":  # the features are random, the distance of the two only nearly right
-            # two points at the squared distance 2 − 2k, with weights 0.3 and 0.7
-            expected = 0.3 * 0.7 * (2 - 2 * np.exp(-0.5))
-            np.testing.assert_allclose(estimator.explained_variance_, [expected, 0, 0], atol=1e-12)
+        # two points at the squared distance 2 − 2k, with weights 0.3 and 0.7
+        expected = 0.3 * 0.7 * (2 - 2 * np.exp(-0.5))
+        np.testing.assert_allclose(estimator.explained_variance_, [expected, 0, 0], atol=1e-12)
 
 
 @pytest.mark.parametrize("r", [1, 7, 50])
@@ -510,7 +505,7 @@ FAULTS: dict[str, tuple[Callable[[np.ndarray], Any], Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("basis", WITH_POINTS)
+@pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_kernel_function_that_is_wrong_at_once(fault: str, basis: str) -> None:
     what, error, words = FAULTS[fault]
@@ -521,7 +516,7 @@ def test_a_kernel_function_that_is_wrong_at_once(fault: str, basis: str) -> None
 
 
 @pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", WITH_POINTS)
+@pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize("fault", ["NaN", "wrong shape", "an exception", "an interrupt"])
 @threadpool_limits.wrap(1)  # calls are counted
 def test_a_kernel_function_that_fails_in_the_middle(fault: str, basis: str, tracker: str) -> None:
@@ -589,7 +584,7 @@ def test_the_function_may_keep_what_it_returns() -> None:
     assert all(np.array_equal(a, b) for a, b in kept)
 
 
-@pytest.mark.parametrize("basis", WITH_POINTS)
+@pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -656,8 +651,6 @@ def test_huge_and_tiny_streams(scale: float, kernel: str, basis: str, forgetting
 def check_scale(scale: float, kernel: str, basis: str, tracker: Any, method: str, n: int) -> None:
     """The answer for rows of order 1, in the units of the scale; or an error that says to scale."""
     k, power = SCALED[kernel]
-    if basis == "fourier" and not hasattr(k, "sample_frequencies"):
-        pytest.skip("no spectrum")
     if power and (tracker.sequential or basis == "distance"):
         pytest.skip("a step, and the threshold nu, are in units of k(x, x)")
     X, unseen = rows(n) / 2, rows(20, seed=1) / 2
@@ -685,10 +678,9 @@ def check_scale(scale: float, kernel: str, basis: str, tracker: Any, method: str
     np.testing.assert_allclose(
         estimator.explained_variance_ratio_, usual.explained_variance_ratio_, rtol=1e-6, atol=1e-9
     )
-    if basis != "fourier":
-        back = estimator.inverse_transform(scores) / exact
-        assert np.all(np.isfinite(back))
-        np.testing.assert_allclose(back, usual.inverse_transform(expected), atol=1e-3)
+    back = estimator.inverse_transform(scores) / exact
+    assert np.all(np.isfinite(back))
+    np.testing.assert_allclose(back, usual.inverse_transform(expected), atol=1e-3)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
@@ -819,6 +811,8 @@ WRONG: dict[str, list[Case]] = {
         ({"basis": any_bases.Centroids(2.5)}, "Centroids: n_points.*2.5"),
         ({"basis": any_bases.Centroids(None)}, "Centroids: n_points.*None"),
         ({"basis": any_bases.Centroids(True)}, "Centroids: n_points.*True"),
+        ({"basis": any_bases.PivotedCholesky(0)}, "PivotedCholesky: n_landmarks.*0"),
+        ({"basis": any_bases.PivotedCholesky(1.5)}, "PivotedCholesky: n_landmarks.*1.5"),
         ({"basis": any_bases.Landmarks(0)}, "Landmarks: points.*0"),
         ({"basis": any_bases.Landmarks(1.5)}, "Landmarks: points.*1.5"),
         ({"basis": any_bases.Landmarks(np.zeros(4))}, "Landmarks: points.*1 dimension"),
@@ -837,10 +831,6 @@ WRONG: dict[str, list[Case]] = {
         ({"basis": any_bases.Coherence(delta=0)}, "Coherence: delta.*between 0 and 1"),
         ({"basis": any_bases.Coherence(delta=1.0)}, "Coherence: delta.*between 0 and 1"),
         ({"basis": any_bases.Coherence(max_points=-1)}, "Coherence: max_points.*-1"),
-        ({"basis": any_bases.Fourier(3)}, "Fourier: n_features.*even.*3"),
-        ({"basis": any_bases.Fourier(0)}, "Fourier: n_features.*even.*0"),
-        ({"basis": any_bases.Fourier(2.0)}, "Fourier: n_features.*even.*2.0"),
-        ({"basis": "fourier", "kernel": "linear"}, "shift-invariant.*Centroids"),
     ],
     "trackers": [
         ({"tracker": any_trackers.Covariance(forgetting=0)}, "Covariance: forgetting.*0"),

@@ -21,7 +21,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "kernels.Matern": {"nu": 1.5, "length_scale": "median"},
     "kernels.Polynomial": {"degree": 3, "gamma": None, "coef0": 1.0},
     "kernels.Sigmoid": {"gamma": None, "coef0": 1.0},
-    "landmarks.Centroids": {"n_points": 256, "tolerance": None, "follows": True, "refinements": 0},
+    "landmarks.Centroids": {"n_points": 256, "follows": True},
     "landmarks.Coherence": {
         "delta": 0.95,
         "max_points": 2000,
@@ -32,8 +32,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "landmarks.Distance": {"nu": 0.1, "max_points": 2000, "exchange": None},
     "papers.IteratedPreimages": {"n_preimages": 3, "sharing": "second pass"},
     "landmarks.Everything": {"start": None},
-    "landmarks.Fourier": {"n_features": 512},
     "landmarks.Landmarks": {"points": 256},
+    "landmarks.PivotedCholesky": {"n_landmarks": 256},
     "landmarks.ReducedSet": {"n_points": 256},
     "papers.LMS": {"eta": 0.02, "weights": None, "forgetting": 1.0, "guard": True},
     "papers.RLS": {"forgetting": 0.98, "weights": None, "guard": True},
@@ -257,19 +257,22 @@ def test_every_default_is_in_the_list() -> None:
 
 
 def test_what_parts_say_of_themselves() -> None:
-    """Points; gains from a second pass; any order; rows of a block, and of one on a device."""
+    """Gains from a second pass; any order; rows of a block, and of one on a device."""
     of_bases = {
-        name: (b.has_points, b.settles_late, b.order_free, b.preferred_batch, b.preferred_on_device)
-        for name in ("Coherence", "Distance", "Everything", "Fourier", "Landmarks", "ReducedSet")
+        name: (b.settles_late, b.order_free, b.preferred_batch, b.preferred_on_device)
+        for name in (
+            *("Coherence", "Distance", "Everything"),
+            *("Landmarks", "PivotedCholesky", "ReducedSet"),
+        )
         if (b := getattr(landmarks, name))
     }
     assert of_bases == {
-        "Coherence": (True, True, False, 256, 1024),
-        "Distance": (True, True, False, 256, 1024),
-        "Everything": (True, True, False, 256, 1024),
-        "Fourier": (False, False, False, 1024, None),
-        "Landmarks": (True, False, True, 2048, None),
-        "ReducedSet": (True, False, False, 256, 1024),
+        "Coherence": (True, False, 256, 1024),
+        "Distance": (True, False, 256, 1024),
+        "Everything": (True, False, 256, 1024),
+        "Landmarks": (False, True, 2048, None),
+        "PivotedCholesky": (False, True, 2048, None),
+        "ReducedSet": (False, False, 256, 1024),
     }
     of_trackers = {
         t.__name__: (t.sequential, t.any_blocks, getattr(t, "needs_points", False))

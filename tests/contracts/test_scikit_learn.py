@@ -34,9 +34,7 @@ BASES: dict[str, Any] = {
     "landmarks": landmarks.Landmarks(20),
     "distance": landmarks.Distance(nu=0.05),
     "coherence": landmarks.Coherence(delta=0.9),
-    "fourier": landmarks.Fourier(40),
 }
-WITH_POINTS = [name for name in BASES if name != "fourier"]
 TRACKERS: dict[str, Any] = {"covariance": trackers.Covariance(), "hebbian": SLOW_STEP}
 KERNELS: dict[str, Any] = {
     "rbf": kernels.RBF(gamma=0.3),
@@ -95,10 +93,6 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         "forgetting counts rows: a row given twice ages the rows before it twice, and the check "
         "shuffles the rows",
     ),
-    "fourier": dict.fromkeys(
-        ("check_fit_score_takes_y", "check_pipeline_consistency"),
-        "score is the error of inverse_transform, which needs points; Fourier has none and says so",
-    ),
 }
 CHECKED = {
     "default": StreamingKernelPCA(),
@@ -106,7 +100,6 @@ CHECKED = {
     "landmarks": StreamingKernelPCA(basis="landmarks"),
     "distance": StreamingKernelPCA(basis="distance"),
     "coherence": StreamingKernelPCA(basis="coherence"),
-    "fourier": StreamingKernelPCA(basis=landmarks.Fourier(40)),
     "sampled": StreamingKernelPCA(basis=landmarks.Landmarks(8)),
     "hebbian": StreamingKernelPCA(2, tracker=papers.Hebbian()),
     "forgetting": StreamingKernelPCA(tracker=trackers.Covariance(forgetting=0.99)),
@@ -392,8 +385,6 @@ def test_metadata_routing_carries_sample_weight() -> None:
 def test_float32_in_float32_out_float64_inside(
     basis: str, tracker: str, kernel: str, learn: str
 ) -> None:
-    if basis == "fourier" and kernel == "poly":
-        pytest.skip("no spectrum")
     X = (rows(700) / 4).astype(np.float32)  # small energies: no step is too long
     fitted = model(2, kernel=kernel, basis=BASES[basis], tracker=TRACKERS[tracker])
     getattr(fitted, learn)(X)
@@ -401,14 +392,13 @@ def test_float32_in_float32_out_float64_inside(
     assert fitted.reconstruction_error(X).dtype == np.float32
     assert fitted.transform(X.astype(np.float64)).dtype == np.float64
     assert fitted.transform_one(X[0]).dtype == np.float32
-    if basis != "fourier":
-        assert fitted.inverse_transform(fitted.transform(X)).dtype == np.float32
-        assert fitted.basis_points_.dtype == np.float32
-        assert fitted.dual_coef_.dtype == fitted.intercept_.dtype == np.float64
+    assert fitted.inverse_transform(fitted.transform(X)).dtype == np.float32
+    assert fitted.basis_points_.dtype == np.float32
+    assert fitted.dual_coef_.dtype == fitted.intercept_.dtype == np.float64
     assert fitted.explained_variance_.dtype == np.float64
     # Rows, points and per-row coordinates keep their type; whatever accumulates is float64.
     held = arrays_in(fitted.stream_.state)
-    per_row = (".points", ".projector", ".frequencies", ".recent", ".rows", ".coordinates")
+    per_row = (".points", ".projector", ".recent", ".rows", ".coordinates")
     for place, array in held:
         if array.dtype == np.float32:
             assert any(name in place for name in per_row), place
@@ -465,8 +455,7 @@ def test_sparse_rows(basis: str, tracker: str, sparse: Any) -> None:
     np.testing.assert_allclose(
         csr.transform_one(sparse(X[[0]])), dense.transform_one(X[0]), atol=1e-8
     )
-    if basis != "fourier":
-        assert csr.score(sparse(X)) == pytest.approx(dense.score(X), rel=1e-6)
+    assert csr.score(sparse(X)) == pytest.approx(dense.score(X), rel=1e-6)
 
 
 # --- how many components
@@ -547,7 +536,7 @@ def unstandardised(fitted: StreamingKernelPCA, X: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", WITH_POINTS)
+@pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("learn", ["fit", "partial_fit"])
 def test_attributes(kernel: str, basis: str, tracker: str, center: bool, learn: str) -> None:
@@ -606,30 +595,6 @@ def test_attributes(kernel: str, basis: str, tracker: str, center: bool, learn: 
     np.testing.assert_allclose(fitted.reconstruction_error(unseen), direct, atol=1e-6 * energy)
 
 
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("tracker", TRACKERS)
-def test_attributes_of_fourier(tracker: str, center: bool) -> None:
-    X = rows(600)
-    fitted = model(3, gamma=0.1, basis="fourier", tracker=TRACKERS[tracker], center=center).fit(X)
-    scores = fitted.transform(X)
-    if tracker == "covariance":
-        np.testing.assert_allclose(
-            np.mean(scores**2, axis=0), fitted.explained_variance_, rtol=1e-9
-        )
-    for name in ("basis_points_", "dual_coef_", "mean_coef_"):
-        assert not hasattr(fitted, name)
-        with pytest.raises(AttributeError, match=r"Fourier.*landmarks\.Centroids"):
-            getattr(fitted, name)
-    for call in (fitted.inverse_transform, fitted.score):
-        argument = scores if call == fitted.inverse_transform else X
-        with pytest.raises(ValueError, match=r"Fourier.*points"):
-            call(argument)
-    # what the components miss of unit vectors
-    error = fitted.reconstruction_error(X)
-    total = 1.0 - (np.sum(fitted.intercept_**2) if center else 0.0)
-    assert 0 <= error.mean() <= total + 1e-12
-
-
 @pytest.mark.parametrize("name", ["transform", "reconstruction_error", "score", "transform_one"])
 def test_queries_before_the_first_row(name: str) -> None:
     with pytest.raises(NotFittedError, match="partial_fit"):
@@ -666,9 +631,8 @@ def test_a_query_does_not_change_the_model(basis: str, tracker: str, tmp_path: A
     stream.reconstruction_error(X)
     assert stream.n_components_ == 2
     assert stream.explained_variance_ratio_.shape == (2,)
-    if basis != "fourier":
-        stream.score(X)
-        stream.to_sklearn()
+    stream.score(X)
+    stream.to_sklearn()
     stream.save(tmp_path / "after")
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
 
@@ -677,7 +641,7 @@ def test_a_query_does_not_change_the_model(basis: str, tracker: str, tmp_path: A
 
 
 @pytest.mark.parametrize("tracker", TRACKERS)
-@pytest.mark.parametrize("basis", WITH_POINTS)
+@pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_inverse_transform_shapes(kernel: str, basis: str, tracker: str) -> None:
     X = rows(100) / 2

@@ -128,12 +128,6 @@ class TestOneProcess:
         model = kd.fit(estimator(**options), da.from_array(few, chunks=(40, 4)))
         assert_same(model, estimator(**options).fit(few))
 
-    def test_fourier_equals_one_machine(self) -> None:
-        options = dict(basis=landmarks.Fourier(40))
-        model = kd.fit(estimator(**options), da.from_array(X, chunks=(UNEQUAL, 4)))
-        ours, theirs = model.transform(X), estimator(**options).fit(X).transform(X)
-        np.testing.assert_allclose(ours, theirs, atol=1e-8)
-
     @pytest.mark.parametrize("basis", [landmarks.Distance(nu=0.05), landmarks.Coherence(delta=0.6)])
     def test_growing_bases(self, basis: landmarks.Basis) -> None:
         model = kd.fit(estimator(basis=basis), da.from_array(X, chunks=(UNEQUAL, 4)))
@@ -162,7 +156,14 @@ class TestOneProcess:
         assert ours > theirs - 0.01
 
     @pytest.mark.parametrize(
-        "basis", [GIVEN, 40, landmarks.Landmarks(40), landmarks.Distance(nu=0.05)]
+        "basis",
+        [
+            GIVEN,
+            40,
+            landmarks.Landmarks(40),
+            landmarks.PivotedCholesky(40),
+            landmarks.Distance(nu=0.05),
+        ],
     )
     def test_two_runs_are_identical(self, basis: Any) -> None:
         chunked = da.from_array(X, chunks=(UNEQUAL, 4))
@@ -299,7 +300,6 @@ class TestOneProcess:
         for basis, tol in (
             (GIVEN, 1e-8),
             (landmarks.Everything(), 1e-7),
-            (landmarks.Fourier(30), 1e-8),
         ):
             options: dict[str, Any] = dict(basis=basis, n_components=3)
             if isinstance(basis, landmarks.Everything):
@@ -456,13 +456,6 @@ class TestOneProcess:
             kd.fit(estimator(), holes)
         with pytest.raises(ValueError, match=r"Chunk 2 \(X.partitions\[2\]\)"):
             kd.transform(kd.fit(estimator(), frame), holes).compute()
-
-    def test_points_are_not_refined(self) -> None:
-        chunked = da.from_array(X, chunks=(500, 4))
-        with pytest.warns(UserWarning, match="refinements=3 .* left out on a cluster"):
-            model = kd.fit(estimator(basis=landmarks.Centroids(30, refinements=3)), chunked)
-        plain = kd.fit(estimator(basis=landmarks.Centroids(30)), chunked)
-        np.testing.assert_array_equal(model.transform(X), plain.transform(X))
 
     @pytest.mark.parametrize("basis", [20, landmarks.Landmarks(20), GIVEN])
     def test_what_travels_does_not_grow_with_the_rows(self, basis: Any) -> None:

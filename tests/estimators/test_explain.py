@@ -277,9 +277,7 @@ def test_rows_of_another_namespace_and_a_query_changes_nothing() -> None:
 
 def test_what_cannot_be_explained_is_said_in_words() -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
-    features = StreamingKernelPCA(1, gamma=0.1, basis=landmarks.Fourier(64), random_state=0).fit(X)
-    with pytest.raises(ValueError, match=r"kept no rows .* give some"):
-        features.explain_components()
+    features = StreamingKernelPCA(1, gamma=0.1, basis=20, random_state=0).fit(X)
     assert len(features.explain_components(X)) == 1
     with pytest.raises(ValueError, match="At least two rows"):
         features.explain_components(X[:1])

@@ -151,5 +151,3 @@ def test_a_kernel_that_vanishes_nowhere() -> None:
 def test_models_that_scikit_learn_cannot_hold() -> None:
     with pytest.raises(ValueError, match=r"standardise.*scale=None.*StandardScaler"):
         model(scale="standard").fit(rows()).to_sklearn()
-    with pytest.raises(ValueError, match=r"Fourier.*explicit features.*KernelPCA"):
-        model(basis="fourier").fit(rows()).to_sklearn()

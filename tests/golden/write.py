@@ -258,7 +258,7 @@ def condition(model: Any) -> np.ndarray:
     leading = np.append(np.asarray(values)[: shown + 1], 0.0)[: shown + 1]
     gap = max(float(np.min(-np.diff(leading))) / max(leading[0], 1e-300), 1e-6)
     span = chain.basis.span(state.basis)
-    return np.array((1.0 if span is None else np.linalg.norm(span.factor, 2)) / gap)
+    return np.array(np.linalg.norm(span.factor, 2) / gap)
 
 
 def certificate(model: Any) -> Arrays:
@@ -753,9 +753,6 @@ LANDMARKS: dict[str, Case] = {
     ),
     "centroids_adaptive": Learned(pca(certify=False), n=530),
     "centroids_sparse_buffer": Learned(pca(), n=40, more=500, kind="csr"),
-    "centroids_tolerance": Learned(
-        pca(basis=landmarks.Centroids(12, tolerance=0.05), certify=False), n=40, more=15, how=fit
-    ),
     "coherence": Learned(
         pca(
             basis=landmarks.Coherence(delta=0.3, max_points=6, first=3),
@@ -768,7 +765,6 @@ LANDMARKS: dict[str, Case] = {
         pca(basis=landmarks.Distance(nu=0.3, max_points=5, exchange=20)), exact=COPIED
     ),
     "everything": Learned(pca(basis=landmarks.Everything()), n=12, more=8, exact=COPIED),
-    "fourier": Learned(pca(basis=landmarks.Fourier(10), scale="auto"), how=fit, kind="units"),
     "given_landmarks": Learned(
         pca(
             basis=given(),
@@ -782,6 +778,12 @@ LANDMARKS: dict[str, Case] = {
     ),
     "iterated_preimages": Learned(
         pca(basis=papers.IteratedPreimages(2), tracker=trackers.IncrementalSVD())
+    ),
+    "pivoted_cholesky": Learned(
+        pca(basis=landmarks.PivotedCholesky(6), kernel=kernels.RBF(gamma=0.3)),
+        how=fit,
+        weighted=True,
+        exact=COPIED,
     ),
     "reduced_set": Learned(pca(basis=landmarks.ReducedSet(6), tracker=trackers.IncrementalSVD())),
 }

@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits, load_sample_image
 from sklearn.decomposition import PCA
 
 from kernelstream import StreamingKernelPCA, images, landmarks, load
+from kernelstream.arrays import generator
 from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver, files, noise, patches
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.superresolution import TO_YCBCR, counts, enlarge, luma
@@ -142,12 +143,22 @@ def test_the_classical_way_is_projection_and_preimage():
     model = Denoiser(
         0.09, basis=100, method="project", width=2.0, n_components=20, random_state=0
     ).fit(rows)
-    means = landmarks.Centroids(100, refinements=5)  # of noisy images have less noise
+    means = landmarks.Landmarks(model.stream_.components.points)
     pca = StreamingKernelPCA(20, gamma=0.125, basis=means, certify=False, random_state=0).fit(rows)
     np.testing.assert_allclose(
         model.transform(rows), pca.inverse_transform(pca.transform(rows)), atol=1e-8
     )
     assert error(model.transform(noisy), clean) < 0.5 * error(noisy, clean)
+    optimized = clone(model).set_params(basis=landmarks.Centroids(100)).fit(rows)
+    assert error(model.transform(noisy), clean) < 0.995 * error(optimized.transform(noisy), clean)
+
+
+def test_landmarks_for_preimages_are_means_of_all_images_near_them():
+    rows = noisy_digits()[0].reshape(-1, 64)
+    model = Denoiser(0.09, basis=60, method="project", width=2.0, n_components=5, random_state=0)
+    points = model.fit(rows).stream_.components.points
+    means = landmarks.kmeans(rows, 60, 10, generator(0, "means"))
+    np.testing.assert_array_equal(points, means)
 
 
 @pytest.mark.parametrize("method", ["stein", "project"])
@@ -194,7 +205,6 @@ def test_shapes_and_types_of_denoised_images():
         ({"width": "wide"}, "width must be a number above 0"),
         ({"n_directions": 0}, "n_directions must be an integer"),
         ({"n_components": 0}, "n_components must be an integer"),
-        ({"basis": landmarks.Fourier(20)}, "needs a basis of points"),
         ({"method": "project", "preimage": "linear"}, "linear kernel only"),
     ],
 )

@@ -32,7 +32,7 @@ X[3500:] += 2.0  # the stream moves
 BASES: dict[str, Callable[[], Any]] = {
     "centroids": lambda: landmarks.Centroids(60),
     "landmarks": lambda: landmarks.Landmarks(60),
-    "fourier": lambda: landmarks.Fourier(60),
+    "pivoted cholesky": lambda: landmarks.PivotedCholesky(60),
     "distance": lambda: landmarks.Distance(nu=0.3, max_points=60),
     "coherence": lambda: landmarks.Coherence(delta=0.6, max_points=60),
 }

@@ -44,7 +44,6 @@ CHAINS = {
     "landmarks": lambda m: dict(basis=landmarks.Landmarks(m)),
     "distance": lambda m: dict(basis=landmarks.Distance(nu=0.01, max_points=m)),
     "coherence": lambda m: dict(basis=landmarks.Coherence(delta=0.9, max_points=m)),
-    "fourier": lambda m: dict(basis=landmarks.Fourier(m)),
 }
 
 

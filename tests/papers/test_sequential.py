@@ -6,7 +6,6 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from kernelstream import landmarks, papers
 from kernelstream.papers.sequential import column_norms, less_running_mean, unit_columns
 from kernelstream.trackers import Moments
 from tests.trackers.test_covariance import rows as random_rows
@@ -50,10 +49,3 @@ def test_columns_at_unit_length():
     np.testing.assert_allclose(unit[:, :2], [[0.6, 0.0], [0.8, 0.0]], rtol=1e-15)
     np.testing.assert_allclose(scale[:2], [0.2, 0.0])
     np.testing.assert_array_equal(column_norms(V[:, :2]), [5.0, 0.0])
-
-
-def test_a_rule_that_needs_points_wants_a_basis_of_points():
-    papers.LMS().suits(landmarks.Coherence(), 2)
-    papers.Hebbian().suits(landmarks.Fourier(8), 2)
-    with pytest.raises(ValueError, match="needs the coordinates of the basis points, and Fourier"):
-        papers.LMS().suits(landmarks.Fourier(8), 2)

@@ -43,10 +43,10 @@ BASES: dict[str, Any] = {
     "centroids": landmarks.Centroids(10),
     "everything": landmarks.Everything(),
     "landmarks": landmarks.Landmarks(10),
+    "pivoted cholesky": landmarks.PivotedCholesky(10),
     "given landmarks": landmarks.Landmarks(np.random.default_rng(5).normal(size=(8, 4))),
     "distance": landmarks.Distance(nu=0.05),
     "coherence": landmarks.Coherence(delta=0.9),
-    "fourier": landmarks.Fourier(20),
 }
 TRACKERS: dict[str, Any] = {
     "covariance": trackers.Covariance(),
@@ -159,7 +159,7 @@ def test_every_parameter(parameters: dict[str, Any], n: int, tmp_path: Path) -> 
     assert_goes_on(estimator, rows(500, seed=1), tmp_path)
 
 
-@pytest.mark.parametrize("basis", ["centroids", "everything", "landmarks", "fourier"])
+@pytest.mark.parametrize("basis", ["centroids", "everything", "landmarks"])
 @pytest.mark.parametrize("n", [7, 700])
 @pytest.mark.parametrize("kind", ["float32", "csr", "csr float32", "fortran", "weights"])
 def test_every_kind_of_rows(kind: str, n: int, basis: str, tmp_path: Path) -> None:

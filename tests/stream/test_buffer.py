@@ -206,10 +206,9 @@ def test_the_start_of_a_stream() -> None:
 # -- the norm below which a row is as good as looked at
 
 
-def safe(kernel: Any, scaling: Any = None, points: bool = True, dtype: str = "float64") -> Any:
+def safe(kernel: Any, scaling: Any = None, dtype: str = "float64") -> Any:
     """For points whose reach is 1e20."""
-    basis = SimpleNamespace(has_points=points)
-    chain = SimpleNamespace(kernel=kernel, basis=basis)
+    chain = SimpleNamespace(kernel=kernel)
     return safe_norm(
         SimpleNamespace(chain=chain, scaling=scaling, reach=1e20, dtype=dtype)  # type: ignore[arg-type]
     )
@@ -219,17 +218,12 @@ def test_norms_that_need_no_further_look() -> None:
     most = {name: float(np.finfo(name).max) / 4.0 for name in ("float64", "float32")}
     assert safe(kernels.Sigmoid(0.5)) is None  # folded when it comes
     assert safe(kernels.RBF(0.5)) == safe(kernels.RBF("median")) == 1e20
-    assert safe(kernels.RBF(0.5), points=False) == most["float64"]
     assert safe(kernels.RBF(0.5), scaling="standard") == most["float64"]
-    assert safe(kernels.RBF(0.5), points=False, dtype="float32") == most["float32"]
+    assert safe(kernels.RBF(0.5), scaling="standard", dtype="float32") == most["float32"]
     assert safe(kernels.Polynomial(2)) is None  # its width is not known yet
     assert safe(kernels.Linear(), scaling="standard") is None
     assert safe(kernels.Linear()) == 1e20
     # roots, until the energy is one that can be added up
-    assert safe(kernels.Linear(), points=False) == pytest.approx(most["float64"] ** 0.5)
-    assert safe(kernels.Linear(), points=False, dtype="float32") == pytest.approx(
-        most["float32"] ** 0.5
-    )
     assert safe(kernels.Polynomial(40, 1.0, 1.0)) == pytest.approx(1e20**0.25)
     # not even rows of unit length, or only just
     assert safe(kernels.Polynomial(2, 1e147, 0.0)) is None

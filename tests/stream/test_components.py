@@ -135,7 +135,6 @@ def test_what_a_query_sees(orthonormal: bool) -> None:
     """Scores, coefficients and errors, from features that are written down."""
     shown = shown_components(orthonormal)
     span, V = shown.span, shown.vectors
-    assert span is not None
     X = np.random.default_rng(3).normal(size=(20, 3))
     Z = KERNEL(X, span.points) @ span.factor
     np.testing.assert_allclose(shown.coordinates(X), Z - shown.mean, atol=1e-12)
@@ -175,7 +174,7 @@ def test_variances_and_the_way_back_are_those_of_the_rows(center: bool, weighted
     shown = model.stream_.components
     W = w.sum()
     scores = model.transform(X)
-    Z = KERNEL(X, shown.points) @ shown.span.factor  # type: ignore[union-attr]
+    Z = KERNEL(X, shown.points) @ shown.span.factor
     mean = w @ Z / W if center else np.zeros(shown.vectors.shape[0])
     np.testing.assert_allclose(shown.mean, mean, atol=1e-10)
     assert shown.total_variance == pytest.approx(w @ KERNEL.diag(X) / W - mean @ mean)
@@ -324,7 +323,6 @@ def test_signs_of_columns_that_no_reference_knows() -> None:
     np.testing.assert_array_equal(near, V * [1.0, -1.0, 1.0, 1.0])
     scores = learned.scores_of_points(V, mean)
     span = learned.chain.basis.span(state.basis)
-    assert span is not None
     np.testing.assert_allclose(scores, (learned.chain.kernel(span.points) @ span.factor - mean) @ V)
     largest = np.sign(scores[np.argmax(np.abs(scores), axis=0), range(4)])
     for shown in (3, None):
@@ -336,10 +334,9 @@ def test_signs_of_columns_that_no_reference_knows() -> None:
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-10), ("float32", 2e-5)])
-@pytest.mark.parametrize("basis", [20, landmarks.Fourier(40)], ids=["points", "features"])
-def test_what_is_not_explained_is_its_definition(basis: Any, dtype: str, tolerance: float):
+def test_what_is_not_explained_is_its_definition(dtype: str, tolerance: float):
     X = np.random.default_rng(1).normal(size=(400, 3)).astype(dtype)
-    model = StreamingKernelPCA(None, gamma=0.3, basis=basis, random_state=0).fit(X)
+    model = StreamingKernelPCA(None, gamma=0.3, basis=20, random_state=0).fit(X)
     shown = model.stream_.components
     far = np.concatenate([X[:50], 3.0 * X[:50]])
     Z = np.asarray(shown.coordinates(far), dtype=float)

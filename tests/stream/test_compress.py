@@ -159,11 +159,6 @@ def test_what_cannot_be_compressed_is_said() -> None:
     for wrong in (40, 3, 0, 2.5):
         with pytest.raises(ValueError, match=r"from 4 .* to 39|integer of at least 1"):
             model.compress(wrong)  # type: ignore[arg-type]
-    features = StreamingKernelPCA(4, gamma=0.1, basis=landmarks.Fourier(60), random_state=0).fit(
-        ROWS
-    )
-    with pytest.raises(ValueError, match="explicit features"):
-        features.compress(30)
     small = moved_stream().compress(20)
     with pytest.raises(ValueError, match="compressed cannot be merged"):
         small.merge(small)

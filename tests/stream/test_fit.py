@@ -55,7 +55,6 @@ def in_pieces(stream: Stream, rows: np.ndarray, n: int) -> Stream:
 @pytest.mark.parametrize(
     "parts",
     [
-        {"basis": landmarks.Centroids(12, tolerance=1e-9)},
         {"basis": landmarks.Distance(0.3)},
         {"tracker": "incremental_svd"},
     ],
@@ -126,9 +125,7 @@ def test_rows_that_came_late_are_seen_by_points_that_held_all_before() -> None:
 
 def test_a_first_pass_multiplies_no_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the products of a fold would be for a matrix that the second pass begins anew."""
-    stream = begin_first_pass(new(basis=landmarks.Centroids(12, tolerance=0.1))).learn(
-        Rows(X[:500])
-    )
+    stream = begin_first_pass(new(basis=landmarks.Distance(0.3))).learn(Rows(X[:500]))
     assert share_of_first_pass(stream) == 0.5
     monkeypatch.setattr(
         "kernelstream.landmarks.base.weighted_gram", lambda *given: pytest.fail("a scatter matrix")

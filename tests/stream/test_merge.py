@@ -181,11 +181,6 @@ def test_a_basis_that_gains_nothing_makes_nothing_stale():
         ({}, dict(preimage="ridge"), "different regress_inputs"),
         ({}, dict(basis=landmarks.Centroids(12)), "different bases"),
         ({}, dict(basis=landmarks.Landmarks(POINTS + 1.0)), "different landmarks"),
-        (
-            dict(basis=landmarks.Fourier(8)),
-            dict(basis=landmarks.Fourier(10)),
-            "different random features",
-        ),
         (dict(scale="standard"), {}, "prepare rows with different numbers"),
         (dict(scale="standard"), dict(scale="standard"), "prepare rows with different numbers"),
         (dict(tracker=papers.Hebbian()), dict(tracker=papers.Hebbian()), "keeps no moments"),

@@ -31,7 +31,6 @@ def learned(rows: np.ndarray, weights: Any = None, **options: Any) -> StreamingK
         {},
         dict(center=False),
         dict(kernel="linear", gamma=None),
-        dict(basis=landmarks.Fourier(40)),
         dict(preimage="ridge"),
         dict(certify="tight"),
     ],

@@ -45,13 +45,12 @@ def test_the_window_is_the_model_of_its_rows(n: int, seen: int) -> None:
     assert_same(model(n).partial_fit(X[:seen]), fresh(X[:seen][-n:]))
 
 
-def test_weights_kernels_and_features() -> None:
+def test_weights_and_kernels() -> None:
     w = RNG.uniform(0.5, 2.0, size=len(X))
     learned = model(300).partial_fit(X, sample_weight=w)
     assert_same(learned, fresh(X[-300:], w[-300:]))
     for options in (
         dict(kernel="linear", gamma=None),
-        dict(basis=landmarks.Fourier(40)),
         dict(center=False),
     ):
         assert_same(model(300, **options).partial_fit(X), fresh(X[-300:], **options), atol=1e-8)

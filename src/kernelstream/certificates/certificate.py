@@ -185,7 +185,7 @@ class Certificate:
         return f"<table>{cells}</table>"
 
 
-def certify(held: Accumulated, vectors: Array, mean: Array, shown_in: Span | None) -> Certificate:
+def certify(held: Accumulated, vectors: Array, mean: Array, shown_in: Span) -> Certificate:
     """The certificate of what was accumulated, for the components that a query is shown.
 
     Their vectors and mean may stand in another basis, ``shown_in``, with corrected moments; the
@@ -195,7 +195,6 @@ def certify(held: Accumulated, vectors: Array, mean: Array, shown_in: Span | Non
     problem = obstacle(held)
     if problem is not None:
         return no_certificate(r, problem)
-    assert held.span is not None and shown_in is not None
     known, seen = evidence(held, held.span), as_shown(held, held.span, vectors, mean, shown_in)
     single = rounding.in_float32(held.span.projector)
     if not known.slack + seen.error * known.energy < known.energy:
@@ -263,10 +262,7 @@ def obstacle(held: Accumulated) -> str | None:
         return "certify=False was given"
     if not held.kernel.psd:
         return f"the kernel {held.kernel} is not known to be positive semidefinite"
-    span = held.span
-    if span is None:
-        return f"{held.basis} has no points"
-    if not math.isfinite(rounding.value_error(held.kernel, held.ledger, span)):
+    if not math.isfinite(rounding.value_error(held.kernel, held.ledger, held.span)):
         return f"the rounding errors of the kernel {held.kernel} are not known"
     if held.scatter is None:
         return f"the tracker {held.tracker} keeps no moments; use trackers.Covariance"
@@ -275,7 +271,7 @@ def obstacle(held: Accumulated) -> str | None:
     if not held.ledger.energy > UNDERFLOW[1]:
         return "the weights are so small that sums of them underflow; multiply all of them"
     mean_energy = held.ledger.energy / held.moments.weight
-    if not mean_energy > UNDERFLOW[0 if rounding.in_float32(span.projector) else 1]:
+    if not mean_energy > UNDERFLOW[0 if rounding.in_float32(held.span.projector) else 1]:
         return "the kernel's values are so small that they underflow; scale the data"
     return None
 

@@ -65,11 +65,9 @@ class Wider:
 
     @classmethod
     def of(cls, judged: Judged, rows: Array) -> Wider:
-        """The span of a model and of rows more; explicit features hold all there is."""
+        """The span of a model and of rows more."""
         rows = as_dense(to_float64(rows))
         held = located(judged, rows) + to_host(judged.mean)
-        if not judged.has_points:
-            return cls(judged, rows, np.zeros((len(held), 0)), np.zeros((held.shape[1], 0)))
         outside = to_host(judged.kernel.block(rows, rows)) - held @ held.T
         values, vectors = np.linalg.eigh(0.5 * (outside + outside.T))
         values, vectors = values[-BESIDE:], vectors[:, -BESIDE:]
@@ -107,7 +105,7 @@ def measured(wider: Wider, U: np.ndarray, read: Read, at: slice) -> Strip:
     X, judged = to_float64(read(at)), wider.judged
     Z, beside = wider.coordinates(X)
     held = ((Z + to_host(judged.mean)) ** 2).sum(axis=1)
-    energy = to_host(judged.kernel.diag(X)).astype(float) if judged.has_points else held
+    energy = to_host(judged.kernel.diag(X)).astype(float)
     missed = np.maximum(energy - held, 0.0)
     rest = np.maximum(missed - (beside**2).sum(axis=1), 0.0)
     distance = missed + (Z**2).sum(axis=1)
@@ -193,9 +191,6 @@ class Outside:
         """What is left of draws, X, in the directions in which they have most of it."""
         n = int(X.shape[0])
         first, energy = n // PILOT, rest[:n]
-        if not wider.judged.has_points:
-            nothing = np.zeros(r)
-            return cls(energy, first, (nothing, nothing), 0.0, bound, level)
         Z, beside = wider.coordinates(X)
         whole = np.concatenate([Z + to_host(wider.judged.mean), beside], axis=1)
         kernel, dense = wider.judged.kernel, as_dense(X)

@@ -56,7 +56,7 @@ class Accumulated:
     tracker: Tracker
     center: bool
     certify: str | bool
-    span: Span | None
+    span: Span
     ledger: Ledger
     moments: Moments
     scatter: Array | None  # Σ w z zᵀ, where the tracker keeps it
@@ -90,16 +90,14 @@ class Accumulated:
             longest=max(self.ledger.longest, n),
         )
         if self.certify:
-            extent = block.extent
-            if self.span is not None:
-                extent = max(extent, self.span.extent(self.kernel, shifted=not is_sparse(X)))
+            own_extent = self.span.extent(self.kernel, shifted=not is_sparse(X))
             deviation = 0.0
             if in_float32(block.Z):
                 seen, known = self.ledger.blocks, self.ledger.deviation
                 deviation = self.measured_deviation(X, block, seen, known)
             ledger = replace(
                 ledger,
-                extent=max(ledger.extent, extent),
+                extent=max(ledger.extent, block.extent, own_extent),
                 deviation=max(ledger.deviation, deviation),
             )
         for rows in (slice(0, block.fresh_from), slice(block.fresh_from, n)):
@@ -134,7 +132,7 @@ class Accumulated:
                 off = self.measured_deviation(block.X, block.block, seen, deviation)
                 deviation = max(deviation, off)
         extent = 0.0
-        if self.certify and self.span is not None:
+        if self.certify:
             extent = self.span.extent(self.kernel, shifted=not is_sparse(blocks[0].X))
         return replace(
             ledger,
@@ -209,7 +207,7 @@ class Accumulated:
         """
         span = self.span
         enough = known > 0.0 and seen >= FIRST_MEASURED and seen % MEASURED_EVERY
-        if span is None or block.admitted or enough:
+        if block.admitted or enough:
             return 0.0
         norms = row_norms_squared(X)
         norms = norms * (to_float64(block.energy) - to_float64(block.residual))
@@ -226,7 +224,7 @@ class Accumulated:
 
     def change(
         self,
-        new: Span | None,
+        new: Span,
         new_scatter: Array | None,
         T: Array,
         loss: float | None,
@@ -238,7 +236,7 @@ class Accumulated:
         ``lost_orders`` gives κ_1 … κ_K of what was lost. (Statements 4 and 14 of docs/proofs.md.)
         """
         old, ledger, moments = self.span, self.ledger, self.moments
-        if loss is None or not self.certify or old is None or new is None:
+        if loss is None or not self.certify:
             return ledger.rebase(moments.weight, loss)
         total = to_host(T @ moments.total)
         if is_padding(T) and is_extension(old, new):

@@ -36,16 +36,14 @@ def in_float32(x: Array) -> bool:
     return dtype_name(x) == "float32"
 
 
-def moved_in_float32(kernel: Kernel, points: Array | None, coefficients: Array) -> np.ndarray:
+def moved_in_float32(kernel: Kernel, points: Array, coefficients: Array) -> np.ndarray:
     """How far the rounding of kernel values in single precision moves combinations of them.
 
     Each value moves by about ``ε k``, and a combination by ``ε k |c|`` with c its coefficients over
-    the points (or over explicit features, which are at most one).
+    the points.
     """
-    largest, off = 1.0, 2.0 * U32
-    if points is not None:
-        largest = float(np.max(np.abs(to_host(kernel.diag(points))), initial=0.0))
-        off = kernel.rounding_in_float32(kernel.extent(points))
+    largest = float(np.max(np.abs(to_host(kernel.diag(points))), initial=0.0))
+    off = kernel.rounding_in_float32(kernel.extent(points))
     c = to_host(coefficients)
     # In units of the largest, whose square may be no number.
     unit = float(np.max(np.abs(c), initial=0.0)) or 1.0

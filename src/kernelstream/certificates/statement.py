@@ -139,7 +139,6 @@ class Judged:
     n_rows: int
     log_forgetting: float
     seed: int
-    has_points: bool  # else the coordinates are the features themselves
     coordinates: Callable[[Array], Array]  # of rows, less the mean
     vectors: Array  # the components in coordinates
     mean: Array
@@ -260,10 +259,8 @@ class Seen:
         for at in (slice(i, min(i + STRIP, n)) for i in range(0, n, STRIP)):
             piece = rows[at, :]
             z = Z[at] = to_host(judged.coordinates(piece)).astype(float)
-            held = energy[at] = ((z + mean) ** 2).sum(axis=1)
-            if judged.has_points:
-                energy[at] = to_host(judged.kernel.diag(piece))
-            missed = np.maximum(energy[at] - held, 0.0)
+            energy[at] = to_host(judged.kernel.diag(piece))
+            missed = np.maximum(energy[at] - ((z + mean) ** 2).sum(axis=1), 0.0)
             distance[at] = missed + (z**2).sum(axis=1)
             error[at] = missed + ((z - (z @ U) @ U.T) ** 2).sum(axis=1)
         return cls(judged, given, rows, Z, U, mean, energy, error, distance)
@@ -283,10 +280,7 @@ class Seen:
         dense = as_dense(rows)
 
         def block(part: slice, after: slice) -> np.ndarray:
-            if self.judged.has_points:
-                values = to_host(self.judged.kernel.block(rows[part, :], dense[after, :]))
-            else:
-                values = Z[part] @ Z[after].T
+            values = to_host(self.judged.kernel.block(rows[part, :], dense[after, :]))
             return values - along[part, None] - along[None, after]
 
         dtype = np.float64 if few or wide else np.float32

@@ -32,9 +32,9 @@ BASES = (
     "coherence",
     "distance",
     "everything",
-    "fourier",
     "iterated_preimages",
     "landmarks",
+    "pivoted_cholesky",
     "reduced_set",
 )
 TRACKERS = (

@@ -62,6 +62,4 @@ def told(stored: Stored) -> dict[str, Any]:
     """What is said of a model before and after."""
     shown = stored.components
     ratio = stored.estimator.explained_variance_ratio_
-    if shown.span is None:
-        raise CommandError(USAGE, "A model with explicit features has no points to compress.")
     return {"points": int(shown.points.shape[0]), "explained": float(ratio.sum())}

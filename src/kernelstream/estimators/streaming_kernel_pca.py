@@ -81,8 +81,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         best. With a kernel object use ``kernel__gamma``.
     basis : str, int or Basis
         The points that span the model: ``"centroids"``, ``"distance"``, ``"coherence"``,
-        ``"everything"``, ``"landmarks"``, ``"reduced_set"``, ``"fourier"``, a number of centroids,
-        ``"auto"`` for as many as miss less than .01 of the variance of any component,
+        ``"everything"``, ``"landmarks"``, ``"pivoted_cholesky"``, ``"reduced_set"``, a number of
+        centroids, ``"auto"`` for as many as miss less than .01 of the variance of any component,
         or an object of :mod:`kernelstream.landmarks`.
     tracker : str or Tracker
         How components follow the rows: ``"covariance"`` (exact), ``"incremental_svd"``,
@@ -317,11 +317,11 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     def remove(self, X: Any, sample_weight: Any = None) -> Self:
         """Take rows back that were learned before: their moments are subtracted.
 
-        For points that stay (``Landmarks``, ``Fourier``, ``Centroids(follows=False)``) and the
-        covariance tracker without forgetting. The model is then that of the remaining rows, up to
-        rounding of the sums as they were before, which the certificate allows for. Rows that were
-        never learned cannot be recognised: sums of others would be taken for theirs. Only where
-        more would go than there is, an error is raised and the model stays as it was.
+        For points that stay (``Landmarks``, ``PivotedCholesky``, ``Centroids(follows=False)``) and
+        the covariance tracker without forgetting. The model is then that of the remaining rows, up
+        to rounding of the sums as they were before, which the certificate allows for. Rows that
+        were never learned cannot be recognised: sums of others would be taken for theirs. Only
+        where more would go than there is, an error is raised and the model stays as it was.
 
         Parameters
         ----------
@@ -852,6 +852,6 @@ def checked_robust(robust: Any, n_components: int | float | None, basis: landmar
     if robust and basis.starts_empty:
         raise ValueError(
             f"robust=True judges the first rows before points are chosen, and {basis} takes them "
-            "one by one as they come: use landmarks.Centroids, Landmarks or Fourier."
+            "one by one as they come: use landmarks.Centroids or Landmarks."
         )
     return bool(robust)

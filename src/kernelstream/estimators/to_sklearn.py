@@ -32,8 +32,6 @@ def to_sklearn(shown: Components, scaler: Any, n_features: int) -> KernelPCA:
             "KernelPCA cannot standardise its input: fit with scale=None and put a StandardScaler "
             "before it in a Pipeline."
         )
-    if shown.span is None:
-        raise ValueError(f"{shown.basis} has explicit features instead of points: no KernelPCA.")
     points = to_host(shown.span.points).astype(float)
     dual, intercept = to_host(shown.dual_coef), to_host(shown.intercept)
     parameters, constant_at = _same_kernel(shown.kernel)

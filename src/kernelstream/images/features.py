@@ -61,7 +61,6 @@ class PatchFeatures(landmarks.Basis[PatchFeaturesState]):
     ((500, 35), True)
     """
 
-    has_points = False
     settles_late = False
 
     def __init__(
@@ -129,9 +128,11 @@ class PatchFeatures(landmarks.Basis[PatchFeaturesState]):
         energy = np.einsum("ij,ij->i", Z, Z)
         return landmarks.Projection(Z, energy, 0.0 * energy)
 
-    def span(self, state: PatchFeaturesState) -> None:
-        """There are no points of the input space."""
-        return None
+    def span(self, state: PatchFeaturesState) -> landmarks.Span:
+        """An empty span: the features are no combinations of landmarks."""
+        D = state.directions
+        nothing = np.zeros((0, self.rank(state)))
+        return landmarks.Span(D[:0], nothing, nothing)
 
     def merge(
         self, kernel: kernels.Kernel, a: PatchFeaturesState, b: PatchFeaturesState, seed: int

@@ -1,13 +1,9 @@
-"""Stationary kernels: RBF, exponential, Laplacian, Matérn; gamma, random frequencies.
+"""Stationary kernels: RBF, exponential, Laplacian, Matérn; gamma.
 
 All have ``k(x, x) = 1``, and all but the Laplacian depend on ``|x − y|²`` alone, which one matrix
 product gives for a whole block:
 
     |x − y|² = |x|² + |y|² − 2 x·y.
-
-By Bochner's theorem such a kernel is the characteristic function of a distribution of frequencies,
-``k(x, y) = E cos(ω·(x − y))``; ``sample_frequencies`` draws from it, for random Fourier features
-(Rahimi & Recht, 2007).
 """
 
 # Four kernels on one base: a third of the file is docstring, and they are read side by side.
@@ -213,10 +209,6 @@ class RBF(Euclidean):
         """``exp(t)``."""
         return overwrite("exp", t)
 
-    def sample_frequencies(self, rng: np.random.Generator, n: int, d: int) -> np.ndarray:
-        """Draw n frequencies in R^d: normal, with variance 2 gamma."""
-        return math.sqrt(2 * self.gamma) * rng.standard_normal((n, d))
-
 
 @stored
 class Exponential(Euclidean):
@@ -271,10 +263,6 @@ class Exponential(Euclidean):
         distances *= -self.gamma
         return overwrite("exp", distances)
 
-    def sample_frequencies(self, rng: np.random.Generator, n: int, d: int) -> np.ndarray:
-        """Draw n frequencies in R^d: multivariate Cauchy of scale gamma."""
-        return self.gamma * _multivariate_t(rng, n, d, degrees=1.0)
-
 
 @stored
 class Laplacian(Stationary):
@@ -319,10 +307,6 @@ class Laplacian(Stationary):
         distances = manhattan_distances(X, cast(Y, X.dtype))
         distances *= -self.gamma
         return cast(overwrite("exp", distances), X.dtype)
-
-    def sample_frequencies(self, rng: np.random.Generator, n: int, d: int) -> np.ndarray:
-        """Draw n frequencies in R^d: every coordinate Cauchy of scale gamma, on its own."""
-        return self.gamma * rng.standard_cauchy((n, d))
 
 
 @stored
@@ -409,10 +393,6 @@ class Matern(Euclidean):
         K *= factor
         return K
 
-    def sample_frequencies(self, rng: np.random.Generator, n: int, d: int) -> np.ndarray:
-        """Draw n frequencies in R^d: multivariate t, 2 nu degrees of freedom, / length_scale."""
-        return _multivariate_t(rng, n, d, degrees=2 * self.nu) / self.length_scale
-
 
 def _matern_by_bessel(nu: float, t: Array) -> np.ndarray:
     """``2^(1−nu)/Γ(nu) · t^nu · K_nu(t)`` for t ≤ 800."""
@@ -427,12 +407,3 @@ def _matern_by_bessel(nu: float, t: Array) -> np.ndarray:
     # At and near t = 0 it is 0 · ∞; the limit is 1, and for nu ≤ 50 within 1e-11 of the value.
     K[~np.isfinite(K) & (t < 1.0)] = 1.0
     return K
-
-
-def _multivariate_t(rng: np.random.Generator, n: int, d: int, degrees: float) -> np.ndarray:
-    """Draw n vectors from the standard multivariate t distribution in R^d (∞: normal)."""
-    normal = rng.standard_normal((n, d))
-    if degrees == math.inf:
-        return normal
-    # One radius for all coordinates: the distribution is rotation invariant, not a product.
-    return normal / np.sqrt(rng.chisquare(degrees, size=(n, 1)) / degrees)

@@ -1,4 +1,4 @@
-"""Landmark strategies by name: optimized, fixed, growing, exact, reduced set, random features."""
+"""Landmark strategies by name: optimized, fixed, sampled, growing, exact, reduced set."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from kernelstream.landmarks.base import (
 from kernelstream.landmarks.coherence import Coherence
 from kernelstream.landmarks.distance import Distance
 from kernelstream.landmarks.exact import Everything
-from kernelstream.landmarks.fixed import Landmarks
-from kernelstream.landmarks.fourier import Fourier
+from kernelstream.landmarks.fixed import FixedLandmarks, Landmarks
 from kernelstream.landmarks.optimized.basis import Centroids
 from kernelstream.landmarks.optimized.kmeans import kmeans
+from kernelstream.landmarks.pivoted_cholesky import PivotedCholesky
 from kernelstream.landmarks.reduced_set import ReducedSet
 
 __all__ = [
@@ -30,8 +30,9 @@ __all__ = [
     "Coherence",
     "Distance",
     "Everything",
-    "Fourier",
+    "FixedLandmarks",
     "Landmarks",
+    "PivotedCholesky",
     "Projection",
     "ReducedSet",
     "Span",
@@ -47,8 +48,8 @@ NAMES: dict[str, type[Basis]] = {
     "coherence": Coherence,
     "distance": Distance,
     "everything": Everything,
-    "fourier": Fourier,
     "landmarks": Landmarks,
+    "pivoted_cholesky": PivotedCholesky,
     "reduced_set": ReducedSet,
 }
 

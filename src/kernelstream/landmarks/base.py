@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from typing import Annotated, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
@@ -350,8 +350,6 @@ class Basis(Part, Generic[S]):
     """
 
     _family = "landmarks"
-    #: Whether the model is a combination of points (false for explicit features).
-    has_points = True
     #: Whether the state after all rows depends on what an early basis missed, so that ``fit``
     #: gains from a second pass.
     settles_late = True
@@ -404,12 +402,8 @@ class Basis(Part, Generic[S]):
         n: int,
         clock: Clock,
         wanted: int,
-        read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]],
     ) -> S:
-        """Return the state for one pass over n rows that are all at hand, from their sample.
-
-        ``read`` goes through the rows and their weights, for a basis that wants that.
-        """
+        """Return the state for one pass over n rows that are all at hand, from their sample."""
         raise NotImplementedError
 
     def express(self, kernel: Kernel, state: S, X: Array) -> Projection:
@@ -456,22 +450,18 @@ class Basis(Part, Generic[S]):
         """Read a block whose rows may become points on the way, and learn it."""
         raise NotImplementedError
 
-    def span(self, state: S) -> Span | None:
-        """Points and factor of the state; None where there are no points."""
-        return getattr(state, "span", None)
+    def span(self, state: Any) -> Span:
+        """Landmarks and factor of the state."""
+        span: Span = state.span
+        return span
 
     def rank(self, state: S) -> int:
         """Number of coordinates."""
-        return self._points(state).rank
+        return self.span(state).rank
 
     def coordinates(self, kernel: Kernel, state: S, X: Array) -> Array:
         """Coordinates of rows, without learning."""
-        return self._points(state).coordinates(kernel, X)
-
-    def _points(self, state: S) -> Span:
-        span = self.span(state)
-        assert span is not None  # explicit features have a rank and coordinates of their own
-        return span
+        return self.span(state).coordinates(kernel, X)
 
     def revise(self, kernel: Kernel, state: S, clock: Clock) -> tuple[S, Array | None] | None:
         """At the end of a block: the new state and ``T = F'ᵀ K(D',D) F``, or None for no change.
@@ -491,17 +481,8 @@ class Basis(Part, Generic[S]):
         """Make a last revision before a query, worked on a copy."""
         return None
 
-    def finish(
-        self,
-        kernel: Kernel,
-        state: S,
-        clock: Clock,
-        read: Callable[[], Iterable[tuple[Array, np.ndarray | None]]] | None = None,
-    ) -> S:
-        """Return the state for a second pass: all rows will be expressed in its basis.
-
-        ``read`` goes through the rows and their weights once more, where they are all at hand.
-        """
+    def finish(self, kernel: Kernel, state: S, clock: Clock) -> S:
+        """Return the state for a second pass: all rows will be expressed in its basis."""
         return state
 
     def sampled(self, state: S) -> Array | None:

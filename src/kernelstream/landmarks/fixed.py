@@ -35,8 +35,46 @@ class FixedState:
     older: KeptCorrection | None = None
 
 
+class FixedLandmarks(Basis[FixedState]):
+    """A strategy whose landmarks never change after the start of the stream."""
+
+    settles_late = False
+    stays = True
+    preferred_batch = 2048  # nothing is decided at the end of a block: fewer of them
+    order_free = True
+    preferred_on_device = None
+
+    def enter(
+        self, kernel: Kernel, state: FixedState, blocks: Sequence[Measured]
+    ) -> tuple[FixedState, int]:
+        """Points stay; what corrects older rows loses weight as they do."""
+        older = state.older
+        for block in blocks:
+            if older is not None and block.clock.decay != 1.0:
+                older = older.decay(block.clock.decay)
+        return (state if older is state.older else replace(state, older=older)), len(blocks)
+
+    def correction(self, kernel: Kernel, state: FixedState) -> KeptCorrection | None:
+        """What was kept of the correction of a model with more points."""
+        return state.older
+
+    def merge(
+        self, kernel: Kernel, a: FixedState, b: FixedState, seed: int
+    ) -> tuple[FixedState, Array | None, Array | None]:
+        """Take the points as they are; they have to be the same."""
+        if not same_points(a.span, b.span):
+            raise ValueError(
+                "Models with different landmarks cannot be merged: give the same points to both."
+            )
+        if a.older is not None or b.older is not None:
+            raise ValueError(
+                "Models that were compressed cannot be merged: merge them first, and compress then."
+            )
+        return a, None, onto(kernel, b.span, a.span)
+
+
 @stored
-class Landmarks(Basis[FixedState]):
+class Landmarks(FixedLandmarks):
     """A fixed set of points.
 
     The model is Nyström kernel PCA on these points: exact in their span. Given points cost nothing
@@ -59,12 +97,6 @@ class Landmarks(Basis[FixedState]):
     >>> model.basis_points_.shape
     (20, 2)
     """
-
-    settles_late = False
-    stays = True
-    preferred_batch = 2048  # nothing is decided at the end of a block: fewer of them
-    order_free = True
-    preferred_on_device = None
 
     def __init__(self, points: Any = 256):
         self.points = points
@@ -131,31 +163,3 @@ class Landmarks(Basis[FixedState]):
             w = np.ones(X.shape[0]) if weights is None else weights
             chosen = pick(generator(seed, "landmarks"), w, int(self.points))
         return FixedState(factorise(kernel, as_dense(take_rows(X, chosen))))
-
-    def enter(
-        self, kernel: Kernel, state: FixedState, blocks: Sequence[Measured]
-    ) -> tuple[FixedState, int]:
-        """Points stay; what corrects older rows loses weight as they do."""
-        older = state.older
-        for block in blocks:
-            if older is not None and block.clock.decay != 1.0:
-                older = older.decay(block.clock.decay)
-        return (state if older is state.older else replace(state, older=older)), len(blocks)
-
-    def correction(self, kernel: Kernel, state: FixedState) -> KeptCorrection | None:
-        """What was kept of the correction of a model with more points."""
-        return state.older
-
-    def merge(
-        self, kernel: Kernel, a: FixedState, b: FixedState, seed: int
-    ) -> tuple[FixedState, Array | None, Array | None]:
-        """Take the points as they are; they have to be the same."""
-        if not same_points(a.span, b.span):
-            raise ValueError(
-                "Models with different landmarks cannot be merged: give the same points to both."
-            )
-        if a.older is not None or b.older is not None:
-            raise ValueError(
-                "Models that were compressed cannot be merged: merge them first, and compress then."
-            )
-        return a, None, onto(kernel, b.span, a.span)

@@ -42,7 +42,6 @@ class PaperMethod(StreamingKernelPCA):
         with np.errstate(over="ignore", invalid="ignore"):  # as in learning: rows may wait
             learned = self.stream_.settled
             shown = self.stream_.components
-        assert shown.span is not None  # the papers' bases are bases of points
         raw = learned.chain.tracker.raw(learned.begun.tracker, shown.mean)
         return shown.span.factor @ raw
 

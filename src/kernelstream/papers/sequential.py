@@ -45,15 +45,6 @@ class Sequential(trackers.Tracker[S]):
     #: Whether ``update`` needs the landmarks in their own coordinates.
     needs_points = False
 
-    def suits(self, basis: Any, n_components: Any, center: bool = True) -> None:
-        """Raise ``ValueError`` where the rule needs landmarks and the basis has none."""
-        super().suits(basis, n_components, center)
-        if self.needs_points and not basis.has_points:
-            raise ValueError(
-                f"The tracker {self} needs the coordinates of the basis points, and {basis} has no "
-                "points; use a basis of points such as landmarks.Centroids, or another tracker."
-            )
-
     def learn(
         self,
         state: S,

@@ -227,7 +227,7 @@ class OnePassRidge(KernelEstimator):
 
 @dataclass(frozen=True)
 class Regression:
-    """Predictions as functions on input space: ``k(X, D) F B + b``, or through the features."""
+    """Predictions as functions on input space: ``k(X, D) F B + b``."""
 
     kernel: Any
     basis: landmarks.Basis
@@ -238,13 +238,7 @@ class Regression:
     @cached_property
     def over_points(self) -> Array:
         """F B, the coefficients over the points, float64."""
-        span = self.basis.span(self.basis_state)
-        if span is None:
-            raise AttributeError(
-                f"{self.basis} has explicit features instead of points; use a basis of points, "
-                "for example landmarks.Centroids."
-            )
-        return span.factor @ self.prediction.coefficients
+        return self.basis.span(self.basis_state).factor @ self.prediction.coefficients
 
     def predict(self, X: Array) -> Array:
         """Predictions of rows.
@@ -254,11 +248,7 @@ class Regression:
         in float64 where they have to be.
         """
         X = to_float64(X) if self.double else X
-        span = self.basis.span(self.basis_state)
-        if span is None:
-            Z = self.basis.coordinates(self.kernel, self.basis_state, X)
-            return self.prediction.of_coordinates(to_float64(Z))
-        K = self.kernel.block(X, span.prepared(self.kernel, X))
+        K = self.kernel.block(X, self.basis.span(self.basis_state).prepared(self.kernel, X))
         return to_float64(K) @ self.over_points + self.prediction.intercept
 
 
@@ -339,9 +329,7 @@ def solve(stream: Stream, alpha: float | None, center: bool) -> Regression:
 
 def is_rough(stream: Stream, found: Regression, equations: NormalEquations) -> bool:
     """Whether the rounding of kernel values in single precision shows in the predictions."""
-    span = found.basis.span(found.basis_state)
-    coefficients = found.prediction.coefficients if span is None else found.over_points
-    moved = stream.moved_in_float32(coefficients)
+    moved = stream.moved_in_float32(found.over_points)
     return bool(np.any(moved > VISIBLE * np.sqrt(to_host(equations.target_variance))))
 
 

@@ -168,7 +168,7 @@ def safe_norm(stream: Stream) -> float | None:
     kernel = stream.chain.kernel
     if not kernel.psd:  # such rows are folded when they come, to see whether they can be
         return None
-    if stream.scaling is None and stream.chain.basis.has_points:
+    if stream.scaling is None:
         largest = min(largest, stream.reach)
     if kernel.unit_norm:
         return largest

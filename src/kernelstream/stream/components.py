@@ -52,7 +52,7 @@ class Components:
     kernel: Kernel
     basis: Basis
     basis_state: Any
-    span: Span | None
+    span: Span
     vectors: Array  # (q, r) unit vectors, the components in coordinates
     variances: Array  # (r,)
     mean: Array  # (q,)
@@ -76,34 +76,26 @@ class Components:
     def dual_coef(self) -> Array:
         """Coefficients of the components over the points, (m, r)."""
         with cores():
-            return self._span().factor @ self.vectors
+            return self.span.factor @ self.vectors
 
     @cached_property
     def mean_coef(self) -> Array:
         """Coefficients of the mean over the points, (m,)."""
-        return self._span().factor @ self.mean
+        return self.span.factor @ self.mean
 
     @cached_property
     def intercept(self) -> Array:
         """Scores of the mean, (r,)."""
         return namespace_of(self.vectors).matrix_transpose(self.vectors) @ self.mean
 
-    def _span(self) -> Span:
-        if self.span is None:
-            raise AttributeError(
-                f"{self.basis} has explicit features instead of points; use a basis of points, "
-                "for example landmarks.Centroids."
-            )
-        return self.span
-
     @property
     def points(self) -> Array:
         """The points that span the model, (m, d)."""
-        return self._span().points
+        return self.span.points
 
     def without_sample(self) -> Components:
         """The same components without what the basis keeps besides its points: light to send."""
-        return self if self.span is None else replace(self, basis_state=FixedState(self.span))
+        return replace(self, basis_state=FixedState(self.span))
 
     def coordinates(self, X: Array) -> Array:
         """Coordinates of rows, less the mean."""
@@ -111,9 +103,7 @@ class Components:
         return Z - cast(self.mean, Z.dtype)[None, :]
 
     def scores(self, X: Array) -> Array:
-        """Scores on the components: ``k(X, D) A − b``, or through the features."""
-        if self.span is None:
-            return self.coordinates(X) @ cast(self.vectors, X.dtype)
+        """Scores on the components: ``k(X, D) A − b``."""
         rows = to_float64(X) if self._rough else X
         K = self.kernel.block(rows, self.span.prepared(self.kernel, rows))
         scores = K @ cast(self.dual_coef, K.dtype)
@@ -143,21 +133,15 @@ class Components:
         The reconstruction error, where a component counts by its variance against that of one row:
         the variance of a Gaussian process that was told the rows. Components are orthonormal.
 
-        Over points ``|φ(x) − μ|² = k(x,x) − 2⟨φ(x), μ⟩ + |μ|²``, and one product gives the scores
+        ``|φ(x) − μ|² = k(x,x) − 2⟨φ(x), μ⟩ + |μ|²``, and one product gives the scores
         and ``⟨φ(x), μ⟩``.
         """
         xp = namespace_of(self.vectors)
-        if self.span is None:  # features whose norm is not k(x,x)
-            Z = to_float64(self.coordinates(X))
-            missed = to_float64(self.kernel.diag(X)) - row_norms_squared(Z + self.mean[None, :])
-            apart = xp.clip(missed, min=0.0) + row_norms_squared(Z)
-            weighed = Z @ (self.vectors * self._root_shares[None, :])
-        else:
-            rows = self.span.rows(X)
-            K = self.kernel.block(rows, self.span.prepared(self.kernel, rows))
-            found = to_float64(K @ cast(self._weighed_coef_and_mean, K.dtype))
-            weighed = found[:, :-1] - (self.intercept * self._root_shares)[None, :]
-            apart = to_float64(self.kernel.diag(X)) - 2.0 * found[:, -1] + self.mean @ self.mean
+        rows = self.span.rows(X)
+        K = self.kernel.block(rows, self.span.prepared(self.kernel, rows))
+        found = to_float64(K @ cast(self._weighed_coef_and_mean, K.dtype))
+        weighed = found[:, :-1] - (self.intercept * self._root_shares)[None, :]
+        apart = to_float64(self.kernel.diag(X)) - 2.0 * found[:, -1] + self.mean @ self.mean
         return xp.clip(apart - row_norms_squared(weighed), min=0.0)
 
     @cached_property
@@ -316,7 +300,7 @@ class Learned(Value):
         return vectors * flip[None, :]
 
     def scores_of_points(self, vectors: Array, mean: Array) -> Array:
-        """Scores of the basis points (of the coordinate axes where there are none).
+        """Scores of the landmarks.
 
         Unlike the coordinates they do not depend on the order of the points: a sign that is read
         off them is the same for the same rows in another order, and that of scikit-learn's
@@ -324,8 +308,6 @@ class Learned(Value):
         """
         chain, state = self.chain, self._state()
         span = chain.basis.span(state.basis)
-        if span is None:
-            return vectors
         return span.gram(chain.kernel) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
 
 

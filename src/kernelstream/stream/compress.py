@@ -24,11 +24,6 @@ def compress(stream: Stream, m: int) -> Stream:
     whole = stream.settled
     chain, state = whole.chain, whole.begun
     span = chain.basis.span(state.basis)
-    if span is None:
-        raise ValueError(
-            f"{chain.basis} has explicit features instead of points, and there is nothing to "
-            "compress: fit a model with fewer features."
-        )
     least = chain.n_components if isinstance(chain.n_components, int) else 1
     if not least <= m < span.points.shape[0]:
         raise ValueError(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernelstream.arrays.draws import generator
-from kernelstream.arrays.namespaces import Array, all_finite, like
+from kernelstream.arrays.namespaces import all_finite, like
 from kernelstream.arrays.threads import cores
 from kernelstream.certificates.audit import NAMING_ROWS, AuditSample
 from kernelstream.landmarks import Clock
@@ -23,11 +23,8 @@ from kernelstream.stream.step import forget
 if TYPE_CHECKING:
     from kernelstream.stream.stream import Stream
 
-LONG_BLOCK = 8192  # rows, where a basis goes through all of them and threads share a block
 DRAWING = 0.2  # of the time of two passes, where the first keeps some rows: reading CSV
 PASS_NUMBERS = 2**19  # coordinates in a block of a pass: they stay in the cache of a core
-
-Reader = Callable[[], Iterator[tuple[Array, np.ndarray | None]]]  # of blocks and their weights
 
 
 def learn_all(stream: Stream, rows: Rows) -> Stream:
@@ -53,7 +50,7 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
         clock, faded = forget(chain.tracker.forgetting, n, rows.weights, chain.seed, 0)
         sample = chain.basis.draw(rows.X, faded, clock)
         if sample is not None:
-            return take_signs(fold_in_one_pass(surveyed(stream, rows, faded, sample), rows))
+            return take_signs(fold_in_one_pass(surveyed(stream, rows, sample), rows))
     order = np.arange(n)
     if chain.basis.order_free:
         order = generator(chain.seed, "order").permutation(n)
@@ -67,13 +64,8 @@ def _learn_all(stream: Stream, rows: Rows) -> Stream:
     first = begin_first_pass(stream.with_chain(regress_inputs=False))
     for start in range(0, n, stream.batch_size):
         first = first.fold(untargeted.take(order[start : start + stream.batch_size]))
-
-    def read() -> Iterator[tuple[Array, np.ndarray | None]]:
-        blocks = first.blocks(untargeted, first.batch_size)
-        return ((X, weights) for X, weights, _ in blocks)
-
     whole = first.with_chain(regress_inputs=stream.chain.regress_inputs)
-    return take_signs(fold_in_one_pass(begin_second_pass(whole, read), rows))
+    return take_signs(fold_in_one_pass(begin_second_pass(whole), rows))
 
 
 def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
@@ -116,23 +108,14 @@ def filled_by_all(stream: Stream, rows: Rows, fold: Callable[[Stream], Stream]) 
     return found if all_finite(rows.X) else fold(replace(stream, scaler=found.scaler))
 
 
-def surveyed(stream: Stream, rows: Rows, faded: np.ndarray | None, sample: Any) -> Stream:
-    """The stream whose basis was chosen with a sample of all rows, and that has seen none yet.
-
-    ``faded`` are the weights that forgetting leaves at the end.
-    """
+def surveyed(stream: Stream, rows: Rows, sample: Any) -> Stream:
+    """The stream whose basis was chosen with a sample of all rows, and that has seen none yet."""
     drawn = Rows(sample.sample()[0], sample.stands_for()).canonical()
     stream = stream.decide(drawn, rows)
     chain = replace(stream.chain, basis=stream.chain.basis.in_units(stream.scaled))
     sample = sample.with_rows(stream.prepared(drawn.X))
     clock = Clock(chain.seed, len(rows))
-    plain = stream.with_chain(regress_inputs=False)
-
-    def read() -> Iterator[tuple[Array, np.ndarray | None]]:
-        blocks = plain.blocks(Rows(rows.X, faded), LONG_BLOCK)
-        return ((X, weights) for X, weights, _ in blocks)
-
-    basis = chain.basis.survey(chain.kernel, sample, len(rows), clock, chain.wanted, read)
+    basis = chain.basis.survey(chain.kernel, sample, len(rows), clock, chain.wanted)
     reference = like(np.zeros(0), basis.span.points)
     return stream.with_state(chain.blank(basis, reference)).without_signs()
 
@@ -159,11 +142,11 @@ def share_of_first_pass(stream: Stream) -> float:
     return DRAWING if draws else 0.5
 
 
-def begin_second_pass(stream: Stream, read: Reader | None = None) -> Stream:
+def begin_second_pass(stream: Stream) -> Stream:
     """The finished basis, with no statistics yet: what a second pass over the rows begins with."""
     with cores():
         before = stream.caught_up.filling_anew()
-        stream = finish_basis(before, read).with_chain(only_points=False).blank()
+        stream = finish_basis(before).with_chain(only_points=False).blank()
     judged = replace(stream.begun, judge=judge_of(before, stream))
     return stream.with_state(judged).without_signs()
 
@@ -172,22 +155,19 @@ def judge_of(before: Stream, after: Stream) -> Judge | None:
     """What rows were judged by, in the coordinates of the finished basis."""
     judge, basis = before.begun.judge, before.chain.basis
     old, new = basis.span(before.begun.basis), basis.span(after.begun.basis)
-    if judge is None or old is None or new is None or new is old:
+    if judge is None or new is old:
         return judge
     return judge.rebase(transition(before.chain.kernel, old, new))
 
 
-def finish_basis(stream: Stream, read: Reader | None = None) -> Stream:
-    """The stream with the basis for a second pass, in which its statistics are not.
-
-    ``read`` goes through all rows once more, for a basis that wants that.
-    """
+def finish_basis(stream: Stream) -> Stream:
+    """The stream with the basis for a second pass, in which its statistics are not."""
     chain, state = stream.chain, stream.begun
     clock = Clock(chain.seed, state.n_rows)
     basis = state.basis
     if chain.only_points:
         basis = chain.basis.look_back(chain.kernel, basis)
-    basis = chain.basis.finish(chain.kernel, basis, clock, read)
+    basis = chain.basis.finish(chain.kernel, basis, clock)
     return stream.with_state(replace(state, basis=basis))
 
 

@@ -41,7 +41,6 @@ class MaskedPreimage:
     @staticmethod
     def of(shown: Components, n_rows: int) -> MaskedPreimage:
         """The components of a model that spans points."""
-        assert shown.span is not None
         r = n_shown(SHARE, to_host(shown.variances), shown.total_variance)
         points, dual_coef, intercept, lifted, mean_coef = (
             np.asarray(to_host(a), dtype=float)

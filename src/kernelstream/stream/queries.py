@@ -54,10 +54,9 @@ def kept_rows(stream: Stream) -> np.ndarray | None:
     state = settled.begun
     rows = settled.chain.basis.sampled(state.basis)
     if rows is None:
-        span = settled.chain.basis.span(state.basis)
-        rows = None if span is None else span.points
+        rows = settled.chain.basis.span(state.basis).points
     scaling = settled.scaling
-    if rows is None or (scaling is not None and not scaling.keeps_columns):
+    if scaling is not None and not scaling.keeps_columns:
         return None
     rows = to_host(as_dense(rows)).astype(float)
     return np.asarray(stream.in_data_units(rows))
@@ -115,11 +114,6 @@ def was_sent(stream: Stream, X: Array) -> bool:
 def inputs_of(stream: Stream, scores: Array, method: Preimage) -> Report:
     """Inputs whose images are near the given scores, in the units of the data."""
     shown = stream.components
-    if shown.span is None:
-        raise ValueError(
-            f"{shown.basis} has explicit features instead of points, and inverse_transform "
-            "needs points; use a basis of points, for example landmarks.Centroids."
-        )
     back = WayBack(shown, method, scaler_of(stream))
     if stream.device is None and not is_foreign(scores):
         _ = back.learned  # once, and not by every thread
@@ -191,7 +185,6 @@ class WayBack:
     def report(self, scores: Array) -> Report:
         """Inputs for a block of scores, in their type."""
         shown, xp = self.shown, namespace_of(scores)
-        assert shown.span is not None
         held = to_float64(scores) @ xp.matrix_transpose(shown.lift) + shown.mean[None, :]
         coefficients = held @ xp.matrix_transpose(shown.span.factor)
         if self.learned is None or shown.inputs is None:

@@ -102,7 +102,7 @@ def account(chain: Chain, state: State, gone: Measured, left: float) -> Ledger:
     """The ledger without the energies of rows; their rounding stays, and grows by their own."""
     ledger, span = state.ledger, chain.basis.span(state.basis)
     slack = 0.0
-    if span is not None and chain.certify:
+    if chain.certify:
         slack = rounding.slack(chain.kernel, ledger, span, to_host(state.tracker.scatter))
     share = left / ledger.energy
     return replace(

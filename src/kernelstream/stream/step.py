@@ -377,9 +377,7 @@ class Chain:
 
     def points(self, state: State) -> Array:
         """The points in their own coordinates, one a row."""
-        span = self.basis.span(state.basis)
-        assert span is not None  # Tracker.suits has refused a basis without points
-        return span.own_coordinates(self.kernel)
+        return self.basis.span(state.basis).own_coordinates(self.kernel)
 
     def require_finite_sums(self, state: State) -> None:
         """Raise unless Σ w k(x,x), which is above every entry of every accumulator, is finite."""

@@ -51,7 +51,6 @@ from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.calibration import calibrate
 from kernelstream.stream.components import Components, Learned
 from kernelstream.stream.fit import (
-    Reader,
     begin_first_pass,
     begin_second_pass,
     end_second_pass,
@@ -345,8 +344,6 @@ class Stream(Value):
         """
         if not (self.chain.kernel.psd and self.knows_units):
             return self.chain.kernel.psd  # the first rows are what units are taken from
-        if not self.chain.basis.has_points:
-            return True
         farthest = largest_entry(row_norms_squared(self.scaled(rows.X)))
         return farthest <= max(self.reach, self.clear_reach)
 
@@ -362,9 +359,9 @@ class Stream(Value):
     @property
     def reach(self) -> float:
         """The squared norm of rows up to twice as far out as points, or rows that wait, are."""
-        span = None if self.state is None else self.chain.basis.span(self.state.basis)
         known = [self.scaled(rows.X) for rows in self.waiting.blocks[:1]]
-        known += [] if span is None else [span.points]
+        if self.state is not None:
+            known.append(self.chain.basis.span(self.state.basis).points)
         norms = [largest_entry(row_norms_squared(X)) for X in known if X.shape[0]]
         return 4.0 * max(norms, default=0.0)
 
@@ -482,7 +479,7 @@ class Stream(Value):
     def next_filling(self) -> float:
         """How many rows have to be learned before they say anew what fills gaps."""
         chain = self.chain
-        if not (self.fills and chain.basis.has_points and chain.kernel.takes_means):
+        if not (self.fills and chain.kernel.takes_means):
             return math.inf
         model = self.scaler.model
         return SCALING_ROWS if model is None else 2.0 * model.n_rows
@@ -544,8 +541,7 @@ class Stream(Value):
         order, and :meth:`add` adds their states. It holds nothing but what that takes.
         """
         chain, state = self.chain, self.begun
-        span = chain.basis.span(state.basis)
-        basis = state.basis if span is None else FixedState(span)
+        basis = FixedState(chain.basis.span(state.basis))
         blank = self.with_state(chain.blank(basis, state.moments.total))
         return replace(blank.without_signs(), waiting=Buffer())
 
@@ -568,12 +564,9 @@ class Stream(Value):
         """The stream for the first of two passes: it gathers nothing that the second repeats."""
         return begin_first_pass(self)
 
-    def begin_second_pass(self, read: Reader | None = None) -> Stream:
-        """The stream with its final landmarks and without its sums.
-
-        ``read`` goes through all rows once more, for landmarks that are chosen by all of them.
-        """
-        return begin_second_pass(self, read)
+    def begin_second_pass(self) -> Stream:
+        """The stream with its final landmarks and without its sums."""
+        return begin_second_pass(self)
 
     def finish(self) -> Stream:
         """The stream after the last row of a pass: nothing is buffered, and signs are fixed."""
@@ -676,10 +669,9 @@ class Stream(Value):
     def moved_in_float32(self, coefficients: Array) -> np.ndarray:
         """How far rounding of kernel values in single precision moves combinations of them.
 
-        The coefficients, a column for each combination, are over the points or the features.
+        The coefficients, a column for each combination, are over the points.
         """
-        span = self.chain.basis.span(self.begun.basis)
-        points = None if span is None else span.points
+        points = self.chain.basis.span(self.begun.basis).points
         return moved_in_float32(self.chain.kernel, points, coefficients)
 
     def judged(self, shown: Components) -> Judged:
@@ -694,7 +686,6 @@ class Stream(Value):
             n_rows=state.n_rows,
             log_forgetting=math.log(chain.tracker.forgetting),
             seed=chain.seed,
-            has_points=shown.span is not None,
             coordinates=shown.coordinates,
             vectors=shown.vectors,
             mean=shown.mean,

@@ -70,7 +70,7 @@ class Window(Tracker[WindowState]):
 
     Notes
     -----
-    For points that stay: ``Landmarks``, ``Fourier``, or ``Centroids(follows=False)``. Rows are in
+    For points that stay: ``Landmarks`` or ``Centroids(follows=False)``. Rows are in
     the window as soon as they are learned; ``n_samples_seen_`` counts all that ever were.
 
     Examples

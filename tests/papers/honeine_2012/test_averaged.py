@@ -106,7 +106,5 @@ def test_what_can_be_averaged() -> None:
             papers.Averaged(rule).check()  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Hebbian: forgetting must be a number between 0 and 1"):
         papers.Averaged(papers.Hebbian(forgetting=2.0)).check()
-    with pytest.raises(ValueError, match="needs the coordinates of the basis points"):
-        papers.Averaged(papers.LMS()).suits(landmarks.Fourier(8), 2)
     with pytest.raises(ValueError, match="1 weights were given for 2 components"):
         papers.Averaged(papers.RLS(weights=[1.0])).suits(landmarks.Everything(), 2)

@@ -280,12 +280,6 @@ def test_errors_are_sentences(options: dict[str, Any], words: str) -> None:
         model.fit(series(20))
 
 
-def test_lms_needs_points() -> None:
-    model = StreamingKernelPCA(2, gamma=0.1, basis=landmarks.Fourier(8), tracker=papers.LMS())
-    with pytest.raises(ValueError, match=r"LMS\(\) needs the coordinates of the basis points"):
-        model.fit(series(20))
-
-
 def test_wide_kernel_is_linear_pca_for_every_rule() -> None:
     """A check against something that is no twin: batch kernel PCA of the same rows."""
     X = series(4000, seed=2)

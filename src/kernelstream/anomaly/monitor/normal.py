@@ -418,7 +418,6 @@ def learn_whitened(whitened: WhitenedRows, setting: Setting) -> Normal:
     stream = Stream.of(chain, BLOCK, U.shape[1]).learn_all(Rows(U))
     state = stream.begun
     span = setting.basis.span(state.basis)
-    assert span is not None  # the estimator refuses a basis without points
     coordinates = Gathered(state.moments, state.tracker, state.moments.weight)
     index = Index.of(kernel, span, coordinates, setting.ridge)
     return Normal(setting, whitened.rows, coordinates, whitened.scaling, index)

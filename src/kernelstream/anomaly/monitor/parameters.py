@@ -60,11 +60,6 @@ def settings_of(given: Parameters, seed: int = 0) -> list[Setting]:
         check_count(name, "lags", given.lags, none_allowed=False)
     check_choice("whiten", given.whiten, ("auto", True, False))
     basis = landmarks.resolve(given.basis)
-    if not basis.has_points:
-        raise ValueError(
-            f"The monitor needs what the basis misses of a row, and {basis} has no points: "
-            "use a basis of points such as landmarks.Centroids."
-        )
     whitens = (True, False) if is_auto(given.whiten) else (bool(given.whiten),)
     widths = WIDTHS if is_auto(given.width) else (float(given.width),)
     ridges = RIDGES if is_auto(given.ridge) else (float(given.ridge),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -182,13 +181,6 @@ def _fit(model: KernelEstimator, chunks: Chunks, client: Client | None, passes: 
     apart = None
     if isinstance(model, KernelNovelty):
         apart, chunks = _hold_back(begun, chunks, client)
-    refinements = getattr(begun.chain.basis, "refinements", 0)  # of Centroids
-    if refinements:
-        warnings.warn(
-            f"refinements={refinements} of the points are left out on a cluster: they need rows in "
-            "memory, with model.fit.",
-            stacklevel=3,
-        )
     if isinstance(model, OnePassRidge):
         looking = free_points(model, begun)
     # `shared` is held to the end: should the basis be lost, Dask makes it again from this.
@@ -253,7 +245,8 @@ def _decide(begun: Stream, chunks: Chunks, client: Client | None) -> Delayed:
     """The model with all that the data decide for every chunk alike, as one task."""
     basis, kernel = begun.chain.basis, begun.chain.kernel
     shared = sent_once(begun)
-    draws = isinstance(basis, landmarks.Landmarks) and np.ndim(basis.points) == 0
+    given = isinstance(basis, landmarks.Landmarks) and np.ndim(basis.points) > 0
+    draws = is_chosen_once(basis) and not given
     if kernel.fixed and begun.scaling is None and not draws:
         return delayed(decide)(shared, None)
     joint = tree(join_samples, chunks.each(sample, shared), begun.start_rows)

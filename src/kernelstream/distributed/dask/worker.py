@@ -54,7 +54,7 @@ def require_parallel(stream: Stream) -> None:
 
 def is_chosen_once(basis: landmarks.Basis) -> bool:
     """Whether the start of the stream decides the basis for ever: one for all chunks."""
-    return isinstance(basis, landmarks.Landmarks | landmarks.Fourier)
+    return isinstance(basis, landmarks.FixedLandmarks)
 
 
 def stays(basis: landmarks.Basis) -> bool:

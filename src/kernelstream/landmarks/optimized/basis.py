@@ -9,12 +9,11 @@ that were gathered in older bases.
 """
 
 # Long because a basis has many verbs: each is short, and what they work with has its own module
-# (state, kmeans, polish, tolerance, sample).
+# (state, kmeans, polish, sample).
 
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,7 +24,6 @@ from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
     cast,
-    concatenate_rows,
     like,
     namespace_of,
     sum_by_label,
@@ -51,7 +49,7 @@ from kernelstream.landmarks.base import (
 )
 from kernelstream.landmarks.distance import Distance
 from kernelstream.landmarks.growing import GrowingState
-from kernelstream.landmarks.optimized.kmeans import Reader, kmeans, means_of_cells, nearest
+from kernelstream.landmarks.optimized.kmeans import kmeans, nearest
 from kernelstream.landmarks.optimized.polish import Sampled, captured, is_smooth, polish
 from kernelstream.landmarks.optimized.sample import HELD_BACK, Reservoir, no_coordinates
 from kernelstream.landmarks.optimized.state import (
@@ -63,9 +61,8 @@ from kernelstream.landmarks.optimized.state import (
     CentroidsState,
     Work,
 )
-from kernelstream.landmarks.optimized.tolerance import Growth, missed_most
 from kernelstream.serialization import stored
-from kernelstream.serialization.part import check_count, check_number
+from kernelstream.serialization.part import check_count
 
 # The constants of the policy, found on MNIST, Elec2, Frey faces and Adult streams; what each is
 # worth, beside smaller and larger values: docs/centroids.md.
@@ -74,7 +71,6 @@ LEAST_SAMPLED, MOST_SAMPLED = 1000, 5000
 JUDGED = 1500  # sampled rows on which points are compared
 GAIN = 1e-3  # share of the captured variance below which nothing is gained
 LOOK_FACTOR = 4  # a look follows when the rows are so many times those at the last
-GROWN_FROM = 32  # points at the start when there is a tolerance
 JOINS = 1e-6  # share of its energy that is missed of a row that becomes a point while there is room
 QUERY_SHARE = 0.10  # a query looks for points when this share of the rows came since …
 QUERY_RISE = 1.05  # … and was missed by this much more than is normal
@@ -88,18 +84,10 @@ class Centroids(Basis[CentroidsState]):
     ----------
     n_points : int
         Number of points m. Memory is O(m² + m d), work per row O(m d + m²).
-    tolerance : float or None
-        Share of the variance in feature space that may be missed, for example 0.05. The basis then
-        starts with 32 points and grows, up to ``n_points``, until the estimated missed share is
-        below; the certificate says what is certain.
     follows : bool
         False keeps the points that the first rows gave. No moment is then ever carried into
         another basis, which a regression with a weak ridge would notice; a stream that moves
         leaves such points behind.
-    refinements : int
-        Passes of ``fit`` that move the points to the means of all rows nearest to them, instead of
-        where they capture most. For pre-images and denoising: noise that a mean of many rows
-        has lost, no component can bring back. Streams, files and clusters do without.
 
     Notes
     -----
@@ -125,17 +113,9 @@ class Centroids(Basis[CentroidsState]):
     order_free = True
     preferred_on_device = 16384  # the points are revised at block ends: not too rarely
 
-    def __init__(
-        self,
-        n_points: int = 256,
-        tolerance: float | None = None,
-        follows: bool = True,
-        refinements: int = 0,
-    ):
+    def __init__(self, n_points: int = 256, follows: bool = True):
         self.n_points = n_points
-        self.tolerance = tolerance
         self.follows = follows
-        self.refinements = refinements
 
     @property
     def settles_late(self) -> bool:  # type: ignore[override]
@@ -150,20 +130,8 @@ class Centroids(Basis[CentroidsState]):
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_count("Centroids", "n_points", self.n_points, none_allowed=False)
-        if self.tolerance is not None:
-            check_number("Centroids", "tolerance", self.tolerance, above=0, below=1)
         if not isinstance(self.follows, bool | np.bool_):
             raise ValueError(f"Centroids: follows must be True or False, got {self.follows!r}.")
-        if self.tolerance is not None and not self.follows:
-            raise ValueError("Centroids: a basis that grows to a tolerance has to follow the rows.")
-        whole = isinstance(self.refinements, numbers.Integral)
-        if not whole or isinstance(self.refinements, bool) or self.refinements < 0:
-            raise ValueError(
-                "Centroids: refinements must be a whole number of passes, 0 or more, got "
-                f"{self.refinements!r}."
-            )
-        if self.refinements and not self.follows:
-            raise ValueError("Centroids: points that are refined have to follow the rows.")
 
     # -- sizes that follow from the number of points
 
@@ -172,14 +140,9 @@ class Centroids(Basis[CentroidsState]):
         """Number of points."""
         return self.n_points
 
-    @property
-    def _first_points(self) -> int:
-        """Points at the start."""
-        return self.n_points if self.tolerance is None else min(self.n_points, GROWN_FROM)
-
     def start_rows(self) -> int:
         """Ten rows a point, at least 500."""
-        return max(10 * self._first_points, 500)
+        return max(10 * self.n_points, 500)
 
     @property
     def _sample_rows(self) -> int:
@@ -189,7 +152,7 @@ class Centroids(Basis[CentroidsState]):
     @property
     def _window(self) -> int:
         """Rows over which the residual is averaged."""
-        return max(500, 2 * self._first_points)
+        return max(500, 2 * self.n_points)
 
     # -- verbs
 
@@ -212,12 +175,12 @@ class Centroids(Basis[CentroidsState]):
 
         Points are polished as much as ``n_rows`` repay.
         """
-        first, rng = self._first_points, generator(seed, "start")
-        chosen = distinct_rows(X, first)
+        m, rng = self.n_points, generator(seed, "start")
+        chosen = distinct_rows(X, m)
         if chosen is None:
-            work = Work(first, int(X.shape[1]), wanted, int(X.shape[0]))
+            work = Work(m, int(X.shape[1]), wanted, int(X.shape[0]))
             points = self._look(
-                kernel, X, weights, first, wanted, work.evaluations(n_rows, FIT_SHARE), rng
+                kernel, X, weights, m, wanted, work.evaluations(n_rows, FIT_SHARE), rng
             )
         else:
             points = as_dense(take_rows(X, chosen))
@@ -241,7 +204,6 @@ class Centroids(Basis[CentroidsState]):
             variance=float(np.average((missed - residual) ** 2, weights=weights)),
             reference=reference,
             unit=unit,
-            growth=None if self.tolerance is None else Growth.of(like(np.zeros(span.rank), points)),
         )
         return state, Z
 
@@ -253,7 +215,7 @@ class Centroids(Basis[CentroidsState]):
         empty = Reservoir(self._sample_rows)
         sample = empty.offer_all((X, no_coordinates(X)), weights, clock)
         complete = len(sample) == int(X.shape[0])
-        if not complete and distinct_rows(sample.sample()[0], self._first_points) is not None:
+        if not complete and distinct_rows(sample.sample()[0], self.n_points) is not None:
             return None
         return sample
 
@@ -264,31 +226,17 @@ class Centroids(Basis[CentroidsState]):
         n: int,
         clock: Clock,
         wanted: int,
-        read: Reader,
     ) -> CentroidsState:
-        """k-means on the sample, and polish, as much as n rows repay, or means of all rows."""
+        """k-means on the sample, and polish, as much as n rows repay."""
         rows, weights = sample.sample()[0], sample.stands_for()
-        repaid = 0 if self.refinements else n
-        state, Z = self._begun(kernel, rows, weights, clock.seed, wanted, repaid)
+        state, Z = self._begun(kernel, rows, weights, clock.seed, wanted, n)
         state = replace(state, sample=sample.folded_as(Z), n=n, next_look=LOOK_FACTOR * n)
-        if state.growth is not None:
-            block = self.express(kernel, state, rows)
-            seen = Measured.of(rows, None, weights, clock, block, scatter=False)
-            state = replace(state, growth=state.growth.enter(seen))
-        state = self._refined(kernel, state, read)
         state, _ = self.settle(kernel, state, clock) or (state, None)
         return self._folded_anew(kernel, state) if state.carried else state
 
-    def _refined(self, kernel: Kernel, state: CentroidsState, read: Reader) -> CentroidsState:
-        """The state whose points are means of all rows, where that was asked for."""
-        if not (self.refinements and state.can_gain):
-            return state
-        points = means_of_cells(read, state.span.points, self.refinements)
-        return self._changed(kernel, state, points)[0]
-
     def measures(self, state: CentroidsState) -> bool:
         """Unless there is room for more points, which rows may become while they are read."""
-        return not self.follows or state.span.points.shape[0] >= self._first_points
+        return not self.follows or state.span.points.shape[0] >= self.n_points
 
     def project(
         self,
@@ -312,7 +260,7 @@ class Centroids(Basis[CentroidsState]):
     ) -> tuple[CentroidsState, int]:
         """Watch the residual until points have to be looked for; rows compete for the sample."""
         residual, missed, weight = state.residual, state.missed, state.weight
-        growth, n, count = state.growth, state.n, 0
+        n, count = state.n, 0
         for block in blocks:
             if not math.isfinite(block.missed):
                 finite(block.block.residual, kernel)
@@ -322,21 +270,17 @@ class Centroids(Basis[CentroidsState]):
             if block.weight > 0:
                 pace = min(1.0, len(block) / self._window)
                 residual += pace * (share / block.weight - residual)
-            if growth is not None:
-                growth = growth.enter(block)
-            watched = replace(state, n=n, residual=residual, growth=growth)
-            if self._wants_look(watched) or self._lacking(watched, more_rows_come=True):
+            if self._wants_look(replace(state, n=n, residual=residual)):
                 break
         sample = state.sample.offer(
             [(block.X, block.block.Z, block.weights) for block in blocks[:count]], blocks[0].clock
         )
-        watched = replace(state, n=n, residual=residual, growth=growth)
-        return replace(watched, sample=sample, missed=missed, weight=weight), count
+        watched = replace(state, sample=sample, n=n, residual=residual)
+        return replace(watched, missed=missed, weight=weight), count
 
     def draws(self, state: CentroidsState | None) -> bool:
-        """Points come from the sample, unless a tolerance decides how many, by all rows."""
-        by_sample = self.follows and self.tolerance is None
-        return by_sample and (state is None or self.measures(state))
+        """Points come from the sample, once there are as many as there may be."""
+        return self.follows and (state is None or self.measures(state))
 
     def keep_some(
         self,
@@ -383,11 +327,6 @@ class Centroids(Basis[CentroidsState]):
         self, kernel: Kernel, state: CentroidsState, clock: Clock
     ) -> tuple[CentroidsState, Array | None] | None:
         """Look for better points now and then, and when the stream has moved."""
-        if not self.follows:
-            return None
-        lacking = self._lacking(state, more_rows_come=True)
-        if lacking:
-            return self._grow(kernel, state, clock, lacking)
         if not self._wants_look(state):
             return None
         return self._relook(kernel, state, clock, self._affordable(state))
@@ -395,38 +334,19 @@ class Centroids(Basis[CentroidsState]):
     def settle(
         self, kernel: Kernel, state: CentroidsState, clock: Clock
     ) -> tuple[CentroidsState, Array | None] | None:
-        """Look for better points if many rows came since that are missed more than is normal.
-
-        And points are added until the tolerance holds: a stream waits for more rows between two
-        steps, and there may be none.
-        """
-        T: Array | None = None
+        """Look for better points if many rows came since that are missed more than is normal."""
         came = state.n - state.looked_at
         risen = state.missed > QUERY_RISE * state.reference * state.weight
         if self.follows and state.can_gain and risen and came > QUERY_SHARE * state.n:
             state, T = self._relook(kernel, state, clock, FEWEST)
-        while (lacking := self._lacking(state, more_rows_come=False)) > 0:
-            grown = self._grow(kernel, state, clock, lacking)
-            if grown is None:
-                break
-            state, step = grown
-            T = step if T is None else step @ T
-        return None if T is None else (state, T)
+            return None if T is None else (state, T)
+        return None
 
-    def finish(
-        self,
-        kernel: Kernel,
-        state: CentroidsState,
-        clock: Clock,
-        read: Reader | None = None,
-    ) -> CentroidsState:
+    def finish(self, kernel: Kernel, state: CentroidsState, clock: Clock) -> CentroidsState:
         """Look for the points of a second pass; the sample counts as folded in their basis."""
         if self.follows and state.can_gain:
-            if read is not None and self.refinements:
-                state = self._refined(kernel, state, read)
-            else:
-                evaluations = max(FEWEST, self._affordable(state))
-                state, _ = self._relook(kernel, state, clock, evaluations)
+            evaluations = max(FEWEST, self._affordable(state))
+            state, _ = self._relook(kernel, state, clock, evaluations)
         state, _ = self.settle(kernel, state, clock) or (state, None)
         return self._folded_anew(kernel, state)
 
@@ -455,7 +375,7 @@ class Centroids(Basis[CentroidsState]):
             nothing = [like(np.zeros((0, x.span.rank)), x.span.factor) for x in (a, b)]
             joint = a.sample.rebase(nothing[0]).merge(b.sample.rebase(nothing[1]))
             rows, m = joint.sample()[0], max(len(a.span.points), len(b.span.points))
-            most = max(m, self._first_points)
+            most = max(m, self.n_points)
             evaluations = max(FEWEST, a.work.evaluations(n, STREAM_SHARE))
             points = self._look(
                 kernel,
@@ -471,10 +391,6 @@ class Centroids(Basis[CentroidsState]):
             to_a, to_b = transition(kernel, a.span, span), transition(kernel, b.span, span)
             sample = a.sample.rebase(to_a).merge(b.sample.rebase(to_b))
         residual, variance = sample.residual(kernel, span, a.unit)
-        growth = None
-        if a.growth is not None and b.growth is not None:
-            growth = a.growth.merge(b.growth, to_a, to_b)
-            growth = replace(growth, missed=growth.weight * residual * a.unit, changed_at=n)
         joined = replace(
             a,
             span=span,
@@ -488,7 +404,6 @@ class Centroids(Basis[CentroidsState]):
             residual=residual,
             variance=variance,
             reference=residual,
-            growth=growth,
             carried=a.carried or b.carried or to_a is not None or to_b is not None,
         )
         return joined, to_a, to_b
@@ -503,14 +418,14 @@ class Centroids(Basis[CentroidsState]):
         The start of the stream had few different rows: a machine at rest, or data of few values,
         of which some come later. None where no row is missed, or there is no room.
         """
-        if not self.follows or state.span.points.shape[0] >= self._first_points:
+        if not self.follows or state.span.points.shape[0] >= self.n_points:
             return None
         missed, energy = to_host(finite(block.residual, kernel)), to_host(block.energy)
         if not bool(np.any(missed > JOINS * energy)):
             return None
         energies = to_host(to_float64(kernel.diag(state.span.points)))
         span = replace(state.span, projector=state.span.factor)
-        rule = Distance(np.finfo(float).tiny, self._first_points)
+        rule = Distance(np.finfo(float).tiny, self.n_points)
         grown, wide = rule.project(kernel, GrowingState(span, energies), X, None, clock)
         if not wide.admitted or wide.Z.shape[0] < X.shape[0]:  # the factor would be strained
             return None
@@ -518,12 +433,10 @@ class Centroids(Basis[CentroidsState]):
         span = Span.of(kernel, points, factor, kernel.gram(to_float64(points)))
         Z = cast(wide.Z, span.projector.dtype)
         padding = like(np.eye(grown.span.rank, state.span.rank), factor)
-        growth = state.growth
         joined = replace(
             state,
             span=span,
             sample=state.sample.rebase(padding),
-            growth=None if growth is None else replace(growth, total=padding @ growth.total),
             carried=True,
         )
         return joined, replace(
@@ -532,27 +445,6 @@ class Centroids(Basis[CentroidsState]):
             energy=cast(wide.energy, Z.dtype),
             missed=cast(wide.residual, Z.dtype),
         )
-
-    def _lacking(self, state: CentroidsState, more_rows_come: bool) -> int:
-        """Points to add for the tolerance."""
-        if state.growth is None or self.tolerance is None:
-            return 0
-        growth, m = state.growth, int(state.span.points.shape[0])
-        if more_rows_come:
-            return min(growth.wanted(self.tolerance, m, state.n), self.n_points - m)
-        return min(growth.lacking(self.tolerance, m), self.n_points - m)
-
-    def _grow(
-        self, kernel: Kernel, state: CentroidsState, clock: Clock, count: int
-    ) -> tuple[CentroidsState, Array] | None:
-        """Add sampled rows of which much is missed."""
-        rows = as_dense(take_rows(state.sample.sample()[0], state.sample.candidates()))
-        rng = generator(clock.seed, "growth", state.n)
-        chosen = missed_most(kernel, state.span, rows, count, rng)
-        if len(chosen) == 0:
-            return None
-        fresh = cast(take_rows(rows, chosen), state.span.points.dtype)
-        return self._changed(kernel, state, concatenate_rows([state.span.points, fresh]))
 
     def _relook(
         self, kernel: Kernel, state: CentroidsState, clock: Clock, evaluations: int
@@ -567,7 +459,7 @@ class Centroids(Basis[CentroidsState]):
                 kernel,
                 sample.sample()[0],
                 sample.stands_for(),
-                max(int(present.shape[0]), self._first_points),
+                max(int(present.shape[0]), self.n_points),
                 state.wanted,
                 evaluations,
                 generator(clock.seed, "look", clock.row),
@@ -633,9 +525,6 @@ class Centroids(Basis[CentroidsState]):
             T = transition(kernel, state.span, span)
             sample = sample.rebase(T)
         residual, variance = sample.residual(kernel, span, state.unit)
-        growth = state.growth
-        if growth is not None and T is not None:
-            growth = growth.rebase(T, residual * state.unit, state.n)
         state = replace(
             state,
             span=span,
@@ -645,7 +534,6 @@ class Centroids(Basis[CentroidsState]):
             residual=residual,
             reference=residual,
             variance=variance,
-            growth=growth,
             carried=state.carried or T is not None,
         )
         return state, T

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 import numpy as np
 
 from kernelstream.arrays.draws import pick
@@ -22,8 +20,6 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.arrays.threads import cut, in_threads
 from kernelstream.kernels.distances import squared_distances
-
-Reader = Callable[[], Iterable[tuple[Array, np.ndarray | None]]]  # of blocks and their weights
 
 
 def kmeans(
@@ -103,24 +99,6 @@ def seed_points(X: Array, weights: np.ndarray, count: int, rng: np.random.Genera
     first = as_dense(take_rows(X, pick(rng, weights, count - count // 2)))
     _, near = nearest(X, first)
     return concatenate_rows([first, draw_far(X, weights, near, count // 2, rng)])
-
-
-def means_of_cells(read: Reader, points: Array, steps: int) -> Array:
-    """Points moved to the means of all rows nearest to them, in passes over the rows.
-
-    ``read`` gives blocks of rows and their weights. A point that no row is near to stays.
-    """
-    for _ in range(steps):
-        count = int(points.shape[0])
-        mass, sums = np.zeros(count), 0.0 * to_float64(points)
-        for X, weights in read():
-            labels, _ = nearest(X, points)
-            mass += np.bincount(labels, weights, minlength=count)
-            sums += sum_by_label(X, labels, count, weights)
-        filled = like(mass > 0, sums)[:, None]
-        means = sums / like(np.where(mass > 0, mass, 1.0), sums)[:, None]
-        points = cast(namespace_of(sums).where(filled, means, to_float64(points)), points.dtype)
-    return points
 
 
 def lloyd(

@@ -9,7 +9,6 @@ from typing import Annotated
 from kernelstream.landmarks.base import Span
 from kernelstream.landmarks.optimized.polish import n_directions
 from kernelstream.landmarks.optimized.sample import Reservoir
-from kernelstream.landmarks.optimized.tolerance import Growth
 from kernelstream.serialization import stored
 
 # Found on MNIST, Elec2, Frey faces and Adult streams; docs/centroids.md has other values.
@@ -83,7 +82,6 @@ class CentroidsState:
     reference: Annotated[float, "not negative"]  # the residual that is normal for these points
     unit: Annotated[float, "not negative"]  # mean energy k(x,x) of the start
     carried: bool = False  # whether rows were folded in another basis and carried here
-    growth: Growth | None = None  # with a tolerance: what is missed so far
 
     def has_moved(self, window: int) -> bool:
         """Whether the stream has left the points behind; ``window`` rows are averaged."""

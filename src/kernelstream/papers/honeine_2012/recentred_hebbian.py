@@ -65,7 +65,7 @@ class RecentredHebbian(Hebbian, trackers.Tracker[RecentredState]):
     -----
     The paper derives the running mean in an appendix that is not part of the published text we
     have; the mean of all rows up to and including the present one is taken, in the span of the
-    points. The tracker needs a basis of points and ``center=True``.
+    points. The tracker needs ``center=True``.
 
     References
     ----------

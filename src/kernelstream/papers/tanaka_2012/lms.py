@@ -52,7 +52,7 @@ class LMS(Stepped[SequentialState]):
     Notes
     -----
     ``N = Fᵀ M² F = Σ_d z(d) z(d)ᵀ``, the scatter of the points in their own coordinates
-    (``FᵀM`` has the coordinates of the points as columns), so the tracker needs a basis of points.
+    (``FᵀM`` has the coordinates of the points as columns).
 
     Examples
     --------
