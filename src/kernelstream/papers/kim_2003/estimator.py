@@ -97,7 +97,7 @@ class KernelHebbianPCA(PaperMethod):
 
     See Also
     --------
-    StreamingKernelPCA : All other attributes and methods are those of this class.
+    kernelstream.StreamingKernelPCA : All other attributes and methods are those of this class.
 
     Notes
     -----
