@@ -88,6 +88,6 @@ axis.set_title(f"Of these sizes, {chosen} points are certainly enough", loc="lef
 plt.show()
 
 # %%
-# **Result:** if the rows are available, double the size until ``certificate_`` guarantees the
+# **Learnt:** if the rows are available, double the size until ``certificate_`` guarantees the
 # accuracy that you need. ``basis="auto"`` chooses a size by an estimate instead, and
 # :func:`kernelstream.suggest` shows the curve behind that choice.

@@ -22,7 +22,18 @@ _CACHE_FAILS = (OSError, EOFError, pickle.UnpicklingError)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function`` on its first call and keep the machine code where that is possible."""
+    """Compile ``function`` on its first call and keep the machine code where that is possible.
+
+    Parameters
+    ----------
+    function : callable
+        Function of numbers and arrays that Numba can compile.
+
+    Returns
+    -------
+    callable
+        The function, which is compiled when it is first called.
+    """
     fast: Callable[..., Any] | None = None
 
     @functools.wraps(function)

@@ -22,6 +22,20 @@ def _philox(seed: int, purpose: str, index: int) -> np.random.Philox:
 def generator(seed: int, purpose: str, index: int = 0) -> np.random.Generator:
     """A generator of its own for one purpose at one position of the stream.
 
+    Parameters
+    ----------
+    seed : int
+        Random seed.
+    purpose : str
+        Name of the purpose; different names give independent generators.
+    index : int, default=0
+        Position in the stream.
+
+    Returns
+    -------
+    numpy.random.Generator
+        The generator.
+
     Examples
     --------
     >>> bool(generator(1, "start").random() == generator(1, "start").random())
@@ -32,6 +46,22 @@ def generator(seed: int, purpose: str, index: int = 0) -> np.random.Generator:
 
 def uniforms(seed: int, purpose: str, first: int, count: int) -> np.ndarray:
     """The numbers in (0, 1) that belong to the rows ``first`` … ``first + count − 1``.
+
+    Parameters
+    ----------
+    seed : int
+        Random seed.
+    purpose : str
+        Name of the purpose; different names give independent numbers.
+    first : int
+        Index of the first row.
+    count : int
+        Number of rows.
+
+    Returns
+    -------
+    array of shape (count,)
+        The random numbers.
 
     Examples
     --------

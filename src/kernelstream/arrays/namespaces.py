@@ -92,12 +92,38 @@ def dtype_name(x: Array) -> str:
 
 
 def to_float64(x: Array) -> Array:
-    """``x`` in double precision, the type of every accumulator."""
+    """``x`` in double precision, the type of every accumulator.
+
+    Parameters
+    ----------
+    x : array
+        Array of any namespace, dense or CSR.
+
+    Returns
+    -------
+    array
+        The array in float64, without a copy if it is float64 already.
+    """
     return cast(x, np.float64 if is_sparse(x) else namespace_of(x).float64)
 
 
 def like(x: Any, reference: Array, dtype: Any = None) -> Array:
-    """Host values as an array of the namespace and on the device of ``reference``."""
+    """Host values as an array of the namespace and on the device of ``reference``.
+
+    Parameters
+    ----------
+    x : array or number
+        Values on the host.
+    reference : array
+        Array whose namespace and device the result has.
+    dtype : data type, optional
+        Data type of the result; None keeps that of ``x``.
+
+    Returns
+    -------
+    array
+        The values, without a copy where none is needed.
+    """
     if isinstance(x, np.ndarray) and isinstance(reference, np.ndarray):
         return x if dtype is None else x.astype(dtype, copy=False)
     xp = namespace_of(reference)
@@ -116,7 +142,18 @@ def ones(n: int, reference: Array, dtype: Any) -> Array:
 
 
 def to_host(x: Any) -> np.ndarray:
-    """A NumPy copy or view of an array of any namespace (CSR is written out)."""
+    """A NumPy copy or view of an array of any namespace (CSR is written out).
+
+    Parameters
+    ----------
+    x : array
+        Array of any namespace, dense or CSR.
+
+    Returns
+    -------
+    numpy.ndarray
+        The values as a dense NumPy array.
+    """
     if is_sparse(x):
         return x.toarray()
     if isinstance(x, np.ndarray):
@@ -325,6 +362,18 @@ def symmetric_eigen(a: Array) -> tuple[Array, Array]:
     """Eigenvalues in descending order and eigenvectors of a symmetric float64 matrix.
 
     The largest entry of each vector is positive: libraries differ in the sign.
+
+    Parameters
+    ----------
+    a : array of shape (n, n)
+        Symmetric matrix in float64.
+
+    Returns
+    -------
+    values : array of shape (n,)
+        Eigenvalues in descending order.
+    vectors : array of shape (n, n)
+        Eigenvectors as columns.
     """
     xp = namespace_of(a)
     a = (a + xp.matrix_transpose(a)) / 2

@@ -18,6 +18,16 @@ LONG = 60  # letters of anything else
 def prints_short(kind: Kind) -> Kind:
     """Make the values of a data class print in a line or two.
 
+    Parameters
+    ----------
+    kind : type
+        Data class to decorate.
+
+    Returns
+    -------
+    type
+        The same class with a short ``repr``.
+
     Examples
     --------
     >>> @prints_short

@@ -58,6 +58,16 @@ def cores(most: int | None = None) -> Iterator[int]:
     Dask task. And so does ``joblib.parallel_config(n_jobs=…)``, as it does for scikit-learn's
     estimators: what n_jobs is there, with the difference that None means all of BLAS's.
 
+    Parameters
+    ----------
+    most : int, optional
+        Upper limit on the number of blocks; None sets no limit.
+
+    Yields
+    ------
+    int
+        Number of blocks to process at the same time.
+
     Examples
     --------
     >>> from threadpoolctl import threadpool_limits
@@ -93,6 +103,18 @@ def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """``[function(item) for item in items]``, as many at a time as :func:`cores` around it allows.
 
     One after the other outside of it, and in a thread of the pool.
+
+    Parameters
+    ----------
+    function : callable
+        Function of one item.
+    items : sequence
+        Arguments of the calls.
+
+    Returns
+    -------
+    list
+        Results in the order of the items.
 
     Examples
     --------

@@ -56,7 +56,18 @@ if hasattr(os, "register_at_fork"):
 def at_one_moment(
     query: Callable[Concatenate[Model, P], Answer],
 ) -> Callable[Concatenate[Model, P], Answer]:
-    """A query that sees one and the same model from beginning to end, whatever others learn."""
+    """A query that sees one and the same model from beginning to end, whatever others learn.
+
+    Parameters
+    ----------
+    query : callable
+        Method of an estimator that reads the model.
+
+    Returns
+    -------
+    callable
+        The method, which is evaluated on a snapshot of the estimator.
+    """
 
     @functools.wraps(query)
     def asked(self: Model, /, *arguments: P.args, **options: P.kwargs) -> Answer:
@@ -314,10 +325,27 @@ class StreamEstimator(StoredEstimator):
 
     @abstractmethod
     def new_stream(self, X: Array) -> Stream:
-        """A stream for rows like X with the parameters of this estimator, which are checked."""
+        """A stream for rows like X with the parameters of this estimator, which are checked.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows that determine the number of columns, the data type and the device of the stream.
+
+        Returns
+        -------
+        Stream
+            A stream without rows.
+        """
 
     def set_stream(self, stream: Stream) -> None:
-        """Let this estimator go on from another stream."""
+        """Let this estimator go on from another stream.
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream that replaces the present one.
+        """
         self._stream, self._single_rows = stream, None
 
     def report_progress(self) -> None:

@@ -355,6 +355,20 @@ def require_summable(X: Array, gaps: bool = False, names: Any = None) -> Array:
 
     A row may wait for its block to be complete: what no kernel could take must be refused now,
     while the caller knows it, and not when the block is folded.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), dense or CSR
+        The rows.
+    gaps : bool, default=False
+        Whether missing values (NaN) are allowed.
+    names : sequence of str, optional
+        Names of the columns, for the error message.
+
+    Returns
+    -------
+    array of shape (n, d)
+        The same rows.
     """
     if gaps and isinstance(X, np.ndarray) and not all_finite(X):
         require_summable(np.nan_to_num(X, nan=0.0, posinf=np.inf, neginf=-np.inf), names=names)

@@ -33,9 +33,9 @@ from kernelstream.stream.stream import Stream
 class KernelEstimator(StreamEstimator):
     """An estimator on rows: it holds a stream with a kernel, landmarks and a tracker.
 
-    A subclass defines ``fit`` and ``partial_fit`` (with :meth:`_rows_to_learn` and
-    :meth:`_learn_rows`), :meth:`new_stream` (with :meth:`_stream_of`) and its queries (with
-    :meth:`_query`).
+    A subclass defines ``fit`` and ``partial_fit`` (with ``_rows_to_learn`` and ``_learn_rows``),
+    :meth:`~kernelstream.estimators.StreamEstimator.new_stream` (with ``_stream_of``) and its
+    queries (with ``_query``).
     """
 
     #: Whether the estimator can fill missing values.

@@ -807,7 +807,18 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         return bool(self.center)
 
     def new_stream(self, X: Array) -> Stream:
-        """A stream for rows like X with the parameters of this estimator, which are checked."""
+        """A stream for rows like X with the parameters of this estimator, which are checked.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows that determine the number of columns, the data type and the device of the stream.
+
+        Returns
+        -------
+        Stream
+            A stream without rows.
+        """
         kernel = self._resolved_kernel(int(X.shape[1]))
         basis, tracker = self._basis_and_tracker()
         method = preimages.resolve(self.preimage, kernel)

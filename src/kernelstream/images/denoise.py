@@ -203,7 +203,18 @@ class Denoiser(TransformerMixin, ImageModel):
             raise ValueError(NOT_MEASURED)
 
     def new_stream(self, rows: np.ndarray) -> Stream:
-        """A stream for rows like these with the parameters of this estimator, which are checked."""
+        """A stream for rows like these with the parameters of this estimator, which are checked.
+
+        Parameters
+        ----------
+        rows : array of shape (n, d)
+            Patches, one per row, that determine the number of columns and the data type.
+
+        Returns
+        -------
+        Stream
+            A stream without rows.
+        """
         self._remember("method", *(("noise_variance",) if self.method == "stein" else ()))
         gamma = "median" if self.width is None else 0.5 / float(self.width) ** 2
         kernel, basis = kernels.RBF(gamma=gamma), self._points()

@@ -159,7 +159,17 @@ class PatchReconstructor(PatchModel):
         return self.stream_.project(rows - mean, method) + mean
 
     def new_stream(self, X: Any = None) -> Stream:
-        """A stream for rows like X with the parameters of this estimator, which are checked."""
+        """A stream for rows like X with the parameters of this estimator, which are checked.
+
+        Parameters
+        ----------
+        X : ignored
+
+        Returns
+        -------
+        Stream
+            A stream without rows.
+        """
         for name in ("side", "n_components"):
             check_count("PatchReconstructor", name, getattr(self, name), none_allowed=False)
         check_count("PatchReconstructor", "patches_per_image", self.patches_per_image)

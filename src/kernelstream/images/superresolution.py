@@ -143,7 +143,17 @@ class SuperResolver(PatchModel):
         return stream.with_state(replace(state, basis=placed(basis, state.basis, X, Y)))
 
     def new_stream(self, X: Any = None) -> Stream:
-        """A stream for rows like X with the parameters of this estimator, which are checked."""
+        """A stream for rows like X with the parameters of this estimator, which are checked.
+
+        Parameters
+        ----------
+        X : ignored
+
+        Returns
+        -------
+        Stream
+            A stream without rows.
+        """
         check_count("SuperResolver", "patches_per_image", self.patches_per_image)
         check_number("SuperResolver", "alpha", self.alpha)
         check_count("SuperResolver", "scale", self.scale, none_allowed=False)

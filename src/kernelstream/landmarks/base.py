@@ -648,7 +648,20 @@ def weighted_total(values: Array, weights: Array | None) -> float:
 
 
 def finite(K: Array, kernel: Kernel) -> Array:
-    """Return ``K``, or raise: a kernel value that is not finite poisons everything after it."""
+    """Return ``K``, or raise: a kernel value that is not finite poisons everything after it.
+
+    Parameters
+    ----------
+    K : array
+        Kernel values.
+    kernel : Kernel
+        The kernel, for the error message.
+
+    Returns
+    -------
+    array
+        The same kernel values.
+    """
     xp = namespace_of(K)
     with np.errstate(over="ignore", invalid="ignore"):
         fine = bool(xp.all(xp.isfinite(K)))
@@ -665,7 +678,16 @@ def require_semidefinite(
 ) -> None:
     """Raise when a kernel matrix has eigenvalues that are negative by more than rounding.
 
-    ``cure`` is what helps where the kernel is not to blame.
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, for the error message.
+    lowest : float
+        Smallest eigenvalue.
+    highest : float
+        Largest eigenvalue.
+    cure : str, optional
+        Advice for the error message when rounding, and not the kernel, is the cause.
     """
     if lowest < -NEGATIVE_SHARE * max(highest, 0.0) or (highest <= 0.0 and lowest < 0.0):
         if kernel.psd:

@@ -14,6 +14,7 @@ from kernelstream.landmarks.fixed import FixedLandmarks, FixedState
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 
+TRIED = 50  # rows whose Gram matrix has to be positive semidefinite, for kernels that may not be
 LEAST_RESIDUAL = 1e-9  # relative to k(x, x): below it a residual is rounding
 
 
@@ -70,6 +71,8 @@ class PivotedCholesky(FixedLandmarks):
         """Draw the landmarks from the rows X; all different rows if there are few."""
         chosen = distinct_rows(X, self.size)
         if chosen is None:
+            if not kernel.psd:  # the Gram matrix of the pivots would not show it
+                factorise(kernel, as_dense(take_rows(X, evenly_spaced(len(X), TRIED))))
             rng = generator(seed, "landmarks")
             chosen = draw_pivots(kernel, X, self.size, rng, weights)
         return FixedState(factorise(kernel, as_dense(take_rows(X, chosen))))

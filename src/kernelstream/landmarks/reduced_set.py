@@ -61,14 +61,15 @@ class ReducedSet(Basis[ReducedSetState]):
     every tracker, and the re-orthogonalisation of section 5.3 is what the trackers do with it.
 
     *Ours*: which vectors. The paper compresses the components one after the other
-    (:class:`IteratedPreimages`). Here the basis keeps the scatter of all rows, the search starts at
-    the point that adds most to the scatter held, and looks for the pre-image of the local average
-    that this point stands for. With 105 points for the digits of scikit-learn (blocks of 30) 20
-    components then have 0.973 of the variance of batch kernel PCA; with pre-images of the
-    components it is 0.960. The basis serves every tracker and the mean, and the number of points is
-    a budget (the paper's ``(r+1) n'`` does not fit its own experiment). The iteration is Mika's,
-    ``y ← Σ w_i x_i / Σ w_i`` with ``w_i = γ_i k(x_i, y)``, taken back where it does not help: exact
-    for the RBF kernel, and for any other kernel never worse than choosing among the points.
+    (:class:`~kernelstream.papers.IteratedPreimages`). Here the basis keeps the scatter of all rows,
+    the search starts at the point that adds most to the scatter held, and looks for the pre-image
+    of the local average that this point stands for. With 105 points for the digits of scikit-learn
+    (blocks of 30) 20 components then have 0.973 of the variance of batch kernel PCA; with
+    pre-images of the components it is 0.960. The basis serves every tracker and the mean, and the
+    number of points is a budget (the paper's ``(r+1) n'`` does not fit its own experiment). The
+    iteration is Mika's, ``y ← Σ w_i x_i / Σ w_i`` with ``w_i = γ_i k(x_i, y)``, taken back where it
+    does not help: exact for the RBF kernel, and for any other kernel never worse than choosing
+    among the points.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class PaperMethod(StreamingKernelPCA):
             Non-negative weights.
         until : float, optional
             Not in the papers: rows drawn at random, as many as are needed, as in
-            :meth:`StreamingKernelPCA.fit`.
+            :meth:`kernelstream.StreamingKernelPCA.fit`.
         confidence : float
             With which that is to be true.
 

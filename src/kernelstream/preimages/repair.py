@@ -73,7 +73,7 @@ def repair(
 
     With ``loss="robust"`` the weight of a known entry is that of Geman and McClure,
     ``1/(1 + (r/cs)²)²`` with the residual r in units of its column, s 1.48 times the median of
-    |r| over the row, and c = 4. More than a third of the entries must not be off.
+    ``|r|`` over the row, and c = 4. More than a third of the entries must not be off.
 
     Parameters
     ----------

@@ -104,12 +104,29 @@ class OnePassRidge(KernelEstimator):
         return chosen_here and isinstance(basis, landmarks.Centroids) and self.forgetting == 1.0
 
     def set_stream(self, stream: Stream) -> None:
-        """Let this estimator go on from another stream: what was chosen for it is forgotten."""
+        """Let this estimator go on from another stream: what was chosen for it is forgotten.
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream that replaces the present one.
+        """
         super().set_stream(stream)
         self._left_out = None
 
     def new_stream(self, X: Array) -> Stream:
-        """A stream for rows like X with the parameters of this estimator, which are checked."""
+        """A stream for rows like X with the parameters of this estimator, which are checked.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows that determine the number of columns, the data type and the device of the stream.
+
+        Returns
+        -------
+        Stream
+            A stream without rows.
+        """
         if isinstance(self.gamma, str) and self.gamma == "auto":
             raise ValueError(
                 "gamma='auto' reconstructs rows and knows no targets: for a regression compare "

@@ -45,7 +45,17 @@ _MALFORMED = (
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file that was read and checked, whose values are not built yet."""
+    """A file that was read and checked, whose values are not built yet.
+
+    Attributes
+    ----------
+    tree : dict
+        The JSON tree of the file.
+    tensors : dict
+        Arrays of the file by name.
+    release : str
+        Release of kernelstream that wrote the file.
+    """
 
     tree: dict[str, Any]
     tensors: dict[str, np.ndarray]
@@ -65,7 +75,18 @@ class ModelFile:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> ModelFile:
-        """Read a file; one that is truncated, foreign or changed is a ``ValueError``."""
+        """Read a file; one that is truncated, foreign or changed is a ``ValueError``.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to read.
+
+        Returns
+        -------
+        ModelFile
+            The file, whose values are not built yet.
+        """
         with naming(path):
             return from_bytes(Path(path).read_bytes())
 

@@ -46,7 +46,13 @@ class Part(BaseEstimator):
         """Raise ``ValueError`` in words when a parameter makes no sense."""
 
     def check_state(self, state: Any) -> None:
-        """Raise ``ValueError`` unless ``state`` is what this part learns."""
+        """Raise ``ValueError`` unless ``state`` is what this part learns.
+
+        Parameters
+        ----------
+        state : object
+            The state to check.
+        """
         if type(state) is not state_class(type(self)):
             raise ValueError(f"a {type(state).__name__} for {self}")
 
@@ -68,7 +74,18 @@ def _copy(value: Any) -> Any:
 
 
 def as_number(value: object) -> float:
-    """A real number as a float; NaN for what is none: True, False, and integers beyond floats."""
+    """A real number as a float; NaN for what is none: True, False, and integers beyond floats.
+
+    Parameters
+    ----------
+    value : object
+        The value to convert.
+
+    Returns
+    -------
+    float
+        The number, or NaN.
+    """
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return math.nan
     try:
@@ -80,14 +97,40 @@ def as_number(value: object) -> float:
 def check_number(
     part: str, name: str, value: object, above: float = 0.0, below: float = math.inf
 ) -> None:
-    """Raise unless ``value`` is a number strictly between ``above`` and ``below``."""
+    """Raise unless ``value`` is a number strictly between ``above`` and ``below``.
+
+    Parameters
+    ----------
+    part : str
+        Name of the class, for the error message.
+    name : str
+        Name of the parameter, for the error message.
+    value : object
+        The value to check.
+    above : float, default=0.0
+        Lower limit, which is excluded.
+    below : float, default=inf
+        Upper limit, which is excluded.
+    """
     if not above < as_number(value) < below:
         limits = f"above {above:g}" if below == math.inf else f"between {above:g} and {below:g}"
         raise ValueError(f"{part}: {name} must be a number {limits}, got {value!r}.")
 
 
 def check_count(part: str, name: str, value: object, none_allowed: bool = True) -> None:
-    """Raise unless ``value`` is an integer of at least 1, or None where that means no limit."""
+    """Raise unless ``value`` is an integer of at least 1, or None where that means no limit.
+
+    Parameters
+    ----------
+    part : str
+        Name of the class, for the error message.
+    name : str
+        Name of the parameter, for the error message.
+    value : object
+        The value to check.
+    none_allowed : bool, default=True
+        Whether None is allowed.
+    """
     if value is None and none_allowed:
         return
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < 1:
@@ -102,7 +145,17 @@ def check_count(part: str, name: str, value: object, none_allowed: bool = True) 
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """Raise unless ``value`` is one of ``choices``."""
+    """Raise unless ``value`` is one of ``choices``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the error message.
+    value : object
+        The value to check.
+    choices : tuple
+        Allowed values; only strings are compared by value, all others by identity.
+    """
     if not any(value is c or (isinstance(c, str) and value == c) for c in choices):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 

@@ -47,7 +47,33 @@ class InputMoments:
 
 @dataclass(frozen=True)
 class Components:
-    """The components as functions on input space: what a query sees."""
+    """The components as functions on input space: what a query sees.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The kernel.
+    basis : Basis
+        The landmark strategy.
+    basis_state : object
+        State of the landmark strategy.
+    span : Span or None
+        The landmarks with their factor; None for explicit features.
+    vectors : array of shape (q, r)
+        Unit vectors: the components in coordinates.
+    variances : array of shape (r,)
+        Variances of the components.
+    mean : array of shape (q,)
+        Mean of the coordinates.
+    total_variance : float
+        Total variance in feature space.
+    weight : float
+        Sum of the weights of the rows.
+    orthonormal : bool
+        Whether the vectors are orthonormal.
+    inputs : InputMoments or None
+        Moments for the regression of the rows on their scores.
+    """
 
     kernel: Kernel
     basis: Basis
@@ -98,12 +124,34 @@ class Components:
         return replace(self, basis_state=FixedState(self.span))
 
     def coordinates(self, X: Array) -> Array:
-        """Coordinates of rows, less the mean."""
+        """Coordinates of rows, less the mean.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows in the units of the kernel.
+
+        Returns
+        -------
+        array of shape (n, q)
+            The centered coordinates.
+        """
         Z = self.basis.coordinates(self.kernel, self.basis_state, X)
         return Z - cast(self.mean, Z.dtype)[None, :]
 
     def scores(self, X: Array) -> Array:
-        """Scores on the components: ``k(X, D) A − b``."""
+        """Scores on the components: ``k(X, D) A − b``.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows in the units of the kernel.
+
+        Returns
+        -------
+        array of shape (n, r)
+            The scores.
+        """
         rows = to_float64(X) if self._rough else X
         K = self.kernel.block(rows, self.span.prepared(self.kernel, rows))
         scores = K @ cast(self.dual_coef, K.dtype)
@@ -120,7 +168,18 @@ class Components:
         return bool(np.any((moved > VISIBLE * deviation) & (deviation > 0.0)))
 
     def reconstruction_error(self, X: Array) -> Array:
-        """``|φ(x) − P φ(x)|²`` for the affine projection P on mean and components."""
+        """``|φ(x) − P φ(x)|²`` for the affine projection P on mean and components.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows in the units of the kernel.
+
+        Returns
+        -------
+        array of shape (n,)
+            The squared residual of each row.
+        """
         xp = namespace_of(self.vectors)
         Z = to_float64(self.coordinates(X))
         outside = Z - (Z @ self.vectors) @ xp.matrix_transpose(self.lift)
@@ -135,6 +194,16 @@ class Components:
 
         ``|φ(x) − μ|² = k(x,x) − 2⟨φ(x), μ⟩ + |μ|²``, and one product gives the scores
         and ``⟨φ(x), μ⟩``.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows in the units of the kernel.
+
+        Returns
+        -------
+        array of shape (n,)
+            The part of each squared distance that the components do not explain.
         """
         xp = namespace_of(self.vectors)
         rows = self.span.rows(X)

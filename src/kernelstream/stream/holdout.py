@@ -53,7 +53,21 @@ class Share:
 @stored
 @dataclass(frozen=True, eq=False)
 class HeldBack(Value):
-    """The rows that are held back, and of how many rows they are a sample."""
+    """The rows that are held back, and of how many rows they are a sample.
+
+    Attributes
+    ----------
+    X : array of shape (h, d)
+        The held-out rows.
+    weights : array of shape (h,)
+        Weights of the rows, without forgetting.
+    index : array of shape (h,)
+        Indices of the rows in the stream.
+    draw : array of shape (h,)
+        Random numbers of the rows, which decide how long a row is kept.
+    n_seen : int
+        Number of rows in the stream, held out or not.
+    """
 
     #: For quantiles of the errors of rows; for a mean over the pixels of images, which are many.
     ROWS: ClassVar[Share] = Share(0.1, 100, 1000)
@@ -70,13 +84,30 @@ class HeldBack(Value):
 
     @classmethod
     def nothing(cls, n_features: int, dtype: str) -> HeldBack:
-        """Before the first row."""
+        """Before the first row.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns.
+        dtype : str
+            Data type of the rows.
+        """
         none = np.zeros(0)
         return cls(np.zeros((0, n_features), dtype), none, none.astype(np.int64), none, 0)
 
     @staticmethod
     def draws(seed: int, first: int, count: int) -> np.ndarray:
         """Numbers in [0, 1) of the rows ``first`` …: evenly spread in every stretch of rows.
+
+        Parameters
+        ----------
+        seed : int
+            Random seed.
+        first : int
+            Index of the first row.
+        count : int
+            Number of rows.
 
         Examples
         --------
@@ -94,6 +125,24 @@ class HeldBack(Value):
 
         A row of a stream has to be decided on when it comes. Where all rows are at hand
         (``at_once``) only those are held back that stay so to the end.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        seed : int
+            Random seed.
+        memory : float
+            Effective number of rows under forgetting; infinite without forgetting.
+        at_once : bool, default=False
+            Whether these rows are all rows.
+        share : Share, optional
+            Fraction of the rows that is held out.
+
+        Returns
+        -------
+        array of shape (n,), bool
+            True for the rows that are held out.
         """
         u = self.draws(seed, self.n_seen, n)
         so_far = self.n_seen + 1.0 + np.arange(n)
@@ -103,7 +152,19 @@ class HeldBack(Value):
     def add(
         self, X: np.ndarray, weights: np.ndarray | None, chosen: np.ndarray, seed: int
     ) -> HeldBack:
-        """With the chosen ones of the next rows."""
+        """With the chosen ones of the next rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The next rows.
+        weights : array of shape (n,) or None
+            Weights of the rows; None means that all are 1.
+        chosen : array of shape (n,), bool
+            True for the rows that are held out.
+        seed : int
+            Random seed.
+        """
         own = np.flatnonzero(chosen)
         n = len(chosen)
         w = np.ones(n) if weights is None else weights
@@ -116,7 +177,17 @@ class HeldBack(Value):
         )
 
     def thin(self, log_forgetting: float, memory: float, share: Share = ROWS) -> HeldBack:
-        """Those that a stream of its length holds back: fewer and fewer, all rows alike."""
+        """Those that a stream of its length holds back: fewer and fewer, all rows alike.
+
+        Parameters
+        ----------
+        log_forgetting : float
+            Logarithm of the forgetting factor.
+        memory : float
+            Effective number of rows under forgetting; infinite without forgetting.
+        share : Share, optional
+            Fraction of the rows that is held out.
+        """
         limit = share.of(float(self.n_seen), memory)
         age = self.n_seen - 1 - self.index
         kept = np.flatnonzero((self.draw < limit) & (age * log_forgetting > math.log(SPENT)))
@@ -135,7 +206,21 @@ class HeldBack(Value):
         at_once: bool = False,
         share: Share = ROWS,
     ) -> tuple[Rows, HeldBack]:
-        """The next rows that are to be learned, and all that are held back (None: nothing yet)."""
+        """The next rows that are to be learned, and all that are held back (None: nothing yet).
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream that learns the rows.
+        held : HeldBack or None
+            Rows that are held out already.
+        rows : Rows
+            The next rows.
+        at_once : bool, default=False
+            Whether these rows are all rows.
+        share : Share, optional
+            Fraction of the rows that is held out.
+        """
         if held is None:
             held = cls.nothing(stream.n_features, stream.dtype)
         log_forgetting, memory = forgetting_of(stream)
@@ -146,15 +231,35 @@ class HeldBack(Value):
         return (rows.take(np.flatnonzero(~chosen)) if chosen.any() else rows), held
 
     def thin_for(self, stream: Stream, share: Share = ROWS) -> HeldBack:
-        """Those that a stream of its length holds back, with the forgetting of the stream."""
+        """Those that a stream of its length holds back, with the forgetting of the stream.
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream whose forgetting factor is used.
+        share : Share, optional
+            Fraction of the rows that is held out.
+        """
         return self.thin(*forgetting_of(stream), share)
 
     def weights_in(self, stream: Stream) -> np.ndarray:
-        """What each row counts now, with the forgetting of the stream."""
+        """What each row counts now, with the forgetting of the stream.
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream whose forgetting factor is used.
+        """
         return self.current_weights(forgetting_of(stream)[0])
 
     def join(self, other: HeldBack) -> HeldBack:
-        """The rows of two streams, as if they had come side by side."""
+        """The rows of two streams, as if they had come side by side.
+
+        Parameters
+        ----------
+        other : HeldBack
+            Held-out rows of the other stream.
+        """
         n = self.n_seen + other.n_seen
         pairs = [(each, each.index + (n - each.n_seen)) for each in (self, other)]
         return HeldBack(
@@ -166,7 +271,13 @@ class HeldBack(Value):
         )
 
     def current_weights(self, log_forgetting: float) -> np.ndarray:
-        """What each row counts now."""
+        """What each row counts now.
+
+        Parameters
+        ----------
+        log_forgetting : float
+            Logarithm of the forgetting factor.
+        """
         return self.weights * np.exp((self.n_seen - 1 - self.index) * log_forgetting)
 
 

@@ -41,17 +41,37 @@ class Scaling(Part, Generic[S]):
 
     @abstractmethod
     def start_rows(self, n_features: int) -> int:
-        """How many rows ``measure`` wants to see."""
+        """How many rows ``measure`` wants to see.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns.
+        """
 
     @abstractmethod
     def measure(self, rows: Rows) -> S:
-        """The numbers, from rows."""
+        """The numbers, from rows.
+
+        Parameters
+        ----------
+        rows : Rows
+            The first rows of the stream.
+        """
 
 
 @stored
 @dataclass(frozen=True)
 class Standardisation:
-    """Mean and deviation of the start of the stream, frozen: x ← (x − mean) / deviation."""
+    """Mean and deviation of the start of the stream, frozen: x ← (x − mean) / deviation.
+
+    Attributes
+    ----------
+    mean : array of shape (d,)
+        Mean of each column.
+    deviation : array of shape (d,)
+        Standard deviation of each column.
+    """
 
     mean: Annotated[np.ndarray, "float64 (columns)"]
     deviation: Annotated[np.ndarray, "float64 (columns), positive"]
@@ -80,14 +100,26 @@ class Standardisation:
         return bool(np.all(self.mean == 0.0) and np.all(self.deviation == 1.0))
 
     def apply(self, X: Array) -> Array:
-        """Standardise rows."""
+        """Standardise rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows in the units of the data.
+        """
         require_dense(X)
         centred = X - like(self.mean, X, X.dtype)
         centred /= like(self.deviation, X, X.dtype)  # no second copy of the rows
         return centred
 
     def undo(self, X: Array) -> Array:
-        """Return to the units of the data."""
+        """Return to the units of the data.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Standardized rows.
+        """
         return X * like(self.deviation, X, X.dtype) + like(self.mean, X, X.dtype)
 
 

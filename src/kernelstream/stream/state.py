@@ -21,7 +21,33 @@ from kernelstream.trackers.moments import CrossMoments
 @stored
 @dataclass(frozen=True, eq=False)
 class State:
-    """Everything a stream has learned."""
+    """Everything a stream has learned.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows in completed blocks.
+    moments : Moments
+        Weight and sum of the coordinates.
+    basis : object
+        State of the landmark strategy.
+    tracker : object
+        State of the tracker.
+    ledger : Ledger
+        Sums for the certificate.
+    signs : array of shape (q, r) or None
+        Components at the end of an earlier block, the reference for signs.
+    next_signs : int
+        Number of rows at which ``signs`` is replaced.
+    targets : CrossMoments or None
+        Moments of the coordinates with the targets, if rows have targets.
+    audit : AuditSample or None
+        Sample of rows for the certificate.
+    told : Told or None
+        Confidence interval from random draws, if the model was fitted with them.
+    judge : Judge or None
+        Residual quartiles of a robust stream.
+    """
 
     ON_HOST: ClassVar[frozenset[str]] = frozenset({"ledger"})
 
@@ -42,7 +68,17 @@ class State:
 @stored
 @dataclass(frozen=True)
 class Rows:
-    """Rows with their weights (None: all 1) and, for a regression, their targets."""
+    """Rows with their weights (None: all 1) and, for a regression, their targets.
+
+    Attributes
+    ----------
+    X : array of shape (n, d), dense or CSR
+        The rows; missing values are NaN.
+    weights : array of shape (n,) or None
+        Weights of the rows; None means that all are 1.
+    targets : array of shape (n, t) or None
+        Targets of a regression.
+    """
 
     X: Annotated[Array, "rows (.rows, columns), or NaN"]
     weights: Annotated[np.ndarray | None, "float64 (.rows), positive"] = None
@@ -60,14 +96,26 @@ class Rows:
         )
 
     def take(self, index: np.ndarray) -> Rows:
-        """Some of the rows, in a given order."""
+        """Some of the rows, in a given order.
+
+        Parameters
+        ----------
+        index : array of int
+            Indices of the rows.
+        """
         weights = None if self.weights is None else self.weights[index]
         targets = None if self.targets is None else take_rows(self.targets, index)
         return Rows(take_rows(self.X, index), weights, targets)
 
     @classmethod
     def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """The rows of several parts, in one piece."""
+        """The rows of several parts, in one piece.
+
+        Parameters
+        ----------
+        parts : sequence of Rows
+            The parts, in order.
+        """
         X = concatenate_rows([rows.X for rows in parts])
         given = [rows.targets for rows in parts if rows.targets is not None]
         targets = concatenate_rows(given) if given else None

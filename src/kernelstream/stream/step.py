@@ -54,6 +54,35 @@ class Chain:
     """A kernel, a basis, a tracker, centred or not, and how many components to show.
 
     What they learn together is a :class:`State`, which the verbs take and return.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The kernel.
+    basis : Basis
+        The landmark strategy.
+    tracker : Tracker
+        The tracker.
+    center : bool
+        Whether the coordinates are centered.
+    n_components : int, float or None
+        Number of components, or the fraction of the variance that they explain.
+    seed : int
+        Random seed.
+    certify : "auto", "tight" or False
+        Which bounds the certificate computes.
+    regress_inputs : bool
+        Whether the rows themselves are targets of a regression.
+    early_signs : bool
+        Whether the signs of the components are fixed by the first rows.
+    shown : int
+        Number of components of a sequential rule that queries use; 0 means all.
+    robust : bool
+        Whether rows with a large residual lose weight.
+    auto : tuple of str
+        Parameters that are chosen from the first rows: "gamma", "components", "points".
+    only_points : bool
+        Whether this is the first of two passes, which only selects landmarks.
     """
 
     kernel: Kernel
@@ -72,7 +101,13 @@ class Chain:
     only_points: bool = False  # the first of two passes: what it would forget is not gathered
 
     def check(self, sizes: dict[str, int]) -> None:
-        """Raise where numbers make no sense; the parts have looked at their own."""
+        """Raise where numbers make no sense; the parts have looked at their own.
+
+        Parameters
+        ----------
+        sizes : dict of str to int
+            Sizes of the dimensions that a model file names.
+        """
         r = self.n_components
         if r is not None and not 0 < r <= (MOST_COMPONENTS if isinstance(r, int) else 1.0):
             raise ValueError(f"{r} components")
@@ -88,7 +123,15 @@ class Chain:
             raise ValueError(f"certify={self.certify!r}, seed={self.seed}")
 
     def begin(self, X: Array, weights: np.ndarray | None) -> State:
-        """Start a stream: the basis looks at the first rows, which are folded afterwards."""
+        """Start a stream: the basis looks at the first rows, which are folded afterwards.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The first rows.
+        weights : array of shape (n,) or None
+            Weights of the rows; None means that all are 1.
+        """
         if self.robust:
             left = first_weights(self.kernel, X, self.wanted, self.center, weights)
             weights = left if weights is None else left * weights
@@ -105,6 +148,13 @@ class Chain:
 
         Moments of all rows hold any number of components. A sequential rule has learned those that
         it was given from the first row on, and a truncated factorisation those that it kept.
+
+        Parameters
+        ----------
+        n_components : int, float or None
+            Number of components, or the fraction of the variance that they explain.
+        state : State or None
+            The learned state, if there is one.
         """
         sequential = self.tracker.sequential
         most = self.n_components if sequential else None
@@ -126,7 +176,15 @@ class Chain:
         return r if isinstance(r, int) else self.basis.size
 
     def blank(self, basis: Any, reference: Array) -> State:
-        """A state that has a basis and has seen no rows."""
+        """A state that has a basis and has seen no rows.
+
+        Parameters
+        ----------
+        basis : object
+            State of the landmark strategy.
+        reference : array
+            Array whose namespace and device the sums have.
+        """
         rank = self.basis.rank(basis)
         r = self.n_components if isinstance(self.n_components, int) else None
         return State(
@@ -149,7 +207,21 @@ class Chain:
         frozen: bool = False,
         targets: Array | None = None,
     ) -> State:
-        """Learn one block of rows. With ``frozen`` the basis neither learns nor changes."""
+        """Learn one block of rows. With ``frozen`` the basis neither learns nor changes.
+
+        Parameters
+        ----------
+        state : State
+            The state before the block.
+        X : array of shape (n, d)
+            The rows.
+        weights : array of shape (n,) or None
+            Weights of the rows; None means that all are 1.
+        frozen : bool, default=False
+            Whether the landmarks are fixed.
+        targets : array of shape (n, t), optional
+            Targets of a regression.
+        """
         begins, start, n = state.n_rows == 0, 0, int(X.shape[0])
         while start < n:  # once, unless a growing basis must be revised on the way
             w = None if weights is None else weights[start:]
@@ -161,7 +233,13 @@ class Chain:
         return self.renew_judge(self.keep_signs(state))
 
     def renew_judge(self, state: State) -> State:
-        """Compare rows with the components of all rows so far, now and then."""
+        """Compare rows with the components of all rows so far, now and then.
+
+        Parameters
+        ----------
+        state : State
+            The state after a block.
+        """
         judge = state.judge
         if judge is None or not judge.is_due(state.n_rows):
             return state
@@ -174,6 +252,17 @@ class Chain:
 
         Signs are looked at within the first block, and within those longer than the memory, where
         they are due.
+
+        Parameters
+        ----------
+        state : State
+            The state before the block.
+        n : int
+            Number of rows in the block.
+        frozen : bool
+            Whether the landmarks are fixed.
+        targets : bool
+            Whether the rows have targets.
         """
         long = state.n_rows == 0 or n * (1.0 - self.tracker.forgetting) > 1.0
         signs = long and state.next_signs <= state.n_rows + n
@@ -193,6 +282,15 @@ class Chain:
 
         A function of basis and rows alone: a thread, a device and another machine compute the same.
         ``at`` has rows, weights and the number of the first row.
+
+        Parameters
+        ----------
+        basis : object
+            State of the landmark strategy.
+        at : tuple
+            Rows with their weights, and the index of the first row in the stream.
+        scatter : bool
+            Whether to compute the scatter matrix of the coordinates.
         """
         (X, weights), row = at[0], int(at[1])
         clock, left = forget(self.tracker.forgetting, int(X.shape[0]), weights, self.seed, row)
@@ -209,6 +307,15 @@ class Chain:
 
         Where the basis changes after a block, those behind it are measured anew. Where only points
         are looked for, there is no scatter matrix, no reference for signs and no sample to judge.
+
+        Parameters
+        ----------
+        state : State
+            The state before the blocks.
+        blocks : sequence of tuple
+            Rows and weights of each block.
+        frozen : bool
+            Whether the landmarks are fixed.
         """
         only_points = self.only_points and not frozen
         if only_points and blocks and self.basis.draws(state.basis):
@@ -240,7 +347,15 @@ class Chain:
         return state
 
     def draw(self, state: State, blocks: Sequence[tuple[Array, np.ndarray | None]]) -> State:
-        """Let the basis keep some of the rows, by which it will choose points at the end."""
+        """Let the basis keep some of the rows, by which it will choose points at the end.
+
+        Parameters
+        ----------
+        state : State
+            The state before the blocks.
+        blocks : sequence of tuple
+            Rows and weights of each block.
+        """
         X, weights = blocks[0]
         beta = self.tracker.forgetting
         clock = forget(beta, int(X.shape[0]), weights, self.seed, state.n_rows)[0]
@@ -249,7 +364,17 @@ class Chain:
         return replace(state, n_rows=state.n_rows + n, basis=basis)
 
     def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
-        """Enter measured blocks into mean, tracker and ledger."""
+        """Enter measured blocks into mean, tracker and ledger.
+
+        Parameters
+        ----------
+        state : State
+            The state before the blocks.
+        basis : object
+            State of the landmark strategy after the blocks.
+        blocks : sequence of Measured
+            The measured blocks.
+        """
         decays = [block.clock.decay for block in blocks]
         weight = state.moments.weight
         for decay, block in zip(decays, blocks, strict=True):
@@ -283,7 +408,17 @@ class Chain:
         blocks: Sequence[tuple[Array, Array, np.ndarray | None]],
         clock: Clock,
     ) -> AuditSample | None:
-        """The sample that judges, after blocks of rows with their energies and weights."""
+        """The sample that judges, after blocks of rows with their energies and weights.
+
+        Parameters
+        ----------
+        state : State
+            The state before the blocks.
+        blocks : sequence of tuple
+            Rows, squared norms ``k(x, x)`` and weights of each block.
+        clock : Clock
+            Position of the first block in the stream.
+        """
         return None if state.audit is None else state.audit.see(self.kernel, blocks, clock)
 
     def fold_rows(
@@ -294,7 +429,21 @@ class Chain:
         frozen: bool,
         targets: Array | None,
     ) -> tuple[State, int]:
-        """Learn rows as far as the basis can read them without a revision, and say how many."""
+        """Learn rows as far as the basis can read them without a revision, and say how many.
+
+        Parameters
+        ----------
+        state : State
+            The state before the rows.
+        X : array of shape (n, d)
+            The rows.
+        weights : array of shape (n,) or None
+            Weights of the rows; None means that all are 1.
+        frozen : bool
+            Whether the landmarks are fixed.
+        targets : array of shape (n, t) or None
+            Targets of a regression.
+        """
         tracker, given, before = self.tracker, (state, weights), state.moments
         seen = None
         if state.judge is not None:  # rows that fit badly lose weight before they are learned
@@ -368,7 +517,13 @@ class Chain:
         return state, int(X.shape[0])
 
     def compress(self, state: State) -> State:
-        """Let the basis write the components and the mean, all that the model holds, anew."""
+        """Let the basis write the components and the mean, all that the model holds, anew.
+
+        Parameters
+        ----------
+        state : State
+            The state after a block.
+        """
         mean = state.moments.mean
         raw = self.tracker.raw(state.tracker, mean)
         vectors = namespace_of(raw).concat([raw, mean[:, None]], axis=1)
@@ -376,16 +531,36 @@ class Chain:
         return state if change is None else self.rebase(state, *change)
 
     def points(self, state: State) -> Array:
-        """The points in their own coordinates, one a row."""
+        """The points in their own coordinates, one a row.
+
+        Parameters
+        ----------
+        state : State
+            The learned state.
+        """
         return self.basis.span(state.basis).own_coordinates(self.kernel)
 
     def require_finite_sums(self, state: State) -> None:
-        """Raise unless Σ w k(x,x), which is above every entry of every accumulator, is finite."""
+        """Raise unless Σ w k(x,x), which is above every entry of every accumulator, is finite.
+
+        Parameters
+        ----------
+        state : State
+            The state to check.
+        """
         if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
             raise ValueError(overflowing(self.kernel))
 
     def decay(self, state: State, factor: float) -> State:
-        """Old rows lose weight (the basis does it where it adds the new ones)."""
+        """Old rows lose weight (the basis does it where it adds the new ones).
+
+        Parameters
+        ----------
+        state : State
+            The state before a block.
+        factor : float
+            Factor by which all weights are multiplied.
+        """
         if factor == 1.0:
             return state
         return replace(
@@ -400,6 +575,15 @@ class Chain:
         """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along.
 
         None: the coordinates stay as they are.
+
+        Parameters
+        ----------
+        state : State
+            The learned state.
+        basis : object
+            The new state of the landmark strategy.
+        T : array of shape (q_new, q) or None
+            Matrix from old to new coordinates.
         """
         if T is None:
             return replace(state, basis=basis)
@@ -427,6 +611,11 @@ class Chain:
 
         Under forgetting the components never come to rest, so the reference is taken once a memory
         length. Sequential rules move their components continuously and need no reference.
+
+        Parameters
+        ----------
+        state : State
+            The state after a block.
         """
         if self.tracker.sequential or state.n_rows < state.next_signs:
             return state
@@ -438,12 +627,28 @@ class Chain:
         )
 
     def wants_early_signs(self, state: State) -> bool:
-        """Whether signs come from the first rows; ``fit`` takes them from all rows at its end."""
+        """Whether signs come from the first rows; ``fit`` takes them from all rows at its end.
+
+        Parameters
+        ----------
+        state : State
+            The learned state.
+        """
         deferred = state.next_signs > max(state.n_rows, 1)
         return self.early_signs and not (deferred or self.tracker.sequential)
 
     def early_reference(self, state: State, X: Array, weights: np.ndarray | None) -> Array:
-        """Components after the first rows X, with the signs that the very first gave them."""
+        """Components after the first rows X, with the signs that the very first gave them.
+
+        Parameters
+        ----------
+        state : State
+            The state after the rows.
+        X : array of shape (n, d)
+            The first rows.
+        weights : array of shape (n,) or None
+            Weights of the rows; None means that all are 1.
+        """
         n = min(MOST_ROWS, int(X.shape[0]))
         first, given = as_dense(X[:n, :]), None if weights is None else weights[:n]
         faded = forget(self.tracker.forgetting, n, given, self.seed, 0)[1]
@@ -470,6 +675,19 @@ class Chain:
 
         Signs that were only looked at where it ends would flip in between. What was learned up to
         there is computed on the side, and leaves nothing but the reference.
+
+        Parameters
+        ----------
+        state : State
+            The state before the block.
+        X : array of shape (n, d)
+            The rows.
+        Z : array of shape (n, q)
+            Coordinates of the rows.
+        weights : array of shape (n,) or None
+            Weights of the rows; None means that all are 1.
+        faded : array of shape (n,) or None
+            Weights of the rows at the end of the block, after forgetting.
         """
         n, beta = int(Z.shape[0]), self.tracker.forgetting
         memory = n if beta == 1.0 else math.ceil(1.0 / (1.0 - beta))
@@ -492,7 +710,15 @@ class Chain:
         return replace(state, signs=now.signs)
 
     def accumulated(self, state: State, with_scatter: bool = True) -> Accumulated:
-        """What the certificate reads of a state; that of a window takes time to add up."""
+        """What the certificate reads of a state; that of a window takes time to add up.
+
+        Parameters
+        ----------
+        state : State
+            The learned state.
+        with_scatter : bool, default=True
+            Whether to include the scatter matrix.
+        """
         return Accumulated(
             kernel=self.kernel,
             basis=self.basis,

@@ -59,7 +59,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     See Also
     --------
     TableModel : An estimator together with the encoder of its tables.
-    sklearn.compose.ColumnTransformer : Columns encoded as you say.
+
+    Notes
+    -----
+    To define the encoding of each column yourself, use ``sklearn.compose.ColumnTransformer``.
 
     Examples
     --------

@@ -195,6 +195,17 @@ class FileRows:
 
     A row is found by reading: the files once to count their rows, and once for each set of draws.
     The draws are those of an array with the same rows.
+
+    Attributes
+    ----------
+    estimator : StreamingKernelPCA
+        A calibrated estimator that has learned no rows.
+    source : Source
+        The files.
+    n : int
+        Number of valid rows.
+    weight : float
+        Sum of the weights of the rows.
     """
 
     estimator: StreamingKernelPCA  # calibrated, without rows
@@ -209,7 +220,22 @@ class FileRows:
         source: Source,
         note: Callable[[Block], None] = lambda block: None,
     ) -> FileRows:
-        """Count the valid rows of files; ``note`` is called with every block."""
+        """Count the valid rows of files; ``note`` is called with every block.
+
+        Parameters
+        ----------
+        estimator : StreamingKernelPCA
+            A calibrated estimator that has learned no rows.
+        source : Source
+            The files.
+        note : callable, optional
+            Function that is called with every block, for example to report progress.
+
+        Returns
+        -------
+        FileRows
+            The rows with their number and weight.
+        """
         if source.from_pipe:
             raise ValueError(
                 "fit(until=...) reads rows several times, and those of a pipe or an address come "
@@ -225,7 +251,20 @@ class FileRows:
         return cls(estimator, source, n, weight)
 
     def draws(self, seed: int, wanted: dict[str, int]) -> Callable[[str, slice], np.ndarray]:
-        """So many draws for each purpose, all of them read now, in one pass, and held in memory."""
+        """So many draws for each purpose, all of them read now, in one pass, and held in memory.
+
+        Parameters
+        ----------
+        seed : int
+            Random seed.
+        wanted : dict of str to int
+            Number of draws for each purpose.
+
+        Returns
+        -------
+        callable
+            Function of a purpose and a slice that returns these draws.
+        """
         chances = [uniforms(seed, f"until {purpose}", 0, n) for purpose, n in wanted.items()]
         X = self.rows_at(np.concatenate(chances) * self.weight)
         cuts = np.cumsum(list(wanted.values()))[:-1]
@@ -233,7 +272,18 @@ class FileRows:
         return lambda purpose, at: drawn[purpose][at]
 
     def rows_at(self, points: np.ndarray) -> np.ndarray:
-        """The rows at some points of the line on which each is as long as its weight."""
+        """The rows at some points of the line on which each is as long as its weight.
+
+        Parameters
+        ----------
+        points : array of shape (n,)
+            Points between 0 and the total weight.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The rows, one for each point.
+        """
         order = np.argsort(points, kind="stable")
         points = np.minimum(points[order], np.nextafter(self.weight, 0.0))
         rows = np.empty((len(points), len(self.source.names)), dtype=self.source.dtype)
@@ -252,13 +302,34 @@ class FileRows:
         return rows
 
     def learn(self, model: Any, X: np.ndarray) -> None:
-        """Learn draws as rows of these files: with their scaling and kernel parameters."""
+        """Learn draws as rows of these files: with their scaling and kernel parameters.
+
+        Parameters
+        ----------
+        model : StreamingKernelPCA
+            The estimator that learns.
+        X : array of shape (n, d)
+            The draws.
+        """
         vars(model).update(vars(self.estimator))
         stream = model.stream_ if model.__sklearn_is_fitted__() else model.new_stream(X)
         model.set_stream(stream.learn_all(check_rows(stream, X)))
 
     def checked(self, model: Any, X: np.ndarray) -> Any:
-        """Draws as a query of a model."""
+        """Draws as a query of a model.
+
+        Parameters
+        ----------
+        model : StreamingKernelPCA
+            The estimator that is evaluated.
+        X : array of shape (n, d)
+            The draws.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The rows, for functions of the stream of the model.
+        """
         return model.check_rows(X)
 
 

@@ -29,7 +29,13 @@ SUBSPACE_STEPS = 3  # of `followed`: the start is near, and only signs are read 
 @stored
 @dataclass(frozen=True)
 class CovarianceState(Value):
-    """S = Σ w z zᵀ, float64."""
+    """S = Σ w z zᵀ, float64.
+
+    Attributes
+    ----------
+    scatter : array of shape (q, q)
+        Scatter matrix of the coordinates.
+    """
 
     scatter: Annotated[Array, "float64 (rank, rank)"]
 

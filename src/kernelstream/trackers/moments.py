@@ -43,6 +43,17 @@ class CrossMoments:
 
     ``o`` is the target of the first row: targets far from zero keep their digits, and a constant
     target is exactly zero. Targets may be the rows themselves, which may be CSR; then o = 0.
+
+    Attributes
+    ----------
+    origin : array of shape (t,)
+        The origin ``o``.
+    cross : array of shape (q, t)
+        Cross moments of coordinates and targets.
+    total : array of shape (t,)
+        Sum of the targets.
+    square : array of shape (t,)
+        Sum of the squared targets.
     """
 
     origin: Annotated[Array, "float64 (targets)"]
@@ -52,14 +63,32 @@ class CrossMoments:
 
     @classmethod
     def begin(cls, rank: int, targets: Array) -> CrossMoments:
-        """Nothing is learned yet; the first target becomes the origin."""
+        """Nothing is learned yet; the first target becomes the origin.
+
+        Parameters
+        ----------
+        rank : int
+            Number of coordinates.
+        targets : array of shape (n, t)
+            Targets of the first block.
+        """
         first = to_float64(as_dense(targets[:1, :]))[0, :]
         zero = 0.0 * first
         cross = like(np.zeros((rank, int(zero.shape[0]))), zero)
         return cls(zero if is_sparse(targets) else first, cross, zero, zero)
 
     def update(self, Z: Array, targets: Array, weights: Array | None) -> CrossMoments:
-        """Add a block; the product runs in the type of the coordinates."""
+        """Add a block; the product runs in the type of the coordinates.
+
+        Parameters
+        ----------
+        Z : array of shape (n, q)
+            Coordinates of the rows.
+        targets : array of shape (n, t)
+            Targets of the rows.
+        weights : array of shape (n,) or None
+            Weights of the rows; None means that all are 1.
+        """
         xp = namespace_of(Z)
         weighted, unit = Z, None
         if weights is not None:
@@ -80,7 +109,17 @@ class CrossMoments:
         )
 
     def without(self, Z: Array, targets: Array, weights: Array | None) -> CrossMoments:
-        """Take a block back."""
+        """Take a block back.
+
+        Parameters
+        ----------
+        Z : array of shape (n, q)
+            Coordinates of the rows.
+        targets : array of shape (n, t)
+            Targets of the rows.
+        weights : array of shape (n,) or None
+            Weights of the rows; None means that all are 1.
+        """
         nothing = self.decay(0.0)
         gone = nothing.update(Z, targets, weights)
         return CrossMoments(
@@ -88,12 +127,24 @@ class CrossMoments:
         )
 
     def rebase(self, T: Array) -> CrossMoments:
-        """Σ w (Tz) yᵀ = T Σ w z yᵀ, with zeros for coordinates that were appended meanwhile."""
+        """Σ w (Tz) yᵀ = T Σ w z yᵀ, with zeros for coordinates that were appended meanwhile.
+
+        Parameters
+        ----------
+        T : array of shape (q_new, q)
+            Matrix from old to new coordinates.
+        """
         cross = padded(self.cross, (int(T.shape[1]), int(self.cross.shape[1])))
         return replace(self, cross=T @ cross)
 
     def decay(self, factor: float) -> CrossMoments:
-        """Old rows lose weight."""
+        """Old rows lose weight.
+
+        Parameters
+        ----------
+        factor : float
+            Factor by which all weights are multiplied.
+        """
         return replace(
             self,
             cross=self.cross * factor,
@@ -102,7 +153,17 @@ class CrossMoments:
         )
 
     def about(self, origin: Array, weight: float, sum_of_z: Array) -> CrossMoments:
-        """The same rows with another origin, given Σ w and Σ w z."""
+        """The same rows with another origin, given Σ w and Σ w z.
+
+        Parameters
+        ----------
+        origin : array of shape (t,)
+            The new origin.
+        weight : float
+            Sum of the weights of the rows.
+        sum_of_z : array of shape (q,)
+            Weighted sum of the coordinates.
+        """
         step = self.origin - origin
         return CrossMoments(
             origin=origin,
@@ -112,7 +173,13 @@ class CrossMoments:
         )
 
     def merge(self, other: CrossMoments) -> CrossMoments:
-        """Sums in the same basis and about the same origin add."""
+        """Sums in the same basis and about the same origin add.
+
+        Parameters
+        ----------
+        other : CrossMoments
+            Moments of other rows.
+        """
         return CrossMoments(
             self.origin,
             self.cross + other.cross,

@@ -372,7 +372,18 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         return tags
 
     def new_stream(self, X: Array) -> Stream:
-        """A stream for rows like X with the parameters of this estimator, which are checked."""
+        """A stream for rows like X with the parameters of this estimator, which are checked.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows that determine the number of columns, the data type and the device of the stream.
+
+        Returns
+        -------
+        Stream
+            A stream without rows.
+        """
         check_number("KernelNovelty", "alpha", self.alpha, below=1.0)
         kernel = self._resolved_kernel(int(X.shape[1]))
         if self.gamma is None and isinstance(self.kernel, str) and self.kernel == "rbf":

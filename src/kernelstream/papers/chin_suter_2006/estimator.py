@@ -19,7 +19,7 @@ class IncrementalKernelPCA(PaperMethod):
     n_components : int, float or None
         Components kept after each block; None (or a share of the variance) cuts nothing off.
     kernel : str, Kernel or callable
-        As in :class:`StreamingKernelPCA`.
+        As in :class:`~kernelstream.StreamingKernelPCA`.
     gamma : float, str or None
         Width of a kernel given by name.
     n_points : int or None
@@ -27,7 +27,7 @@ class IncrementalKernelPCA(PaperMethod):
         the model (with ``n_components=None``) is batch kernel PCA of all rows seen.
     n_preimages : int or None
         The paper's own compression in the place of ``n_points``: n′ pre-images for each of the r
-        components and for the mean (:class:`papers.IteratedPreimages`), and its
+        components and for the mean (:class:`~kernelstream.papers.IteratedPreimages`), and its
         re-orthogonalisation (22)–(25).
     sharing : "separate", "shared" or "second pass"
         Which pre-images write a vector down, with ``n_preimages``: its own, those of the vectors
@@ -37,7 +37,8 @@ class IncrementalKernelPCA(PaperMethod):
     center : bool
         Whether the mapped data is centred.
     preimage : str or Preimage
-        How ``inverse_transform`` goes back to inputs, as in :class:`StreamingKernelPCA`.
+        How ``inverse_transform`` goes back to inputs, as in
+        :class:`~kernelstream.StreamingKernelPCA`.
     random_state : int, RandomState or None
         Nothing is drawn; for uniformity with the other estimators.
 
@@ -48,8 +49,9 @@ class IncrementalKernelPCA(PaperMethod):
 
     ``n_points`` is not the paper's compression, which writes the components themselves in
     pre-images, but one that looks for inputs that hold the scatter of the rows
-    (:class:`landmarks.ReducedSet`). Share of the variance of batch kernel PCA in 5 components:
-    400 rows of a parabola 0.993 with 12 points (the paper's 0.965), of a swiss roll 0.767 (0.743).
+    (:class:`~kernelstream.landmarks.ReducedSet`). Share of the variance of batch kernel PCA in 5
+    components: 400 rows of a parabola 0.993 with 12 points (the paper's 0.965), of a swiss roll
+    0.767 (0.743).
 
     References
     ----------

@@ -26,9 +26,9 @@ class IteratedPreimages(landmarks.Everything):
     The vectors are the r components and the mean (Chin and Suter 2006, sections 5.1 and 5.2). Each
     is approximated by ``n_preimages`` inputs, found one by one on what is left over (eqs. 19–20),
     and these at most ``(r + 1) n′`` inputs take the place of all points, as soon as there are more
-    points than that. For comparison with the paper: :class:`ReducedSet` looks at the scatter of the
-    rows in the place of the components, serves every tracker, and as a rule holds a little more of
-    the variance with as many points.
+    points than that. For comparison with the paper: :class:`~kernelstream.landmarks.ReducedSet`
+    looks at the scatter of the rows in the place of the components, serves every tracker, and as a
+    rule holds a little more of the variance with as many points.
 
     Parameters
     ----------

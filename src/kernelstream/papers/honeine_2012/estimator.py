@@ -105,7 +105,7 @@ class OnlineKernelPCA(PaperMethod):
     n_components : int
         Number of components r.
     kernel : str, Kernel or callable
-        As in :class:`StreamingKernelPCA`.
+        As in :class:`~kernelstream.StreamingKernelPCA`.
     gamma : float, str or None
         Width of a kernel given by name (``1/(2σ²)`` for the paper's Gaussian).
     nu : float
@@ -118,18 +118,21 @@ class OnlineKernelPCA(PaperMethod):
         Most points of the dictionary. When they are reached, a warning says so.
     exchange : int or None
         With a number of rows, a full dictionary moves with the stream: rows take the places of
-        points that the last so many rows needed least (:class:`landmarks.Distance`).
+        points that the last so many rows needed least (:class:`~kernelstream.landmarks.Distance`).
     guard : bool
         Whether steps that are too long are shortened (``n_shortened_steps_`` counts them). False
         runs the paper's rule and nothing else; where it diverges, an error says so.
     center : bool or "paper"
         Whether the mapped data is centred. With True the centre is the running mean in coordinates,
         and components are functions that do not change when the mean does; ``"paper"`` is the
-        centring κ^c of section 5.2, where they move with it (:class:`papers.RecentredHebbian`).
+        centring κ^c of section 5.2, where they move with it
+        (:class:`~kernelstream.papers.RecentredHebbian`).
     average : bool
-        Show the averages of the components along the stream (:class:`papers.Averaged`).
+        Show the averages of the components along the stream
+        (:class:`~kernelstream.papers.Averaged`).
     preimage : str or Preimage
-        How ``inverse_transform`` goes back to inputs, as in :class:`StreamingKernelPCA`.
+        How ``inverse_transform`` goes back to inputs, as in
+        :class:`~kernelstream.StreamingKernelPCA`.
     random_state : int, RandomState or None
         Nothing is drawn; for uniformity with the other estimators.
 

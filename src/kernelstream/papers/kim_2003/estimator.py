@@ -97,7 +97,7 @@ class KernelHebbianPCA(PaperMethod):
 
     See Also
     --------
-    StreamingKernelPCA : All other attributes and methods are those of this class.
+    kernelstream.StreamingKernelPCA : All other attributes and methods are those of this class.
 
     Notes
     -----
@@ -285,7 +285,18 @@ class KernelHebbianPCA(PaperMethod):
         return super().learn_one(x)
 
     def new_stream(self, X: Any) -> Stream:
-        """A stream for rows like X with the parameters of this estimator, which are checked."""
+        """A stream for rows like X with the parameters of this estimator, which are checked.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows that determine the number of columns and the data type of the stream.
+
+        Returns
+        -------
+        Stream
+            A stream without rows.
+        """
         stream = super().new_stream(X)
         chain = ExpansionChain.of(stream.chain)
         return replace(stream, learned=replace(stream.learned, chain=chain))

@@ -27,7 +27,7 @@ class AdaptiveKernelPCA(PaperMethod):
     n_components : int
         Number of components r.
     kernel : str, Kernel or callable
-        As in :class:`StreamingKernelPCA`.
+        As in :class:`~kernelstream.StreamingKernelPCA`.
     gamma : float, str or None
         Width of a kernel given by name.
     delta : float
@@ -39,7 +39,7 @@ class AdaptiveKernelPCA(PaperMethod):
         Most points of the dictionary. When they are reached, a warning says so.
     exchange : int or None
         With a number of rows, a full dictionary moves with the stream: rows take the places of
-        points that the last so many rows needed least (:class:`landmarks.Coherence`).
+        points that the last so many rows needed least (:class:`~kernelstream.landmarks.Coherence`).
     method : "rls", "lms" or "subkha"
         The rule. RLS is the fastest and needs no step size.
     eta : float or Schedule
@@ -55,7 +55,8 @@ class AdaptiveKernelPCA(PaperMethod):
     center : bool
         The paper does not centre.
     preimage : str or Preimage
-        How ``inverse_transform`` goes back to inputs, as in :class:`StreamingKernelPCA`.
+        How ``inverse_transform`` goes back to inputs, as in
+        :class:`~kernelstream.StreamingKernelPCA`.
     random_state : int, RandomState or None
         Nothing is drawn; for uniformity with the other estimators.
 
