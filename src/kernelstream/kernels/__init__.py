@@ -10,8 +10,8 @@ Sum(left=Product(left=Constant(value=0.5), right=RBF(gamma=0.1)),
 
 from __future__ import annotations
 
-from kernelstream.kernels.base import Kernel
-from kernelstream.kernels.by_columns import Categorical, On
+from kernelstream.kernels.base import Kernel, Smoothness
+from kernelstream.kernels.by_columns import Categorical, On, needs_names, with_numbers
 from kernelstream.kernels.composite import Constant, FromCallable, Normalised, Product, Sum
 from kernelstream.kernels.distances import squared_distances
 from kernelstream.kernels.dot_product import Cosine, Linear, Polynomial, Sigmoid
@@ -35,9 +35,12 @@ __all__ = [
     "Polynomial",
     "Product",
     "Sigmoid",
+    "Smoothness",
     "Sum",
+    "needs_names",
     "resolve",
     "squared_distances",
+    "with_numbers",
 ]
 
 #: The kernels that can be given by name.

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from kernelstream.arrays.namespaces import Array, is_foreign, is_sparse, like
+from kernelstream.kernels import Kernel
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.stream.state import Rows
@@ -175,9 +176,17 @@ def safe_norm(stream: Stream) -> float | None:
     if stream.scaling is not None or not kernel.fixed:
         return None
     most = min(float(np.finfo(stream.dtype).max) / 4.0, MOST_OF_A_ROW)
-    if not kernel.energy_limit(LEAST_NORM) < most:
+    if kernel.max_squared_norm < most:
+        return largest
+    if not kernel.isotropic or not energy_at(kernel, LEAST_NORM) < most:
         return None
     limit = largest
-    while not kernel.energy_limit(limit) < most:  # a power of the norm, as a rule
+    while not energy_at(kernel, limit) < most:  # a power of the norm, as a rule
         limit = max(math.sqrt(limit), LEAST_NORM)
     return limit
+
+
+def energy_at(kernel: Kernel, norm: float) -> float:
+    """``k(x, x)`` of every row with ``|x|² = norm``, for an isotropic kernel."""
+    with np.errstate(over="ignore"):
+        return float(kernel.diag(np.array([[math.sqrt(norm)]]))[0])
