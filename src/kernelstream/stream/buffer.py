@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from kernelstream.arrays.namespaces import Array, is_foreign, is_sparse, like
-from kernelstream.kernels import Kernel
+from kernelstream.kernels import Kernel, Smoothness
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.stream.state import Rows
@@ -178,15 +178,22 @@ def safe_norm(stream: Stream) -> float | None:
     most = min(float(np.finfo(stream.dtype).max) / 4.0, MOST_OF_A_ROW)
     if kernel.max_squared_norm < most:
         return largest
-    if not kernel.isotropic or not energy_at(kernel, LEAST_NORM) < most:
+    d = stream.n_features
+    known = kernel.smoothness > Smoothness.UNKNOWN  # else it may be anything
+    if not (known and squared_norm_below(kernel, LEAST_NORM, d) < most):
         return None
     limit = largest
-    while not energy_at(kernel, limit) < most:  # a power of the norm, as a rule
+    while not squared_norm_below(kernel, limit, d) < most:  # a power of the norm, as a rule
         limit = max(math.sqrt(limit), LEAST_NORM)
     return limit
 
 
-def energy_at(kernel: Kernel, norm: float) -> float:
-    """``k(x, x)`` of every row with ``|x|² = norm``, for an isotropic kernel."""
+def squared_norm_below(kernel: Kernel, norm: float, d: int) -> float:
+    """A number that ``k(x, x)`` does not exceed while ``|x|² ≤ norm``, for rows of d columns.
+
+    It is that of a row with ``|x_j|² = norm`` in every column: ``k(x, x)`` grows with each of them
+    in sums and products of functions of ``x·y`` that are positive semidefinite (their power series
+    have no negative coefficients, Schoenberg 1942), whatever columns they take.
+    """
     with np.errstate(over="ignore"):
-        return float(kernel.diag(np.array([[math.sqrt(norm)]]))[0])
+        return float(kernel.diag(np.full((1, d), math.sqrt(norm)))[0])
