@@ -1,4 +1,4 @@
-"""Kernel base class: block, diagonal, Gram matrix, ``+`` and ``*``, rounding, ``gamma="scale"``.
+"""Kernel base class: block, Gram matrix, derivatives, ``+`` and ``*``, rounding, ``gamma="scale"``.
 
 To add a kernel, write a subclass with its parameters in ``__init__`` and
 
@@ -39,8 +39,9 @@ from kernelstream.arrays.namespaces import (
     to_float64,
     to_host,
 )
-from kernelstream.kernels.rounding import Rounding
 from kernelstream.serialization.part import Part, as_number
+
+U32 = float(np.finfo(np.float32).eps) / 2  # unit roundoff of single precision
 
 
 class Smoothness(IntEnum):
@@ -56,6 +57,38 @@ class Smoothness(IntEnum):
     UNKNOWN = 0  #: Nothing.
     CUSP = 1  #: It is known, and jumps where two rows meet.
     SMOOTH = 2  #: It is known, and continuous.
+
+
+class Rounding:
+    """Rounding error of the values ``k(x, y)``; this class stands for an unknown one.
+
+    Errors are in units of u·√(k(x,x) k(y,y)), where u is the unit roundoff, x any row and y a
+    landmark. docs/proofs.md has the bounds in one table, with their derivations.
+    """
+
+    def extent(self, points: Array, shifted: bool = True) -> float:
+        """The size of the landmarks, as far as errors depend on it; 0 if they do not.
+
+        ``shifted`` says whether distances to them may be taken from their mean, as those of dense
+        rows are.
+        """
+        return 0.0
+
+    def worst(self, extent: float, d: int) -> float:
+        """Bound on the error, to first order, for d columns; infinite: there is no certificate.
+
+        ``extent`` is the largest of all landmarks so far.
+        """
+        return math.inf
+
+    def in_float32(self, extent: float) -> float:
+        """Estimate of the error in single precision, in units of √(k(x,x) k(y,y)).
+
+        The worst case would be useless: products are added up in many partial sums, so that an
+        error does not grow with their number, and is an eighth of its bound.
+        """
+        worst = self.worst(extent, 0)
+        return U32 * (2.0 + (worst / 8.0 if math.isfinite(worst) else 4.0))
 
 
 class Kernel(Part):

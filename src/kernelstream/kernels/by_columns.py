@@ -17,8 +17,8 @@ from kernelstream.arrays.namespaces import (
     take_columns,
     to_host,
 )
-from kernelstream.kernels.base import Kernel, Smoothness, is_positive, is_rule, require
-from kernelstream.kernels.rounding import LinearRounding, Rounding
+from kernelstream.kernels.base import Kernel, Rounding, Smoothness, is_positive, is_rule, require
+from kernelstream.kernels.rounding import LinearRounding
 from kernelstream.kernels.stationary import Stationary
 from kernelstream.serialization import stored
 
@@ -72,7 +72,7 @@ class On(Kernel):
         return list(self.columns) if isinstance(self.columns, Sequence | np.ndarray) else []
 
     def numbered(self, names: Sequence[str] | None) -> On:
-        """The same with numbers for names."""
+        """The same with numbers for names; the kernel stays as it is."""
         found: dict[int, None] = {}
         for column in self._listed:
             if not isinstance(column, str):
@@ -88,7 +88,7 @@ class On(Kernel):
                 some = ", ".join(map(str, names[:20])) + (", …" if len(names) > 20 else "")
                 raise ValueError(f"There is no column {column!r} for {self!r}; there are {some}.")
             found |= dict.fromkeys(hits)
-        return On(tuple(found), with_numbers(self.kernel, names))
+        return On(tuple(found), self.kernel)
 
     @property
     def has_names(self) -> bool:
@@ -190,54 +190,6 @@ class ColumnRounding(Rounding):
     def in_float32(self, extent: float) -> float:
         """That of the kernel."""
         return self.kernel.kernel.rounding.in_float32(extent)
-
-
-def needs_names(kernel: Kernel) -> bool:
-    """Whether a kernel, or a kernel inside of it, selects columns by name.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-
-    Examples
-    --------
-    >>> from kernelstream.kernels import RBF, On, needs_names
-    >>> needs_names(RBF() + On("pressure", RBF())), needs_names(On([0], RBF()))
-    (True, False)
-    """
-    if isinstance(kernel, On) and kernel.has_names:
-        return True
-    values = kernel.get_params(deep=False).values()
-    return any(isinstance(value, Kernel) and needs_names(value) for value in values)
-
-
-def with_numbers(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
-    """The kernel with the numbers of columns in place of their names.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    names : sequence of str or None
-        Names of the columns; None: they have none.
-
-    Examples
-    --------
-    >>> from kernelstream.kernels import RBF, On, with_numbers
-    >>> with_numbers(2.0 * On("t_*", RBF()), ["p", "t_1", "t_2"])
-    Product(left=Constant(value=2.0),
-            right=On(columns=(1, 2), kernel=RBF()))
-    """
-    if isinstance(kernel, On):
-        return kernel.numbered(names)
-    params = kernel.get_params(deep=False)
-    inside = {
-        name: with_numbers(value, names)
-        for name, value in params.items()
-        if isinstance(value, Kernel) and needs_names(value)
-    }
-    return type(kernel)(**(params | inside)) if inside else kernel
 
 
 def _is_index(value: Any) -> bool:

@@ -20,12 +20,11 @@ from kernelstream.arrays.namespaces import (
     to_float64,
     to_host,
 )
-from kernelstream.kernels.base import Kernel, Smoothness, is_positive, mirrored, require
+from kernelstream.kernels.base import Kernel, Rounding, Smoothness, is_positive, mirrored, require
 from kernelstream.kernels.rounding import (
     LinearRounding,
     ProductRounding,
     RatioRounding,
-    Rounding,
     SumRounding,
 )
 from kernelstream.serialization import stored

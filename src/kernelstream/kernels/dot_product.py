@@ -23,6 +23,7 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.kernels.base import (
     Kernel,
+    Rounding,
     Smoothness,
     is_number,
     is_positive,
@@ -31,7 +32,7 @@ from kernelstream.kernels.base import (
     scale_gamma,
     unknown,
 )
-from kernelstream.kernels.rounding import LinearRounding, Rounding
+from kernelstream.kernels.rounding import LinearRounding
 from kernelstream.serialization import stored
 
 

@@ -1,47 +1,11 @@
-"""Rounding error of kernel values: bounds that certificates add up, estimates for float32."""
+"""Rounding errors of kernel values: of sums of products, and of two kernels together."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from kernelstream.arrays.namespaces import Array
-
-U32 = float(np.finfo(np.float32).eps) / 2  # unit roundoff of single precision
-
-
-class Rounding:
-    """Rounding error of the values ``k(x, y)``; this class stands for an unknown one.
-
-    Errors are in units of u·√(k(x,x) k(y,y)), where u is the unit roundoff, x any row and y a
-    landmark. docs/proofs.md has the bounds in one table, with their derivations.
-    """
-
-    def extent(self, points: Array, shifted: bool = True) -> float:
-        """The size of the landmarks, as far as errors depend on it; 0 if they do not.
-
-        ``shifted`` says whether distances to them may be taken from their mean, as those of dense
-        rows are.
-        """
-        return 0.0
-
-    def worst(self, extent: float, d: int) -> float:
-        """Bound on the error, to first order, for d columns; infinite: there is no certificate.
-
-        ``extent`` is the largest of all landmarks so far.
-        """
-        return math.inf
-
-    def in_float32(self, extent: float) -> float:
-        """Estimate of the error in single precision, in units of √(k(x,x) k(y,y)).
-
-        The worst case would be useless: products are added up in many partial sums, so that an
-        error does not grow with their number, and is an eighth of its bound.
-        """
-        worst = self.worst(extent, 0)
-        return U32 * (2.0 + (worst / 8.0 if math.isfinite(worst) else 4.0))
+from kernelstream.kernels.base import Rounding
 
 
 @dataclass(frozen=True)

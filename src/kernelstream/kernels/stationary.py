@@ -34,7 +34,9 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.arrays.threads import by_rows
 from kernelstream.kernels.base import (
+    U32,
     Kernel,
+    Rounding,
     Smoothness,
     is_positive,
     is_rule,
@@ -49,7 +51,7 @@ from kernelstream.kernels.distances import (
     scaled_distances,
     shift,
 )
-from kernelstream.kernels.rounding import U32, LinearRounding, Rounding
+from kernelstream.kernels.rounding import LinearRounding
 from kernelstream.serialization import stored
 
 GRAM_ROWS = 64  # of a Gram matrix, at least, that a thread computes
