@@ -57,9 +57,13 @@ def test_points_far_apart_are_remembered() -> None:
     X = points[:1]
     held = accumulated(span, np.zeros((0, 2)), np.zeros(0), kernel=kernel)
     block = Projection(span.coordinates(kernel, X), np.ones(1), np.zeros(1))
-    assert held.enter(X, block, None, None).extent == kernel.extent(points, True) > 0  # type: ignore[arg-type]
+    assert held.enter(X, block, None, None).extent == kernel.rounding.extent(points, True) > 0  # type: ignore[arg-type]
     sparse = held.enter(scipy.sparse.csr_matrix(X), block, None, None)  # type: ignore[arg-type]
-    assert sparse.extent == kernel.extent(points, False) > kernel.extent(points, True)
+    assert (
+        sparse.extent
+        == kernel.rounding.extent(points, False)
+        > kernel.rounding.extent(points, True)
+    )
     # fewer rows than orders: the last sum stands for the others
     np.testing.assert_allclose(sparse.fresh_orders, 0.0, atol=1e-12)
     few = accumulated(factorise(LINEAR, np.eye(6)[:3]), np.zeros((0, 3)), np.zeros(0))
@@ -341,7 +345,7 @@ def test_sums_of_measured_blocks_are_entered_as_the_blocks_are(sparse: bool) -> 
         blocks.append(Measured.of(rows, None, None, Clock(0, 0), block, scatter=True))
         one = replace(held, ledger=one).enter(rows, block, None, None)  # type: ignore[arg-type]
     together = held.enter_sums(blocks)
-    assert together.extent == kernel.extent(points, not sparse) == one.extent
+    assert together.extent == kernel.rounding.extent(points, not sparse) == one.extent
     assert (together.blocks, together.longest) == (3, 5) == (one.blocks, one.longest)
     assert together.energy == one.energy == 10.0
     assert together.fresh == pytest.approx(one.fresh, rel=1e-12) and together.fresh > 0.0

@@ -108,7 +108,7 @@ def test_values_are_off_by_no_more_than_the_points_say(
         s = np.sqrt(Long(5) * t)
         exact = (1 + s + s**2 / 3) * np.exp(-s)
     error = float(np.abs(kernel.block(rows, points) - exact).max())
-    assert error <= kernel.rounding(kernel.extent(points), 4) * rounding.U64
+    assert error <= kernel.rounding.worst(kernel.rounding.extent(points), 4) * rounding.U64
 
 
 @given(seed=st.integers(0, 10_000), far=st.sampled_from([0.0, 1e-12, 1e-9, 1e-6, 1.0]))
@@ -124,7 +124,7 @@ def test_values_of_a_rough_kernel_are_off_by_no_more_than_the_points_say(
     difference = rows.astype(Long)[:, None, :] - points.astype(Long)[None, :, :]
     exact = kernel.of_scaled_distances((difference**2).sum(axis=2).astype(np.float64))
     error = float(np.abs(kernel.block(rows, points) - exact).max())
-    assert error <= kernel.rounding(kernel.extent(points), 4) * rounding.U64
+    assert error <= kernel.rounding.worst(kernel.rounding.extent(points), 4) * rounding.U64
 
 
 # -- float32: measured
@@ -264,9 +264,9 @@ def test_the_allowance_is_that_of_the_table(kernel: Any):
     span, points, S = a_state(0, kernel)
     ledger = Ledger(energy=700.0, blocks=3, longest=40, extent=1.0, rounding=3e-15)
     sums = naive.Sums(700.0, 40, 3)
-    c = kernel.rounding(max(1.0, kernel.extent(span.points)), 4)
+    c = kernel.rounding.worst(max(1.0, kernel.rounding.extent(span.points)), 4)
     assert rounding.value_error(kernel, ledger, span) == c
-    assert rounding.value_error(kernel, Ledger(extent=1e9), span) == kernel.rounding(1e9, 4)
+    assert rounding.value_error(kernel, Ledger(extent=1e9), span) == kernel.rounding.worst(1e9, 4)
     omega, theta = naive.coordinate_error(points, c), naive.defect(points, S, c, sums)
     assert rounding.coordinate_error(kernel, span, c) == pytest.approx(omega, rel=1e-12, abs=0)
     assert rounding.defect(kernel, span, S, c, ledger) == pytest.approx(theta, rel=1e-6, abs=0)
@@ -278,7 +278,7 @@ def test_the_allowance_is_that_of_the_table(kernel: Any):
         known, rel=1e-6, abs=0
     )
     rows = np.random.default_rng(1).normal(size=(9, 4))
-    of_rows = kernel.rounding(kernel.extent(rows), 4) * naive.U
+    of_rows = kernel.rounding.worst(kernel.rounding.extent(rows), 4) * naive.U
     assert rounding.gram_error(kernel, rows) == pytest.approx(of_rows, rel=1e-12, abs=0)
 
 
@@ -289,7 +289,9 @@ def test_a_change_of_basis_is_that_of_the_page(kernel: Any):
     ledger = Ledger(energy=700.0, blocks=3, longest=40, extent=1.0)
     sums = naive.Sums(700.0, 40, 3)
     c = rounding.value_error(kernel, ledger, old, new)
-    assert c == kernel.rounding(max(1.0, *(kernel.extent(s.points) for s in (old, new))), 4)
+    assert c == kernel.rounding.worst(
+        max(1.0, *(kernel.rounding.extent(s.points) for s in (old, new))), 4
+    )
     between = kernel.block(new.points, old.points)
     moved = T @ S @ T.T
     careful = rounding.change(kernel, ledger, old, new, T, S, moved)
@@ -330,7 +332,7 @@ def test_float32_is_allowed_for_as_it_was_measured():
 def test_how_far_single_precision_moves_combinations():
     kernel = kernels.Polynomial(degree=2, gamma=0.5, coef0=1.0)
     points, C = np.array([[1.0, 0.0], [2.0, 1.0]]), np.array([[3.0, 1.0], [4.0, 0.0]])
-    off = kernel.rounding_in_float32(kernel.extent(points))
+    off = kernel.rounding.in_float32(kernel.rounding.extent(points))
     largest = (0.5 * 5 + 1) ** 2
     np.testing.assert_allclose(
         rounding.moved_in_float32(kernel, points, C), off * largest * np.array([5.0, 1.0])

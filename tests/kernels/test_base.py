@@ -13,13 +13,16 @@ import scipy.sparse
 from kernelstream.kernels import (
     RBF,
     Cosine,
+    Euclidean,
     Exponential,
     Kernel,
     Laplacian,
     Linear,
     Matern,
+    Normalised,
     Polynomial,
     Sigmoid,
+    Smoothness,
 )
 from kernelstream.kernels.base import (
     _as_weights,
@@ -40,12 +43,23 @@ class Plain(Kernel):
     """A kernel of one's own that says nothing about itself."""
 
 
+class Distant(Euclidean):
+    """A kernel of the distance, without its derivative."""
+
+    resolution = 0.5
+
+    def of_scaled_distances(self, t: Any) -> Any:
+        return 1.0 / (1.0 + 0.5 * t)
+
+
 def test_what_a_kernel_of_ones_own_has_unless_it_says_otherwise() -> None:
     kernel = Plain()
     assert kernel.psd and not kernel.unit_norm and kernel.fixed
-    assert kernel.energy_limit(3.0) == kernel.rounding(1.0, 2) == math.inf
-    assert kernel.extent(np.ones((2, 2))) == 0.0
-    assert kernel.rounding_in_float32(1.0) == 6.0 * U32
+    assert not (kernel.stationary or kernel.isotropic or kernel.invertible)
+    assert kernel.smoothness is Smoothness.UNKNOWN
+    assert kernel.max_squared_norm == kernel.rounding.worst(1.0, 2) == math.inf
+    assert kernel.rounding.extent(np.ones((2, 2))) == 0.0
+    assert kernel.rounding.in_float32(1.0) == 6.0 * U32
     points = np.ones((2, 2))
     assert kernel.prepared(points) is points
     with pytest.raises(NotImplementedError, match="Plain has no parameter that the data decide"):
@@ -57,30 +71,30 @@ def test_what_a_kernel_of_ones_own_has_unless_it_says_otherwise() -> None:
 def test_rounding_is_that_of_the_page(d: int, extent: float) -> None:
     """The first line of the table in docs/proofs.md; a slope in the place of γ."""
     far, near = 4.0 + 3.0 * (d + 4), 6.0 * (d + 4) * extent
-    assert RBF(0.3).rounding(extent, d) == pytest.approx(far + 0.3 * near)
-    assert Matern(math.inf, 2.0).rounding(extent, d) == pytest.approx(far + 0.25 * near)
+    assert RBF(0.3).rounding.worst(extent, d) == pytest.approx(far + 0.3 * near)
+    assert Matern(math.inf, 2.0).rounding.worst(extent, d) == pytest.approx(far + 0.25 * near)
     for nu in (1.5, 2.5, 4.0):
         slope = nu / (nu - 1) / 4.0
-        assert Matern(nu, 2.0).rounding(extent, d) == pytest.approx(far + slope * near)
+        assert Matern(nu, 2.0).rounding.worst(extent, d) == pytest.approx(far + slope * near)
     delta = near * U64
-    assert Exponential(0.3).rounding(extent, d) == pytest.approx(
+    assert Exponential(0.3).rounding.worst(extent, d) == pytest.approx(
         far + (1.0 - math.exp(-0.3 * math.sqrt(delta))) / U64
     )
     moved = 1.0 - math.exp(-math.sqrt(delta) / 2.0)  # nu = 1/2 is the exponential kernel
-    assert Matern(0.5, 2.0).rounding(extent, d) == pytest.approx(far + moved / U64)
-    assert math.isfinite(Matern(1.0, 2.0).rounding(extent, d))
-    assert Laplacian(0.3).rounding(extent, d) == d + 4.0
-    assert Linear().rounding(extent, d) == d + 3.0
-    assert Polynomial(3, 0.5).rounding(extent, d) == 3 * (d + 3.0) + 4.0
-    assert Cosine().rounding(extent, d) == 2.0 * d + 10.0
-    assert Sigmoid(0.5).rounding(extent, d) == math.inf
+    assert Matern(0.5, 2.0).rounding.worst(extent, d) == pytest.approx(far + moved / U64)
+    assert math.isfinite(Matern(1.0, 2.0).rounding.worst(extent, d))
+    assert Laplacian(0.3).rounding.worst(extent, d) == d + 4.0
+    assert Linear().rounding.worst(extent, d) == d + 3.0
+    assert Polynomial(3, 0.5).rounding.worst(extent, d) == 3 * (d + 3.0) + 4.0
+    assert Cosine().rounding.worst(extent, d) == 2.0 * d + 10.0
+    assert Sigmoid(0.5).rounding.worst(extent, d) == math.inf
 
 
 def test_slopes_of_kernels_with_and_without_a_kink() -> None:
-    assert RBF(0.3).slope() == 0.3 and Exponential(0.3).slope() == math.inf
+    assert RBF(0.3).largest_slope == 0.3 and Exponential(0.3).largest_slope == math.inf
     assert Exponential(0.3).resolution == pytest.approx(0.09)
     for nu, expected in ((0.5, math.inf), (1.0, math.inf), (1.25, 5.0 / 4.0), (math.inf, 0.25)):
-        assert Matern(nu, 2.0).slope() == pytest.approx(expected)
+        assert Matern(nu, 2.0).largest_slope == pytest.approx(expected)
     assert [Matern(nu).in_float64 for nu in (0.5, 1.5, 2.0, 2.5, math.inf)] == [
         True,
         False,
@@ -93,11 +107,11 @@ def test_slopes_of_kernels_with_and_without_a_kink() -> None:
 def test_rounding_in_single_precision() -> None:
     """An eighth of the worst case, and two units; where distances are in float64, one unit."""
     for kernel in (RBF(0.3), Matern(1.5, 2.0), Linear(), Polynomial(2, 0.5)):
-        expected = U32 * (2.0 + kernel.rounding(7.0, 0) / 8.0)
-        assert kernel.rounding_in_float32(7.0) == pytest.approx(expected, rel=1e-12, abs=0)
+        expected = U32 * (2.0 + kernel.rounding.worst(7.0, 0) / 8.0)
+        assert kernel.rounding.in_float32(7.0) == pytest.approx(expected, rel=1e-12, abs=0)
     for kernel in (Exponential(0.3), Matern(0.5, 2.0)):
-        expected = U32 + kernel.rounding(7.0, 0) * U64
-        assert kernel.rounding_in_float32(7.0) == pytest.approx(expected, rel=1e-12, abs=0)
+        expected = U32 + kernel.rounding.worst(7.0, 0) * U64
+        assert kernel.rounding.in_float32(7.0) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 def test_the_extent_of_points_is_about_their_mean_where_they_lie_far_from_zero() -> None:
@@ -107,26 +121,42 @@ def test_the_extent_of_points_is_about_their_mean_where_they_lie_far_from_zero()
         points = spread + np.array([offset, 0.0])
         plain = float(np.max(np.sum(points**2, axis=1)))
         for kernel in (RBF(1.0), Exponential(1.0), Matern(1.5, 1.0)):
-            assert kernel.extent(points) == pytest.approx(4.0 if shifted else plain)
-            assert kernel.extent(points, shifted=False) == pytest.approx(plain)
+            assert kernel.rounding.extent(points) == pytest.approx(4.0 if shifted else plain)
+            assert kernel.rounding.extent(points, shifted=False) == pytest.approx(plain)
             elsewhere = array_api_strict.asarray(points)
-            assert kernel.extent(elsewhere) == pytest.approx(kernel.extent(points))
-    assert RBF(1.0).extent(np.zeros((0, 2))) == 0.0
-    assert Linear().extent(spread) == Laplacian(1.0).extent(spread) == 0.0
+            assert kernel.rounding.extent(elsewhere) == pytest.approx(
+                kernel.rounding.extent(points)
+            )
+    assert RBF(1.0).rounding.extent(np.zeros((0, 2))) == 0.0
+    assert Linear().rounding.extent(spread) == Laplacian(1.0).rounding.extent(spread) == 0.0
 
 
-def test_limits_of_energy() -> None:
-    assert RBF(1.0).energy_limit(1e9) == Laplacian(1.0).energy_limit(1e9) == 1.0
-    assert Linear().energy_limit(3.0) == 3.0 and Cosine().energy_limit(3.0) == 1.0
-    assert Polynomial(3, 0.5, -1.0).energy_limit(4.0) == 27.0
-    assert Polynomial(3, 0.5, 1.0).energy_limit(1e200) == math.inf
-    assert Sigmoid(0.5, 1.0).energy_limit(1e9) == 1.0
-    assert Sigmoid(10.0, 1.0).energy_limit(1e308) == math.inf
-    for kernel in (Linear(), Polynomial(3, 0.5, -1.0), Sigmoid(0.5, -3.0), Cosine()):
-        rows = np.random.default_rng(0).normal(size=(50, 3))
-        norms = np.sum(rows**2, axis=1)
-        limits = np.array([kernel.energy_limit(norm) for norm in norms])
-        assert np.all(np.abs(kernel.diag(rows)) <= limits * (1 + 1e-12))
+def test_bounds_of_squared_norms() -> None:
+    for kernel in (RBF(1.0), Laplacian(1.0), Cosine(), Normalised(Linear())):
+        assert kernel.max_squared_norm == 1.0
+    for kernel in (Linear(), Polynomial(3, 0.5), Sigmoid(0.5)):
+        assert kernel.max_squared_norm == math.inf
+
+
+@pytest.mark.parametrize("kernel", [Plain(), Distant(), Linear(), RBF(1.0) + RBF(2.0)], ids=str)
+def test_what_is_not_known_is_refused_in_words(kernel: Any) -> None:
+    """Nothing stands in for the derivative of a kernel that has none."""
+    X, D = np.zeros((2, 2)), np.ones((3, 2))
+    unknown = [
+        (kernel.slope, (X, D), "derivative with respect to the squared distance"),
+        (kernel.gradient_of_sum, (X, D, np.ones((2, 3))), r"gradient|derivative"),
+        (kernel.gradient_of_diagonal, (X,), "gradient"),
+        (kernel.inverse, (np.ones((2, 3)), np.ones(2), D), "inverse"),
+    ]
+    known = {"Linear": (1, 2, 3), "Sum": (0, 1, 2), "Distant": (2, 3)}.get(
+        type(kernel).__name__, ()
+    )
+    for i, (method, arguments, what) in enumerate(unknown):
+        if i in known:
+            assert np.all(np.isfinite(method(*arguments)))
+            continue
+        with pytest.raises(ValueError, match=rf"^The .*({what}).* is not known: write .*Ridge\(\)"):
+            method(*arguments)
 
 
 def test_numbers_and_rules() -> None:

@@ -13,8 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from kernelstream import StreamingKernelPCA, load
 from kernelstream.cli.failures import CommandError
 from kernelstream.cli.parsing import parse_kernel
-from kernelstream.kernels import RBF, Categorical, FromCallable, Linear, On
-from kernelstream.kernels.derivatives import gradient_of_diagonal, gradient_of_sum
+from kernelstream.kernels import RBF, Categorical, FromCallable, Linear, On, with_numbers
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.normal(size=(400, 2)) * [1.0, 50.0], RNG.integers(0, 3, size=(400, 2))])
@@ -40,13 +39,12 @@ def test_widths_are_those_of_the_groups() -> None:
 
 def test_names_and_patterns() -> None:
     names = ["t_in", "t_out", "colour=red", "colour=blue", "when.hour.sin", "p"]
-    assert On(["t_*", "p"], Linear()).named(names).columns == (0, 1, 5)
-    assert On("colour", Linear()).named(names).columns == (2, 3)
-    assert On("when", Linear()).named(names).columns == (4,)
-    both = (On("p", RBF()) * 2.0 + On([0], RBF())).named(names)
+    for columns, numbers in ((["t_*", "p"], (0, 1, 5)), ("colour", (2, 3)), ("when", (4,))):
+        assert with_numbers(On(columns, Linear()), names).get_params()["columns"] == numbers
+    both: Any = with_numbers(On("p", RBF()) * 2.0 + On([0], RBF()), names)
     assert both.left.left.columns == (5,) or both.left.right.columns == (5,)
     with pytest.raises(ValueError, match="no column 'q'"):
-        On(["q"], Linear()).named(names)
+        with_numbers(On(["q"], Linear()), names)
     with pytest.raises(ValueError, match="the rows have no names"):
         StreamingKernelPCA(kernel=On(["a"], RBF())).fit(X)
 
@@ -102,8 +100,8 @@ def test_gradients_reach_the_columns() -> None:
     kernel = On([1, 0], RBF(gamma=0.3)) + On([2], Linear())
     points, weights = X[:6] / [1, 50, 1, 1], RNG.normal(size=(3, 6))
     rows, step = points[:3] + 0.1, 1e-6
-    found = gradient_of_sum(kernel, rows, points, weights)
-    energy = gradient_of_diagonal(kernel, rows)
+    found = kernel.gradient_of_sum(rows, points, weights)
+    energy = kernel.gradient_of_diagonal(rows)
     for j in range(4):
         moved = rows.copy()
         moved[:, j] += step
@@ -130,7 +128,7 @@ def test_named_columns_of_a_frame() -> None:
     found = StreamingKernelPCA(3, kernel=kernel, basis=30, random_state=0).fit(FRAME)
     same = StreamingKernelPCA(3, kernel=MIXED, basis=30, random_state=0).fit(FRAME)
     assert np.array_equal(found.dual_coef_, same.dual_coef_)
-    function = On(["a"], FromCallable(lambda A, B: A @ B.T)).named(list(FRAME))
+    function = with_numbers(On(["a"], FromCallable(lambda A, B: A @ B.T)), list(FRAME))
     assert np.allclose(function(X[:3]), X[:3, :1] @ X[:3, :1].T) and not function.psd
 
 

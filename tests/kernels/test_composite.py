@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernelstream.kernels import RBF, Constant, FromCallable, Linear, Polynomial, Product, Sum
+from kernelstream.kernels import (
+    RBF,
+    Constant,
+    Cosine,
+    FromCallable,
+    Linear,
+    Polynomial,
+    Product,
+    Sum,
+)
 from tests.kernels.test_kernels import rows
 
 # --- composition -----------------------------------------------------------------------------
@@ -112,18 +121,21 @@ def test_numbers_of_sums_and_products() -> None:
     np.testing.assert_allclose(times.block(X, X), left.block(X, X) * right.block(X, X))
     np.testing.assert_allclose(both.diag(X), left.diag(X) + right.diag(X))
     np.testing.assert_allclose(times.diag(X), left.diag(X) * right.diag(X))
-    one, two = left.rounding(extent, d), right.rounding(extent, d)
+    one, two = left.rounding.worst(extent, d), right.rounding.worst(extent, d)
     assert one != two
-    assert both.rounding(extent, d) == max(one, two) + 1.0
-    assert times.rounding(extent, d) == one + two + 1.0
-    one, two = (k.rounding_in_float32(extent) for k in (left, right))
-    assert both.rounding_in_float32(extent) == max(one, two)
-    assert times.rounding_in_float32(extent) == one + two
-    assert both.energy_limit(4.0) == 1.0 + 9.0 and times.energy_limit(4.0) == 9.0
+    assert both.rounding.worst(extent, d) == max(one, two) + 1.0
+    assert times.rounding.worst(extent, d) == one + two + 1.0
+    one, two = (k.rounding.in_float32(extent) for k in (left, right))
+    assert both.rounding.in_float32(extent) == max(one, two)
+    assert times.rounding.in_float32(extent) == one + two
+    cosine = Cosine()
+    assert (left + 3.0 * cosine).max_squared_norm == 4.0
+    assert (left * cosine * 2.0).max_squared_norm == 2.0
+    assert both.max_squared_norm == times.max_squared_norm == math.inf
     points = rows(5) + 100.0
     for pair in (both, right * left):
-        assert pair.extent(points) == left.extent(points) > 0
-        assert pair.extent(points, shifted=False) == left.extent(points, False)
+        assert pair.rounding.extent(points) == left.rounding.extent(points) > 0
+        assert pair.rounding.extent(points, shifted=False) == left.rounding.extent(points, False)
     assert (left * RBF(1.0)).unit_norm and not times.unit_norm and not both.unit_norm
     assert both.psd and not (left + Polynomial(2, 0.5, -1.0)).psd
     assert not (Polynomial(2, 0.5, -1.0) * left).psd
@@ -133,7 +145,7 @@ def test_a_constant_is_one_number() -> None:
     two = Constant(2.0)
     np.testing.assert_array_equal(two.block(rows(3), rows(4)), np.full((3, 4), 2.0))
     np.testing.assert_array_equal(two.diag(rows(3)), np.full(3, 2.0))
-    assert two.rounding(9.0, 9) == 1.0 and two.energy_limit(9.0) == 2.0
+    assert two.rounding.worst(9.0, 9) == 1.0 and two.max_squared_norm == 2.0
     assert Constant(1.0).unit_norm and not two.unit_norm
     for bad in (0.0, -1.0, np.inf):
         with pytest.raises(ValueError, match="value must be a positive number"):
@@ -155,7 +167,7 @@ def test_a_function_may_be_as_asymmetric_as_single_precision(off: float, fine: b
     else:
         with pytest.raises(ValueError, match="The kernel function is not symmetric"):
             kernel.gram(rows(2))
-    assert kernel.rounding(1.0, 2) == math.inf and not kernel.psd and kernel.fixed
+    assert kernel.rounding.worst(1.0, 2) == math.inf and not kernel.psd and kernel.fixed
     with pytest.raises(ValueError, match="function must be a function of two blocks"):
         FromCallable(3).check()  # type: ignore[arg-type]
 

@@ -22,7 +22,9 @@ from sklearn.svm import SVC
 
 from kernelstream import StreamingKernelPCA
 from kernelstream.kernels import (
+    NAMES,
     RBF,
+    Categorical,
     Constant,
     Cosine,
     Exponential,
@@ -92,6 +94,7 @@ REFERENCES: list[tuple[Kernel, Any]] = [
         ),
     ),
     (FromCallable(squared), lambda X, Y: (X @ Y.T) ** 2),
+    (Categorical(0.3), lambda X, Y: np.exp(-0.3 * np.sum(X[:, None] != Y[None], axis=2))),
 ]
 
 
@@ -290,15 +293,28 @@ def test_which_kernels_have_unit_norm() -> None:
 
 @every_kernel
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
-def test_no_energy_is_above_its_limit(kernel: Kernel, scale: float) -> None:
-    X = scale * rows(50)
+def test_a_kernel_is_what_it_says_of_itself(kernel: Kernel, scale: float) -> None:
+    X, Y = scale * rows(50), scale * rows(6, seed=1)
     kernel = kernel.fix(X)
-    largest = np.abs(kernel.diag(X)).max()
-    limit = kernel.energy_limit(float(np.sum(X**2, axis=1).max()))
-    assert largest <= limit * (1 + 1e-12)
-    if isinstance(kernel, FromCallable):
-        assert limit == math.inf
-    assert kernel.energy_limit(1e308) >= limit
+    K = kernel.block(X, Y)
+    assert np.abs(kernel.diag(X)).max() <= kernel.max_squared_norm * (1 + 1e-12)
+    if kernel.stationary:
+        away = scale * np.arange(7.0)
+        np.testing.assert_allclose(kernel.block(X + away, Y + away), K, rtol=1e-9, atol=1e-12)
+    if kernel.isotropic:
+        turn = np.linalg.qr(rows(7, seed=2))[0]
+        turned = kernel.block(X @ turn, Y @ turn)
+        np.testing.assert_allclose(turned, K, rtol=1e-8, atol=1e-12 * np.abs(K).max())
+    if kernel.invertible:
+        squares = squared_distances(X, Y)
+        seen = kernel.block(X, Y) > 1e-6 if kernel.unit_norm else np.ones(K.shape, bool)
+        found = kernel.inverse(K, kernel.diag(X), Y)
+        np.testing.assert_allclose(found[seen], squares[seen], rtol=1e-4, atol=1e-6 * scale**2)
+
+
+def test_every_named_kernel_is_in_the_table() -> None:
+    listed = {type(kernel) for kernel in KERNELS}
+    assert not [name for name, kind in NAMES.items() if kind not in listed]
 
 
 def test_cosine_of_a_row_of_zeros_is_zero() -> None:

@@ -244,7 +244,7 @@ def test_the_error_of_no_points_is_zero() -> None:
     span = factorise(kernel, X)
     lengths = np.sqrt(np.abs(span.gram(kernel)).sum(axis=1).max())
     stretched = np.sqrt((np.asarray(span.factor) ** 2).sum(axis=1).max())
-    off = kernel.rounding_in_float32(kernel.extent(X))
+    off = kernel.rounding.in_float32(kernel.rounding.extent(X))
     assert span.error_in_float32(kernel) == pytest.approx(off * lengths * stretched)
 
 

@@ -302,12 +302,12 @@ def test_a_block_tells_how_far_apart_its_candidates_lie():
     """The kernel was taken with them: dense rows are shifted to their mean first."""
     kernel, X = kernels.RBF(1.0), np.array([[50.0, 0.0], [52.0, 0.0], [54.0, 0.0]])
     dense = project(landmarks.Distance(0.5), X, kernel)[1]
-    assert dense.extent == kernel.extent(X, True) == 4.0
+    assert dense.extent == kernel.rounding.extent(X, True) == 4.0
     basis = landmarks.Distance(0.5)
     rows = scipy.sparse.csr_matrix(X)
     state = basis.begin(kernel, rows, None, 0)
     sparse = basis.project(kernel, state, rows, None, Clock(0, 0))[1]
-    assert sparse.extent == kernel.extent(X, False) == 54.0**2
+    assert sparse.extent == kernel.rounding.extent(X, False) == 54.0**2
 
 
 def test_a_basis_with_more_points_than_coordinates_grows():

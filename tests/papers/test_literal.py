@@ -80,7 +80,7 @@ def tolerance(case: str) -> float:
     """
     X, kernel = (CASES | COMPRESSED)[case]
     unit_roundoff = float(np.finfo(np.float64).eps) / 2
-    return max(1e-10, kernel.rounding(kernel.extent(X), X.shape[1]) * unit_roundoff)
+    return max(1e-10, kernel.rounding.worst(kernel.rounding.extent(X), X.shape[1]) * unit_roundoff)
 
 
 def same_functions(

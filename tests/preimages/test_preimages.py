@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 
 from kernelstream import kernels, preimages
+from kernelstream.kernels import Smoothness
 from kernelstream.serialization.part import Part
 from tests.naive import preimages as naive_preimages
 
@@ -388,7 +389,7 @@ def test_auto(kernel):
     method = preimages.resolve("auto", kernel)
     if isinstance(kernel, kernels.Linear):
         assert isinstance(method, preimages.Linear)
-    elif isinstance(kernel, kernels.RBF):
+    elif kernel.unit_norm and kernel.isotropic and kernel.smoothness is Smoothness.SMOOTH:
         assert isinstance(method, preimages.FixedPoint)
     else:
         assert isinstance(method, preimages.Ridge)

@@ -55,7 +55,7 @@ class AuditSample(Sample):
         if len(sample) == 0:
             X = blocks[0][0]
             sample = sample.named_by(X[: min(NAMING_ROWS, int(X.shape[0])), :])
-        if not math.isfinite(kernel.energy_limit(math.inf)):
+        if not math.isfinite(kernel.max_squared_norm):
             most = max(largest_entry(energy) for _, energy, _ in blocks)
             sample = replace(sample, largest=max(sample.largest, most))
         return sample.offer([(X, weights) for X, _, weights in blocks], clock)
@@ -71,7 +71,7 @@ class AuditSample(Sample):
 
     def bound(self, kernel: Kernel) -> float:
         """A number that the energy of no row seen exceeds."""
-        limit = kernel.energy_limit(math.inf)
+        limit = kernel.max_squared_norm
         return limit if math.isfinite(limit) else self.largest
 
     def in_order(self, log_forgetting: float) -> tuple[np.ndarray, np.ndarray]:

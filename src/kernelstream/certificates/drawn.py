@@ -71,7 +71,7 @@ class Wider:
         outside = to_host(judged.kernel.block(rows, rows)) - held @ held.T
         values, vectors = np.linalg.eigh(0.5 * (outside + outside.T))
         values, vectors = values[-BESIDE:], vectors[:, -BESIDE:]
-        kept = values > FLAT * judged.kernel.energy_limit(math.inf)
+        kept = values > FLAT * judged.kernel.max_squared_norm
         factor = vectors[:, kept] / np.sqrt(values[kept])
         return cls(judged, rows, factor, held.T @ factor)
 
@@ -145,7 +145,7 @@ def judge(judged: Judged, wider: Wider, read: Read, n: int, level: float) -> Sta
     f = np.concatenate([s.error for s in numbers])
     b = np.concatenate([s.distance for s in numbers])
     rest = np.concatenate([s.rest for s in numbers])
-    bound = judged.kernel.energy_limit(math.inf)
+    bound = judged.kernel.max_squared_norm
     farthest = (math.sqrt(bound) + float(np.linalg.norm(to_host(judged.mean)))) ** 2
     known = {
         "error": mean_limits(f, farthest, level),

@@ -43,7 +43,7 @@ def moved_in_float32(kernel: Kernel, points: Array, coefficients: Array) -> np.n
     the points.
     """
     largest = float(np.max(np.abs(to_host(kernel.diag(points))), initial=0.0))
-    off = kernel.rounding_in_float32(kernel.extent(points))
+    off = kernel.rounding.in_float32(kernel.rounding.extent(points))
     c = to_host(coefficients)
     # In units of the largest, whose square may be no number.
     unit = float(np.max(np.abs(c), initial=0.0)) or 1.0
@@ -92,7 +92,7 @@ def calibrated(ledger: Ledger, span: Span) -> bool:
 def value_error(kernel: Kernel, ledger: Ledger, *spans: Span) -> float:
     """Error of the kernel's values with the points of these spans and of all before them, in u."""
     extent = max([ledger.extent, *(span.extent(kernel) for span in spans)])
-    return kernel.rounding(extent, int(spans[0].points.shape[1]))
+    return kernel.rounding.worst(extent, int(spans[0].points.shape[1]))
 
 
 def gram_error(kernel: Kernel, X: Array) -> float:
@@ -101,7 +101,7 @@ def gram_error(kernel: Kernel, X: Array) -> float:
     Each value is off by c u √(k(x,x)k(y,y)), where c knows how far the *rows* lie apart. Weights
     change nothing: √w k √w is a Gram matrix as well. (Statement 13 of docs/proofs.md.)
     """
-    return kernel.rounding(kernel.extent(X), int(X.shape[1])) * U64
+    return kernel.rounding.worst(kernel.rounding.extent(X), int(X.shape[1])) * U64
 
 
 def coordinate_error(kernel: Kernel, span: Span, c: float) -> float:

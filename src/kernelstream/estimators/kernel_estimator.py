@@ -22,7 +22,6 @@ from kernelstream.estimators import inputs
 from kernelstream.estimators.base import StreamEstimator, at_one_moment
 from kernelstream.estimators.explain import RowExplanation, explain_rows
 from kernelstream.kernels import Kernel
-from kernelstream.kernels.stationary import Stationary
 from kernelstream.serialization.part import as_number, check_choice, check_count
 from kernelstream.stream import scaling
 from kernelstream.stream.state import Rows
@@ -340,13 +339,13 @@ class KernelEstimator(StreamEstimator):
     ) -> Stream:
         """A stream of these parts for rows like X; ``options`` are further fields of the chain."""
         auto, d = self._chosen_later(), int(X.shape[1])
-        if "gamma" in auto and not (isinstance(kernel, Stationary) and hasattr(kernel, "gamma")):
+        if "gamma" in auto and not (kernel.stationary and hasattr(kernel, "gamma")):
             raise ValueError(
                 "gamma='auto' compares widths of a kernel of the distance, given by its name: "
                 f"'rbf', 'laplacian' or 'exponential'; got kernel={self.kernel!r}."
             )
-        if kernel.needs_names and X.shape[0]:
-            kernel = kernel.named(getattr(self, "feature_names_in_", None))
+        if kernels.needs_names(kernel) and X.shape[0]:
+            kernel = kernels.with_numbers(kernel, getattr(self, "feature_names_in_", None))
         n_components = self._n_components_for(tracker)
         tracker.suits(basis, n_components, center)
         basis.suits(kernel, d)

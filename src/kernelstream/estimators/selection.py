@@ -13,7 +13,6 @@ from kernelstream import kernels
 from kernelstream.arrays.draws import generator
 from kernelstream.arrays.printing import prints_short
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
-from kernelstream.kernels.stationary import Stationary
 from kernelstream.serialization.part import check_choice, checked_seed
 from kernelstream.stream import choosing
 from kernelstream.stream.scaling import Standard
@@ -142,7 +141,7 @@ def suggest(
     if scale == "standard":
         rows = Standard().measure(Rows(rows)).apply(rows)
     fixed = kernels.resolve(kernel).fix(rows[choosing.evenly(len(rows), choosing.START_ROWS)])
-    if not (isinstance(kernel, str) and isinstance(fixed, Stationary) and hasattr(fixed, "gamma")):
+    if not (isinstance(kernel, str) and fixed.stationary and hasattr(fixed, "gamma")):
         raise ValueError(
             "suggest compares widths of a kernel of the distance, given by its name: 'rbf', "
             f"'laplacian' or 'exponential'; got {kernel!r}."

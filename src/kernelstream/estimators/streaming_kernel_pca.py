@@ -792,6 +792,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         wants = can and self.scale is None and isinstance(X, np.ndarray)
         if wants and len(X) >= FEWEST_TO_WARN:
             kernel = self._resolved_kernel(int(X.shape[1]))
+            # The kernel itself: parts of a sum or a product may be of columns that were chosen.
             if isinstance(kernel, kernels.Euclidean | kernels.Laplacian):
                 ColumnScales.of(X).warn(getattr(self, "feature_names_in_", None))
 

@@ -221,7 +221,7 @@ def missed_share(stream: Stream) -> float:
 def require_statement(stream: Stream) -> None:
     """Raise in words where no statement can be made of rows that are not read."""
     chain = stream.chain
-    if not math.isfinite(chain.kernel.energy_limit(math.inf)):
+    if not math.isfinite(chain.kernel.max_squared_norm):
         raise ValueError(
             f"fit(until=...) speaks of rows that are not read, for kernels with a bound: what "
             f"{chain.kernel} makes of a row may be of any size. Use a kernel such as 'rbf' or "

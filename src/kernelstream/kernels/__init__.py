@@ -1,4 +1,4 @@
-"""Kernels by name, as objects, or as functions: resolution of ``kernel`` and ``gamma``.
+"""Kernels by name, as objects, or as functions; numbers in place of names of columns.
 
 >>> from kernelstream.kernels import RBF, Linear, resolve
 >>> resolve("rbf", gamma=0.1)
@@ -10,7 +10,9 @@ Sum(left=Product(left=Constant(value=0.5), right=RBF(gamma=0.1)),
 
 from __future__ import annotations
 
-from kernelstream.kernels.base import Kernel
+from collections.abc import Sequence
+
+from kernelstream.kernels.base import Kernel, Smoothness
 from kernelstream.kernels.by_columns import Categorical, On
 from kernelstream.kernels.composite import Constant, FromCallable, Normalised, Product, Sum
 from kernelstream.kernels.distances import squared_distances
@@ -35,9 +37,12 @@ __all__ = [
     "Polynomial",
     "Product",
     "Sigmoid",
+    "Smoothness",
     "Sum",
+    "needs_names",
     "resolve",
     "squared_distances",
+    "with_numbers",
 ]
 
 #: The kernels that can be given by name.
@@ -102,3 +107,50 @@ def resolve(spec: object, gamma: float | str | None = None) -> Kernel:
     kernel = NAMES[spec](gamma=gamma)
     kernel.check()
     return kernel
+
+
+def needs_names(kernel: Kernel) -> bool:
+    """Whether a kernel, or a kernel inside of it, selects columns by name.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF, On, needs_names
+    >>> needs_names(RBF() + On("pressure", RBF())), needs_names(On([0], RBF()))
+    (True, False)
+    """
+    if isinstance(kernel, On) and kernel.has_names:
+        return True
+    values = kernel.get_params(deep=False).values()
+    return any(isinstance(value, Kernel) and needs_names(value) for value in values)
+
+
+def with_numbers(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
+    """The kernel with the numbers of columns in place of their names.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    names : sequence of str or None
+        Names of the columns; None: they have none.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF, On, with_numbers
+    >>> with_numbers(2.0 * On("t_*", RBF()), ["p", "t_1", "t_2"])
+    Product(left=Constant(value=2.0),
+            right=On(columns=(1, 2), kernel=RBF()))
+    """
+    params = kernel.get_params(deep=False)
+    inside = {
+        name: with_numbers(value, names)
+        for name, value in params.items()
+        if isinstance(value, Kernel) and needs_names(value)
+    }
+    kernel = type(kernel)(**(params | inside)) if inside else kernel
+    return kernel.numbered(names) if isinstance(kernel, On) and kernel.has_names else kernel

@@ -1,21 +1,26 @@
-"""Kernel base class: block, diagonal, Gram matrix, ``+`` and ``*``, rounding, ``gamma="scale"``.
+"""Kernel base class: block, Gram matrix, derivatives, ``+`` and ``*``, rounding, ``gamma="scale"``.
 
 To add a kernel, write a subclass with its parameters in ``__init__`` and
 
 - ``block(X, Y)`` and ``diag(X)``, the mathematics;
 - ``check()``, which refuses parameters that make no sense;
 - ``decide(rule, X, weights)``, if a parameter may be a rule such as ``"median"``;
-- ``psd`` and ``unit_norm``, where they differ from the defaults below;
-- ``rounding(extent, d)``, how far a computed value may be off; without it no certificate.
+- the properties ``psd``, ``unit_norm``, ``stationary``, ``isotropic``, ``takes_means`` and
+  ``max_squared_norm``, where they differ from the defaults below;
+- ``smoothness``, ``gradient_of_sum`` and ``gradient_of_diagonal``, for landmarks to be optimized
+  and pre-images to be found by gradients;
+- ``rounding``, the error of a computed value; without it there is no certificate.
 
-Kernels of the distance derive from ``stationary.Euclidean`` and write ``of_scaled_distances`` and
-``resolution`` instead: ``block``, ``diag`` and ``rounding`` follow from them.
+A kernel of the Euclidean distance derives from ``stationary.Euclidean`` and writes
+``of_scaled_distances``, ``resolution`` and ``slope``; a function of the inner product derives from
+``dot_product.DotProduct`` and writes ``of_products`` and ``derivative``. The rest follows. No other
+module tests the class of a kernel.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from enum import IntEnum
 from numbers import Integral, Real
 from typing import Any
 
@@ -37,6 +42,53 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.serialization.part import Part, as_number
 
 U32 = float(np.finfo(np.float32).eps) / 2  # unit roundoff of single precision
+
+
+class Smoothness(IntEnum):
+    """What is known of the gradient of a kernel; that of two kernels together is the smaller one.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF, Laplacian, Smoothness
+    >>> (RBF() + Laplacian()).smoothness is Smoothness.CUSP
+    True
+    """
+
+    UNKNOWN = 0  #: Nothing.
+    CUSP = 1  #: It is known, and jumps where two rows meet.
+    SMOOTH = 2  #: It is known, and continuous.
+
+
+class Rounding:
+    """Rounding error of the values ``k(x, y)``; this class stands for an unknown one.
+
+    Errors are in units of u·√(k(x,x) k(y,y)), where u is the unit roundoff, x any row and y a
+    landmark. docs/proofs.md has the bounds in one table, with their derivations.
+    """
+
+    def extent(self, points: Array, shifted: bool = True) -> float:
+        """The size of the landmarks, as far as errors depend on it; 0 if they do not.
+
+        ``shifted`` says whether distances to them may be taken from their mean, as those of dense
+        rows are.
+        """
+        return 0.0
+
+    def worst(self, extent: float, d: int) -> float:
+        """Bound on the error, to first order, for d columns; infinite: there is no certificate.
+
+        ``extent`` is the largest of all landmarks so far.
+        """
+        return math.inf
+
+    def in_float32(self, extent: float) -> float:
+        """Estimate of the error in single precision, in units of √(k(x,x) k(y,y)).
+
+        The worst case would be useless: products are added up in many partial sums, so that an
+        error does not grow with their number, and is an eighth of its bound.
+        """
+        worst = self.worst(extent, 0)
+        return U32 * (2.0 + (worst / 8.0 if math.isfinite(worst) else 4.0))
 
 
 class Kernel(Part):
@@ -77,24 +129,34 @@ class Kernel(Part):
         return True
 
     @property
-    def isotropic(self) -> bool:
-        """Whether columns may be mixed, as a rotation does, without a change of the values."""
-        return True
-
-    def named(self, names: Sequence[str] | None) -> Kernel:
-        """The kernel with numbers for names of columns, where it is one of columns."""
-        inside = {
-            name: value.named(names)
-            for name, value in self.get_params(deep=False).items()
-            if isinstance(value, Kernel) and value.needs_names
-        }
-        return type(self)(**(self.get_params(deep=False) | inside)) if inside else self
+    def stationary(self) -> bool:
+        """Whether k(x, y) depends on x − y only."""
+        return False
 
     @property
-    def needs_names(self) -> bool:
-        """Whether it speaks of columns by their names."""
-        values = self.get_params(deep=False).values()
-        return any(isinstance(value, Kernel) and value.needs_names for value in values)
+    def isotropic(self) -> bool:
+        """Whether k(x, y) stays the same when x and y are rotated."""
+        return False
+
+    @property
+    def max_squared_norm(self) -> float:
+        """A number that ``|k(x, x)|`` never exceeds; infinite if it may be of any size."""
+        return 1.0 if self.unit_norm else math.inf
+
+    @property
+    def smoothness(self) -> Smoothness:
+        """Whether the gradient is known, and continuous."""
+        return Smoothness.UNKNOWN
+
+    @property
+    def invertible(self) -> bool:
+        """Whether ``inverse`` is known."""
+        return False
+
+    @property
+    def rounding(self) -> Rounding:
+        """The error of a computed value; unknown, there is no certificate."""
+        return Rounding()
 
     @property
     def fixed(self) -> bool:
@@ -161,43 +223,50 @@ class Kernel(Part):
         """``k(x_i, x_i)`` of every row, in the dtype of X, without the matrix."""
         raise NotImplementedError
 
-    def energy_limit(self, norm: float) -> float:
-        """A number that ``|k(x, x)|`` does not exceed while ``|x|² ≤ norm``; infinite if unknown.
-
-        Rows below it need no look at their energy before they wait for their block.
-        """
-        return 1.0 if self.unit_norm else math.inf
-
     def gram(self, Y: Array) -> Array:
         """``k(y_i, y_j)`` in float64, exactly symmetric, with exactly ``diag(Y)`` inside."""
         Y = to_float64(Y)
         return mirrored(self.block(Y, Y), self.diag(Y))
 
-    def rounding(self, extent: float, d: int) -> float:
-        """Bound on the error of a computed value, in units of u·√(k(x,x) k(y,y)).
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """``Σ_j W_ij ∇k(x_i, d_j)`` with respect to x_i, (n, d): matrix products where possible.
 
-        u is the unit roundoff, x any row and y a point; ``extent`` is that of all points so far.
-        First order, worst case: the certificate adds it to every statement. Infinite where nobody
-        has bounded it: then there is no certificate.
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Dense rows.
+        D : array of shape (m, d)
+            Landmarks.
+        W : array of shape (n, m)
+            Weights.
+        block : array of shape (n, m), optional
+            k(X, D), if the caller has it. It is not changed.
         """
-        return math.inf
+        raise unknown(self, "gradient", "`gradient_of_sum` and `smoothness`")
 
-    def rounding_in_float32(self, extent: float) -> float:
-        """Error that a value in single precision may well have, in units of √(k(x,x) k(y,y)).
+    def gradient_of_diagonal(self, X: Array) -> Array:
+        """``∇ k(x_i, x_i)``, (n, d); zero if ``k(x, x)`` is constant."""
+        if not self.unit_norm:
+            raise unknown(self, "gradient", "`gradient_of_diagonal`")
+        return 0 * X
 
-        No worst case, which would be of no use: products are added up in many partial sums, so
-        that an error does not grow with their number, and it is an eighth of what it could be.
+    def slope(self, X: Array, D: Array, block: Array | None = None) -> Array:
+        """``−κ'(|x_i − d_j|²)``, (n, m), of a kernel ``κ(|x − d|²)``; arguments as above."""
+        raise unknown(self, "derivative with respect to the squared distance", "`slope`")
+
+    def inverse(self, values: Array, own: Array, Y: Array) -> Array:
+        """``|x_i − y_j|²``, (n, m), from ``k(x_i, y_j)`` and ``k(x_i, x_i)``, without the rows x_i.
+
+        Parameters
+        ----------
+        values : array of shape (n, m)
+            Inner products of n vectors of the feature space with the images of Y.
+        own : array of shape (n,)
+            Their squared norms. They need not be images of rows.
+        Y : array of shape (m, d)
+            Landmarks.
         """
-        worst = self.rounding(extent, 0)
-        return U32 * (2.0 + (worst / 8.0 if math.isfinite(worst) else 4.0))
-
-    def extent(self, points: Array, shifted: bool = True) -> float:
-        """What of the points' size matters for ``rounding``: nothing, unless distances are taken.
-
-        ``shifted`` says whether distances to them may be taken from their mean, as those of dense
-        rows are.
-        """
-        return 0.0
+        raise unknown(self, "inverse", "`inverse` and `invertible`")
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """The matrix ``k(x_i, y_j)``, with arguments and result checked.
@@ -257,6 +326,14 @@ class Kernel(Part):
         from kernelstream.kernels.composite import Product, as_kernel
 
         return Product(as_kernel(other), self) if isinstance(other, Real) else NotImplemented
+
+
+def unknown(kernel: Kernel, what: str, methods: str) -> ValueError:
+    """The error that a method of the base class raises."""
+    return ValueError(
+        f"The {what} of {kernel!r} is not known: write {methods} in {type(kernel).__name__}, or "
+        "choose a method that does not need it, such as preimages.Ridge()."
+    )
 
 
 def mirrored(K: Array, diagonal: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,7 +17,8 @@ from kernelstream.arrays.namespaces import (
     take_columns,
     to_host,
 )
-from kernelstream.kernels.base import Kernel, is_positive, is_rule, require
+from kernelstream.kernels.base import Kernel, Rounding, Smoothness, is_positive, is_rule, require
+from kernelstream.kernels.rounding import LinearRounding
 from kernelstream.kernels.stationary import Stationary
 from kernelstream.serialization import stored
 
@@ -69,8 +71,8 @@ class On(Kernel):
             return [self.columns]
         return list(self.columns) if isinstance(self.columns, Sequence | np.ndarray) else []
 
-    def named(self, names: Sequence[str] | None) -> Kernel:
-        """The same with numbers for names."""
+    def numbered(self, names: Sequence[str] | None) -> On:
+        """The same with numbers for names; the kernel stays as it is."""
         found: dict[int, None] = {}
         for column in self._listed:
             if not isinstance(column, str):
@@ -86,12 +88,12 @@ class On(Kernel):
                 some = ", ".join(map(str, names[:20])) + (", …" if len(names) > 20 else "")
                 raise ValueError(f"There is no column {column!r} for {self!r}; there are {some}.")
             found |= dict.fromkeys(hits)
-        return On(tuple(found), self.kernel.named(names))
+        return On(tuple(found), self.kernel)
 
     @property
-    def needs_names(self) -> bool:
+    def has_names(self) -> bool:
         """Whether some columns are named."""
-        return any(isinstance(c, str) for c in self._listed) or self.kernel.needs_names
+        return any(isinstance(c, str) for c in self._listed)
 
     @property
     def fixed(self) -> bool:
@@ -104,8 +106,7 @@ class On(Kernel):
         self.check()
         if self.fixed:
             return self
-        place = self.named(None)
-        assert isinstance(place, On)
+        place = self.numbered(None)
         return On(place.columns, self.kernel.fix(place.of(X), weights))
 
     def of(self, X: Array) -> Array:
@@ -129,7 +130,25 @@ class On(Kernel):
         """If the kernel does."""
         return self.kernel.takes_means
 
-    isotropic = False
+    @property
+    def stationary(self) -> bool:
+        """If the kernel is."""
+        return self.kernel.stationary
+
+    @property
+    def max_squared_norm(self) -> float:
+        """That of the kernel."""
+        return self.kernel.max_squared_norm
+
+    @property
+    def smoothness(self) -> Smoothness:
+        """That of the kernel."""
+        return self.kernel.smoothness
+
+    @property
+    def rounding(self) -> Rounding:
+        """That of the kernel, for the columns."""
+        return ColumnRounding(self)
 
     def block(self, X: Array, Y: Array) -> Array:
         """The block of the kernel."""
@@ -139,21 +158,38 @@ class On(Kernel):
         """The diagonal of the kernel."""
         return self.kernel.diag(self.of(X))
 
-    def energy_limit(self, norm: float) -> float:
-        """Some columns are no longer than all."""
-        return self.kernel.energy_limit(norm)
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """That of the kernel in its columns, zero in the others."""
+        return self._spread(self.kernel.gradient_of_sum(self.of(X), self.of(D), W, block), X)
 
-    def rounding(self, extent: float, d: int) -> float:
-        """That of the kernel."""
-        return self.kernel.rounding(extent, min(d, len(self.columns)))
+    def gradient_of_diagonal(self, X: Array) -> Array:
+        """That of the kernel in its columns, zero in the others."""
+        return self._spread(self.kernel.gradient_of_diagonal(self.of(X)), X)
 
-    def rounding_in_float32(self, extent: float) -> float:
-        """That of the kernel."""
-        return self.kernel.rounding_in_float32(extent)
+    def _spread(self, gradient: Array, X: Array) -> Array:
+        """A gradient with respect to some columns as one with respect to all columns of X."""
+        place = np.zeros((len(self.columns), int(X.shape[1])))
+        place[np.arange(len(self.columns)), list(self.columns)] = 1.0
+        return gradient @ like(place, gradient, gradient.dtype)
+
+
+@dataclass(frozen=True)
+class ColumnRounding(Rounding):
+    """The error of a kernel of some columns."""
+
+    kernel: On
 
     def extent(self, points: Array, shifted: bool = True) -> float:
         """That of the columns."""
-        return self.kernel.extent(self.of(points), shifted)
+        return self.kernel.kernel.rounding.extent(self.kernel.of(points), shifted)
+
+    def worst(self, extent: float, d: int) -> float:
+        """That of the kernel, for so many columns."""
+        return self.kernel.kernel.rounding.worst(extent, min(d, len(self.kernel.columns)))
+
+    def in_float32(self, extent: float) -> float:
+        """That of the kernel."""
+        return self.kernel.kernel.rounding.in_float32(extent)
 
 
 def _is_index(value: Any) -> bool:
@@ -189,7 +225,7 @@ class Categorical(Stationary):
     """
 
     takes_means = False
-    isotropic = False
+    rounding = LinearRounding(0.0, 4.0)  # of counts, which are exact: a product, an exponential
 
     def __init__(self, gamma: float | str = "median") -> None:
         self.gamma = gamma
@@ -213,10 +249,6 @@ class Categorical(Stationary):
         X = as_dense(X)
         xp, differ = namespace_of(Y), differences(X, Y)
         return xp.exp(-float(self.gamma) * differ)
-
-    def rounding(self, extent: float, d: int) -> float:
-        """Counts are exact; their multiple and its exponential are rounded."""
-        return 4.0
 
 
 def differences(X: Array, Y: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,13 @@ from kernelstream.arrays.namespaces import (
     to_float64,
     to_host,
 )
-from kernelstream.kernels.base import Kernel, is_positive, mirrored, require
+from kernelstream.kernels.base import Kernel, Rounding, Smoothness, is_positive, mirrored, require
+from kernelstream.kernels.rounding import (
+    LinearRounding,
+    ProductRounding,
+    RatioRounding,
+    SumRounding,
+)
 from kernelstream.serialization import stored
 
 
@@ -67,13 +72,19 @@ class Pair(Kernel):
         return self.left.takes_means and self.right.takes_means
 
     @property
+    def stationary(self) -> bool:
+        """If both are."""
+        return self.left.stationary and self.right.stationary
+
+    @property
     def isotropic(self) -> bool:
         """If both are."""
         return self.left.isotropic and self.right.isotropic
 
-    def extent(self, points: Array, shifted: bool = True) -> float:
-        """The larger of the two."""
-        return max(self.left.extent(points, shifted), self.right.extent(points, shifted))
+    @property
+    def smoothness(self) -> Smoothness:
+        """That of the rougher one."""
+        return min(self.left.smoothness, self.right.smoothness)
 
     def prepared(self, Y: Array) -> Any:
         """On a device the form of each, so that neither lets the host wait in every block."""
@@ -112,22 +123,32 @@ class Sum(Pair):
     0.5
     """
 
-    def rounding(self, extent: float, d: int) -> float:
-        """Errors add, and so do energies: the larger factor serves both."""
-        return max(self.left.rounding(extent, d), self.right.rounding(extent, d)) + 1.0
+    @property
+    def rounding(self) -> Rounding:
+        """That of the sum."""
+        return SumRounding(self.left.rounding, self.right.rounding)
 
-    def rounding_in_float32(self, extent: float) -> float:
-        """The larger of the two, for the same reason."""
-        return max(k.rounding_in_float32(extent) for k in (self.left, self.right))
-
-    def energy_limit(self, norm: float) -> float:
-        """Limits add."""
-        return self.left.energy_limit(norm) + self.right.energy_limit(norm)
+    @property
+    def max_squared_norm(self) -> float:
+        """Squared norms add."""
+        return self.left.max_squared_norm + self.right.max_squared_norm
 
     def combine(self, left: Array, right: Array) -> Array:
         """``left + right``."""
         left += right
         return left
+
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """Gradients add."""
+        return self.left.gradient_of_sum(X, D, W) + self.right.gradient_of_sum(X, D, W)
+
+    def gradient_of_diagonal(self, X: Array) -> Array:
+        """Gradients add."""
+        return self.left.gradient_of_diagonal(X) + self.right.gradient_of_diagonal(X)
+
+    def slope(self, X: Array, D: Array, block: Array | None = None) -> Array:
+        """Slopes add."""
+        return self.left.slope(X, D) + self.right.slope(X, D)
 
 
 @stored
@@ -156,22 +177,37 @@ class Product(Pair):
         """If both have it."""
         return self.left.unit_norm and self.right.unit_norm
 
-    def rounding(self, extent: float, d: int) -> float:
-        """Relative errors add."""
-        return self.left.rounding(extent, d) + self.right.rounding(extent, d) + 1.0
+    @property
+    def rounding(self) -> Rounding:
+        """That of the product."""
+        return ProductRounding(self.left.rounding, self.right.rounding)
 
-    def rounding_in_float32(self, extent: float) -> float:
-        """The sum of both."""
-        return self.left.rounding_in_float32(extent) + self.right.rounding_in_float32(extent)
-
-    def energy_limit(self, norm: float) -> float:
-        """Limits are multiplied."""
-        return self.left.energy_limit(norm) * self.right.energy_limit(norm)
+    @property
+    def max_squared_norm(self) -> float:
+        """Squared norms are multiplied."""
+        return self.left.max_squared_norm * self.right.max_squared_norm
 
     def combine(self, left: Array, right: Array) -> Array:
         """``left * right``."""
         left *= right
         return left
+
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """The product rule."""
+        left, right = self.left.block(X, D), self.right.block(X, D)
+        of_left = self.left.gradient_of_sum(X, D, W * right, left)
+        return of_left + self.right.gradient_of_sum(X, D, W * left, right)
+
+    def gradient_of_diagonal(self, X: Array) -> Array:
+        """The product rule."""
+        left, right = self.left.diag(X)[:, None], self.right.diag(X)[:, None]
+        of_left = right * self.left.gradient_of_diagonal(X)
+        return of_left + left * self.right.gradient_of_diagonal(X)
+
+    def slope(self, X: Array, D: Array, block: Array | None = None) -> Array:
+        """The product rule."""
+        left, right = self.left.block(X, D), self.right.block(X, D)
+        return right * self.left.slope(X, D, left) + left * self.right.slope(X, D, right)
 
 
 @stored
@@ -216,17 +252,27 @@ class Normalised(Kernel):
         """If the kernel has unit norm; else rows without energy may be about."""
         return self.kernel.unit_norm
 
-    def extent(self, points: Array, shifted: bool = True) -> float:
-        """That of the kernel."""
-        return self.kernel.extent(points, shifted)
+    @property
+    def takes_means(self) -> bool:
+        """If the kernel does."""
+        return self.kernel.takes_means
 
-    def rounding(self, extent: float, d: int) -> float:
-        """A value, and two energies, of which the roots are taken."""
-        return 2.0 * self.kernel.rounding(extent, d) + 6.0
+    @property
+    def stationary(self) -> bool:
+        """If the kernel is."""
+        return self.kernel.stationary
 
-    def energy_limit(self, norm: float) -> float:
-        """1."""
-        return 1.0
+    @property
+    def isotropic(self) -> bool:
+        """If the kernel is."""
+        return self.kernel.isotropic
+
+    max_squared_norm = 1.0
+
+    @property
+    def rounding(self) -> Rounding:
+        """That of the ratio."""
+        return RatioRounding(self.kernel.rounding)
 
     def block(self, X: Array, Y: Array) -> Array:
         """The block of the kernel, divided by both norms."""
@@ -276,11 +322,13 @@ class Constant(Kernel):
         """Only if the value is 1."""
         return self.value == 1
 
-    def rounding(self, extent: float, d: int) -> float:
-        """A constant is exact but for its own rounding."""
-        return 1.0
+    stationary = True
+    isotropic = True
+    rounding = LinearRounding(0.0, 1.0)  # exact but for its own rounding
+    smoothness = Smoothness.SMOOTH
 
-    def energy_limit(self, norm: float) -> float:
+    @property
+    def max_squared_norm(self) -> float:
         """The value."""
         return self.value
 
@@ -292,6 +340,18 @@ class Constant(Kernel):
     def diag(self, X: Array) -> Array:
         """The value everywhere."""
         return like(np.full(X.shape[0], self.value), X, X.dtype)
+
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """Zero."""
+        return 0 * X
+
+    def gradient_of_diagonal(self, X: Array) -> Array:
+        """Zero."""
+        return 0 * X
+
+    def slope(self, X: Array, D: Array, block: Array | None = None) -> Array:
+        """Zero."""
+        return 0 * (self.block(X, D) if block is None else block)
 
 
 def as_kernel(value: Kernel | float) -> Kernel:
@@ -336,10 +396,6 @@ class FromCallable(Kernel):
         """Refuse what cannot be called."""
         expected = "a function of two blocks of rows that returns a matrix"
         require(self, "function", callable(self.function), expected)
-
-    def rounding(self, extent: float, d: int) -> float:
-        """Unknown: no certificate is given for a callable."""
-        return math.inf
 
     def block(self, X: Array, Y: Array) -> Array:
         """What the function returns, checked."""

@@ -21,12 +21,31 @@ from kernelstream.arrays.namespaces import (
     product,
     row_norms_squared,
 )
-from kernelstream.kernels.base import Kernel, is_number, is_positive, is_rule, require, scale_gamma
+from kernelstream.kernels.base import (
+    Kernel,
+    Rounding,
+    Smoothness,
+    is_number,
+    is_positive,
+    is_rule,
+    require,
+    scale_gamma,
+    unknown,
+)
+from kernelstream.kernels.rounding import LinearRounding
 from kernelstream.serialization import stored
 
 
 class DotProduct(Kernel):
     """A kernel that is a function of ``x·y``."""
+
+    isotropic = True
+
+    @property
+    def smoothness(self) -> Smoothness:
+        """Unknown if the class has no ``derivative``."""
+        unknown = type(self).derivative is DotProduct.derivative
+        return Smoothness.UNKNOWN if unknown else Smoothness.SMOOTH
 
     def of_products(self, dot: Array) -> Array:
         """The kernel from inner products, in the memory of ``dot`` where possible."""
@@ -40,6 +59,31 @@ class DotProduct(Kernel):
         """The function of ``|x_i|²``."""
         return self.of_products(row_norms_squared(X))
 
+    def derivative(self, dot: Array) -> Array:
+        """The derivative with respect to ``x·y``, in new memory."""
+        raise unknown(self, "derivative with respect to x·y", "`derivative`")
+
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """``∇k = k'(x·d) d``: two matrix products."""
+        return (W * self.derivative(product(X, D))) @ D
+
+    def gradient_of_diagonal(self, X: Array) -> Array:
+        """``2 k'(|x|²) x``."""
+        return 2.0 * self.derivative(row_norms_squared(X))[:, None] * X
+
+    def product_of(self, values: Array) -> Array:
+        """``x·y`` from the value of the kernel, if it is invertible."""
+        raise unknown(self, "inverse", "`product_of` and `invertible`")
+
+    def inverse(self, values: Array, own: Array, Y: Array) -> Array:
+        """``|x|² + |y|² − 2 x·y``, of inner products from the values."""
+        if not self.invertible:
+            return super().inverse(values, own, Y)
+        xp = namespace_of(Y)
+        inner, norms = self.product_of(values), self.product_of(own)
+        squared = norms[:, None] + row_norms_squared(Y)[None, :] - 2 * inner
+        return xp.where(squared > 0, squared, 0 * squared)
+
 
 @stored
 class Linear(DotProduct):
@@ -52,17 +96,24 @@ class Linear(DotProduct):
     array([[11.]])
     """
 
-    def rounding(self, extent: float, d: int) -> float:
-        """A sum of d products."""
-        return d + 3.0
-
-    def energy_limit(self, norm: float) -> float:
-        """The norm itself."""
-        return norm
+    invertible = True
+    rounding = LinearRounding(1.0, 3.0)  # a sum of d products
 
     def of_products(self, dot: Array) -> Array:
         """``x·y`` itself."""
         return dot
+
+    def product_of(self, values: Array) -> Array:
+        """The value itself."""
+        return values
+
+    def derivative(self, dot: Array) -> Array:
+        """1."""
+        return namespace_of(dot).ones_like(dot)
+
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """``Σ_j W_j d_j``, without the product of X and D."""
+        return W @ D
 
 
 class Affine(DotProduct):
@@ -128,18 +179,29 @@ class Polynomial(Affine):
         # A polynomial of x·y with non-negative coefficients is a sum of products of kernels.
         return self.coef0 >= 0
 
-    def rounding(self, extent: float, d: int) -> float:
+    @property
+    def rounding(self) -> Rounding:
         """The error of the base, ``degree`` times; ``|γ x·y + c| ≤ √(…)(…)`` for c ≥ 0."""
-        return self.degree * (d + 3.0) + 4.0
+        return LinearRounding(self.degree, 3.0 * self.degree + 4.0)
 
-    def energy_limit(self, norm: float) -> float:
-        """``(gamma norm + |coef0|)^degree``."""
-        with np.errstate(over="ignore"):
-            return float(np.float64(self.gamma * norm + abs(self.coef0)) ** self.degree)
+    @property
+    def invertible(self) -> bool:
+        """If the degree is odd."""
+        return self.degree % 2 == 1
 
     def of_products(self, dot: Array) -> Array:
         """``(gamma x·y + coef0)^degree``."""
         return _power(super().of_products(dot), self.degree)
+
+    def product_of(self, values: Array) -> Array:
+        """``(k^(1/degree) − coef0) / gamma``."""
+        xp = namespace_of(values)
+        root = xp.sign(values) * xp.abs(values) ** (1.0 / self.degree)
+        return (root - self.coef0) / self.gamma
+
+    def derivative(self, dot: Array) -> Array:
+        """``gamma degree (gamma x·y + coef0)^(degree − 1)``."""
+        return self.gamma * self.degree * (self.gamma * dot + self.coef0) ** (self.degree - 1)
 
 
 @stored
@@ -166,17 +228,13 @@ class Sigmoid(Affine):
         self.gamma = gamma
         self.coef0 = coef0
 
-    def rounding(self, extent: float, d: int) -> float:
-        """Unknown in units of an energy that may be anything: no certificate is given for it."""
-        return math.inf
-
-    def energy_limit(self, norm: float) -> float:
-        """1, wherever the argument of tanh is a number."""
-        return 1.0 if math.isfinite(self.gamma * norm + abs(self.coef0)) else math.inf
-
     def of_products(self, dot: Array) -> Array:
         """``tanh(gamma x·y + coef0)``."""
         return overwrite("tanh", super().of_products(dot))
+
+    def derivative(self, dot: Array) -> Array:
+        """``gamma (1 − tanh²)``."""
+        return self.gamma * (1.0 - namespace_of(dot).tanh(self.gamma * dot + self.coef0) ** 2)
 
 
 @stored
@@ -190,13 +248,10 @@ class Cosine(Kernel):
     array([[0.6, 0. ]])
     """
 
-    def rounding(self, extent: float, d: int) -> float:
-        """Two lengths and a product."""
-        return 2.0 * d + 10.0
-
-    def energy_limit(self, norm: float) -> float:
-        """1."""
-        return 1.0
+    isotropic = True
+    max_squared_norm = 1.0
+    rounding = LinearRounding(2.0, 10.0)  # two lengths and a product
+    smoothness = Smoothness.SMOOTH
 
     def block(self, X: Array, Y: Array) -> Array:
         """``x_i·y_j / (|x_i| |y_j|)``."""
@@ -211,6 +266,19 @@ class Cosine(Kernel):
         """1, or 0 for rows of zeros."""
         # 1, not |x|²/|x|² with its rounding; rows of zeros (k = 0) are why unit_norm is False.
         return cast(_with_lengths(X)[1] > 0, X.dtype)
+
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """``∇ x·d/(|x||d|) = (d/|d| − cos · x/|x|)/|x|``."""
+        xp = namespace_of(X)
+        block = self.block(X, D) if block is None else block
+        lengths = _or_one(xp.sqrt(row_norms_squared(X)))[:, None]
+        unit = D / _or_one(xp.sqrt(row_norms_squared(D)))[:, None]
+        cosines = xp.sum(W * block, axis=1)[:, None]
+        return (W @ unit - cosines * X / lengths) / lengths
+
+    def gradient_of_diagonal(self, X: Array) -> Array:
+        """Zero."""
+        return 0 * X
 
 
 def _with_lengths(X: Array) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ product gives for a whole block:
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,20 @@ import scipy.special
 from kernelstream.arrays.namespaces import (
     Array,
     cast,
+    like,
     namespace_of,
     ones,
     overwrite,
     row_norms_squared,
     to_float64,
+    to_host,
 )
 from kernelstream.arrays.threads import by_rows
 from kernelstream.kernels.base import (
     U32,
     Kernel,
+    Rounding,
+    Smoothness,
     is_positive,
     is_rule,
     mirrored,
@@ -42,15 +47,19 @@ from kernelstream.kernels.distances import (
     scaled_distances,
     shift,
 )
+from kernelstream.kernels.rounding import LinearRounding
 from kernelstream.serialization import stored
 
 GRAM_ROWS = 64  # of a Gram matrix, at least, that a thread computes
+LARGEST_BLOCK = 4_000_000  # numbers held at once by the gradient that is no matrix product
+AT_REST = 1e-6  # of the spread of the landmarks: a row nearer to one than that has met it
 
 
 class Stationary(Kernel):
     """A kernel of the difference x − y, 1 where that is 0."""
 
     unit_norm = True
+    stationary = True
 
     def diag(self, X: Array) -> Array:
         """All 1."""
@@ -63,6 +72,14 @@ class Euclidean(Stationary):
     ``block`` is ``of_scaled_distances(scaled_distances(X, Y))``. A basis that needs the distances
     as well (k-means) calls the two itself and shares the one product.
     """
+
+    isotropic = True
+    invertible = True
+
+    @property
+    def smoothness(self) -> Smoothness:
+        """Smooth if the class has a ``slope``; a kernel with a cusp writes ``smoothness`` too."""
+        return Smoothness.UNKNOWN if type(self).slope is Kernel.slope else Smoothness.SMOOTH
 
     @property
     def distance_scale(self) -> float:
@@ -109,37 +126,31 @@ class Euclidean(Stationary):
         xp = namespace_of(t)
         return xp.argmin(t, axis=1) if self.distance_scale > 0 else xp.argmax(t, axis=1)
 
-    def extent(self, points: Array, shifted: bool = True) -> float:
-        """Largest squared norm of a point, after the shift that the distances make."""
-        centre = shift(points, self.resolution) if shifted else None
-        norms = row_norms_squared(points if centre is None else points - centre)
-        return float(namespace_of(norms).max(norms)) if norms.shape[0] else 0.0
-
-    def slope(self) -> float:
-        """Largest ``|dk/d|x−y|²|``; infinite for a kernel with a kink at zero."""
+    @property
+    def largest_slope(self) -> float:
+        """Largest ``|dk/d|x−y|²|``; infinite for a kernel with a cusp at zero."""
         return self.resolution
 
-    def rounding(self, extent: float, d: int) -> float:
-        """The squared distance t is off by ``(d+4) u (|x| + |y|)² ≤ (d+4) u (6|y|² + 3t)``.
+    @property
+    def rounding(self) -> Rounding:
+        """That of the distances, times the slope."""
+        return DistanceRounding(self)
 
-        That is since ``|x| ≤ |y| + √t``: a row far from all points has a large t and a kernel that
-        is flat there. The slope ``|k'|`` multiplies the first part. It falls with t (the kernel is
-        a mixture of Gaussians), so ``t |k'(t)| ≤ k(0) = 1`` bounds the second; and where it is
-        infinite at zero, an error δ of t moves k nowhere by more than there, ``1 − k(δ)``.
-        """
-        far = 4.0 + 3.0 * (d + 4)
-        near = 6.0 * (d + 4) * extent
-        if math.isfinite(self.slope()):
-            return far + self.slope() * near
-        u = float(np.finfo(np.float64).eps) / 2
-        moved = self.of_scaled_distances(np.array([self.distance_scale * near * u]))
-        return far + (1.0 - float(moved[0])) / u
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """``∇κ(|x − d|²) = 2 κ' (x − d)``, for all landmarks by one matrix product."""
+        W = W * (-2.0 * self.slope(X, D, block))
+        return namespace_of(X).sum(W, axis=1)[:, None] * X - W @ D
 
-    def rounding_in_float32(self, extent: float) -> float:
-        """As of any kernel; where distances are in float64, values are only written in float32."""
-        if not self.in_float64:
-            return super().rounding_in_float32(extent)
-        return U32 + self.rounding(extent, 0) * float(np.finfo(np.float64).eps) / 2
+    def inverse(self, values: Array, own: Array, Y: Array) -> Array:
+        """From ``k(x, y) = 1 − |φ(x) − φ(y)|²/2`` (Kwok and Tsang 2004, eq. 9)."""
+        value = to_host(values + 0.5 * (1.0 - own[:, None]))
+        return like(self.squared_distance(np.clip(value, 1e-12, 1.0)), Y)
+
+    def squared_distance(self, value: np.ndarray) -> np.ndarray:
+        """The squared distance at which the kernel has a value in (0, 1], by interpolation."""
+        squared = np.concatenate([[0.0], np.geomspace(1e-12, 1e4, 20001)]) / self.resolution
+        values = self.of_scaled_distances(self.distance_scale * squared)
+        return np.interp(-value, -values, squared)
 
     def gram(self, Y: Array) -> Array:
         """``k(y_i, y_j)`` in float64, exactly symmetric, with exactly ``diag(Y)`` inside."""
@@ -151,6 +162,55 @@ class Euclidean(Stationary):
     def block(self, X: Array, Y: Array) -> Array:
         """The two steps one after the other."""
         return cast(self.of_scaled_distances(self.scaled_distances(X, Y)), X.dtype)
+
+
+@dataclass(frozen=True)
+class DistanceRounding(Rounding):
+    """The error of a kernel of the Euclidean distance."""
+
+    kernel: Euclidean
+
+    def extent(self, points: Array, shifted: bool = True) -> float:
+        """Largest squared norm of a landmark, after the shift that the distances make."""
+        centre = shift(points, self.kernel.resolution) if shifted else None
+        norms = row_norms_squared(points if centre is None else points - centre)
+        return float(namespace_of(norms).max(norms)) if norms.shape[0] else 0.0
+
+    def worst(self, extent: float, d: int) -> float:
+        """The squared distance t is off by ``(d+4) u (|x| + |y|)² ≤ (d+4) u (6|y|² + 3t)``.
+
+        That is since ``|x| ≤ |y| + √t``: a row far from all points has a large t and a kernel that
+        is flat there. The slope ``|k'|`` multiplies the first part. It falls with t (the kernel is
+        a mixture of Gaussians), so ``t |k'(t)| ≤ k(0) = 1`` bounds the second; and where it is
+        infinite at zero, an error δ of t moves k nowhere by more than there, ``1 − k(δ)``.
+        """
+        kernel = self.kernel
+        far = 4.0 + 3.0 * (d + 4)
+        near = 6.0 * (d + 4) * extent
+        if math.isfinite(kernel.largest_slope):
+            return far + kernel.largest_slope * near
+        u = float(np.finfo(np.float64).eps) / 2
+        moved = kernel.of_scaled_distances(np.array([kernel.distance_scale * near * u]))
+        return far + (1.0 - float(moved[0])) / u
+
+    def in_float32(self, extent: float) -> float:
+        """As of any kernel; where distances are in float64, values are only written in float32."""
+        if not self.kernel.in_float64:
+            return super().in_float32(extent)
+        return U32 + self.worst(extent, 0) * float(np.finfo(np.float64).eps) / 2
+
+
+def slope_of_exponential(c: float, X: Array, D: Array, k: Array) -> Array:
+    """``c κ / 2r`` for ``κ = exp(−c r)``, 0 where a row has met a landmark.
+
+    There the kernel has a cusp, and the weight of the landmark is left out as in Weiszfeld's
+    method: the others pull, and the test of the step decides whether to leave.
+    """
+    xp = namespace_of(k)
+    spread = float(xp.mean(row_norms_squared(D - xp.mean(D, axis=0)))) ** 0.5
+    r = -xp.log(xp.where(k > 0, k, xp.ones_like(k))) / c
+    near = xp.where(r > 0, r, xp.ones_like(k))
+    return xp.where(r > AT_REST * spread, 0.5 * c * k / near, 0 * k)
 
 
 @stored
@@ -209,6 +269,19 @@ class RBF(Euclidean):
         """``exp(t)``."""
         return overwrite("exp", t)
 
+    def slope(self, X: Array, D: Array, block: Array | None = None) -> Array:
+        """``gamma · k``."""
+        return self.gamma * (self.block(X, D) if block is None else block)
+
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """As of any kernel of the distance, with a pass over the block less."""
+        W = W * (self.block(X, D) if block is None else block)
+        return (namespace_of(X).sum(W, axis=1)[:, None] * X - W @ D) * (-2.0 * self.gamma)
+
+    def squared_distance(self, value: np.ndarray) -> np.ndarray:
+        """``−log(k) / gamma``."""
+        return -np.log(value) / self.gamma
+
 
 @stored
 class Exponential(Euclidean):
@@ -253,15 +326,23 @@ class Exponential(Euclidean):
         """``gamma²``."""
         return self.gamma * self.gamma
 
-    def slope(self) -> float:
-        """Infinite: the kernel has a kink where x = y."""
-        return math.inf
+    largest_slope = math.inf
+    smoothness = Smoothness.CUSP
 
     def of_scaled_distances(self, t: Array) -> Array:
         """``exp(−gamma √t)``."""
         distances = overwrite("sqrt", overwrite("maximum", t, 0.0))
         distances *= -self.gamma
         return overwrite("exp", distances)
+
+    def slope(self, X: Array, D: Array, block: Array | None = None) -> Array:
+        """``gamma κ / 2r``, 0 where a row has met a landmark."""
+        block = self.block(X, D) if block is None else block
+        return slope_of_exponential(self.gamma, X, D, block)
+
+    def squared_distance(self, value: np.ndarray) -> np.ndarray:
+        """``(log(k) / gamma)²``."""
+        return (np.log(value) / self.gamma) ** 2
 
 
 @stored
@@ -298,15 +379,27 @@ class Laplacian(Stationary):
         sigma = median_distance(X, weights, metric="cityblock")
         return 1.0 if sigma is None else 1.0 / sigma
 
-    def rounding(self, extent: float, d: int) -> float:
-        """Differences are taken one by one: d additions, and γr exp(−γr) is below 1."""
-        return d + 4.0
+    # Differences are taken one by one: d additions, and γr exp(−γr) is below 1.
+    rounding = LinearRounding(1.0, 4.0)
+    smoothness = Smoothness.CUSP
 
     def block(self, X: Array, Y: Array) -> Array:
         """``exp(−gamma |x_i − y_j|₁)``."""
         distances = manhattan_distances(X, cast(Y, X.dtype))
         distances *= -self.gamma
         return cast(overwrite("exp", distances), X.dtype)
+
+    def gradient_of_sum(self, X: Array, D: Array, W: Array, block: Array | None = None) -> Array:
+        """``−γ Σ_j W_j k(x, d_j) sign(x − d_j)``: no matrix product, so row by row in blocks."""
+        xp = namespace_of(X)
+        W = W * (self.block(X, D) if block is None else block)
+        size = max(1, LARGEST_BLOCK // max(1, math.prod(D.shape)))
+        parts = []
+        for start in range(0, int(X.shape[0]), size):
+            stop = min(start + size, int(X.shape[0]))
+            signs = xp.sign(X[start:stop, None, :] - D[None, :, :])
+            parts.append(-self.gamma * xp.sum(W[start:stop, :, None] * signs, axis=1))
+        return xp.concat(parts, axis=0) if parts else 0 * X
 
 
 @stored
@@ -365,8 +458,16 @@ class Matern(Euclidean):
         """For all nu below 1, and for the Bessel functions."""
         return self.nu not in (1.5, 2.5, math.inf)
 
-    def slope(self) -> float:
-        """Twice ``nu / (2 (nu − 1) length_scale²)``, a margin for Bessel functions; a kink: ∞."""
+    @property
+    def smoothness(self) -> Smoothness:
+        """A cusp for nu = 1/2, unknown up to 1, smooth above."""
+        if self.nu > 1.0:
+            return Smoothness.SMOOTH
+        return Smoothness.CUSP if self.nu == 0.5 else Smoothness.UNKNOWN
+
+    @property
+    def largest_slope(self) -> float:
+        """Twice ``nu / (2 (nu − 1) length_scale²)``, a margin for Bessel functions; a cusp: ∞."""
         if self.nu == math.inf:
             return self.resolution
         return self.nu / (self.nu - 1) * self.resolution if self.nu > 1 else math.inf
@@ -392,6 +493,23 @@ class Matern(Euclidean):
         K = overwrite("exp", t)
         K *= factor
         return K
+
+    def slope(self, X: Array, D: Array, block: Array | None = None) -> Array:
+        """``ν/(2(ν−1)ℓ²)`` times a Matérn kernel of order ν − 1, for ν above 1.
+
+        With r = |x − d| and a = √(2ν) r/ℓ, (d/da)(a^ν K_ν(a)) = −a^ν K_{ν−1}(a), and both kernels
+        have the same a.
+        """
+        nu, ell = self.nu, self.length_scale
+        if self.smoothness is Smoothness.UNKNOWN:
+            return Kernel.slope(self, X, D, block)
+        if math.inf > nu > 0.5:
+            lower = Matern(nu=nu - 1, length_scale=ell * ((nu - 1) / nu) ** 0.5)
+            return lower.block(X, D) * (nu / (2 * (nu - 1) * ell**2))
+        block = self.block(X, D) if block is None else block
+        if nu == math.inf:
+            return block * (0.5 / ell**2)
+        return slope_of_exponential(1 / ell, X, D, block)
 
 
 def _matern_by_bessel(nu: float, t: Array) -> np.ndarray:

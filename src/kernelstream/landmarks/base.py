@@ -120,12 +120,12 @@ class Span:
         return float(np.linalg.norm(defect)), np.linalg.norm(KF, axis=0)
 
     def extent(self, kernel: Kernel, shifted: bool = True) -> float:
-        """``kernel.extent`` of the points: every block asks."""
+        """``kernel.rounding.extent`` of the points: every block asks."""
         return self._extent(kernel, shifted)
 
     @once
     def _extent(self, kernel: Kernel, shifted: bool) -> float:
-        return kernel.extent(self.points, shifted)
+        return kernel.rounding.extent(self.points, shifted)
 
     @once
     def _prepared(self, kernel: Kernel, dtype: str) -> Any:
@@ -512,7 +512,7 @@ def coordinate_error_in_float32(kernel: Kernel, points: Array, factor: Array, gr
         return 0.0
     above_first = xp.max(xp.sum(xp.abs(gram) / lengths[None, :], axis=1) / lengths)
     stretched = xp.max(row_norms_squared(factor * lengths[:, None]))
-    off = kernel.rounding_in_float32(kernel.extent(points))
+    off = kernel.rounding.in_float32(kernel.rounding.extent(points))
     return off * float(above_first) ** 0.5 * float(stretched) ** 0.5
 
 

@@ -327,7 +327,7 @@ class Growing(Basis[GrowingState]):
             _clip(residual[:n]),
             last,
             tuple(admitted),
-            kernel.extent(chosen, shifted=not is_sparse(rows)),
+            kernel.rounding.extent(chosen, shifted=not is_sparse(rows)),
         )
 
     def _admits(

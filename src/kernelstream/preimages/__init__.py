@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelstream import kernels
+from kernelstream.kernels import Smoothness
 from kernelstream.preimages.base import Preimage, Report
 from kernelstream.preimages.conformal import Conformal
-from kernelstream.preimages.fixed_point import FixedPoint
+from kernelstream.preimages.fixed_point import FixedPoint, is_radial
 from kernelstream.preimages.gradient import Gradient
-from kernelstream.preimages.linear import Linear
+from kernelstream.preimages.linear import Linear, is_linear
 from kernelstream.preimages.neighbours import Neighbours
 from kernelstream.preimages.neighbours_then_gradient import NeighboursThenGradient
 from kernelstream.preimages.repair import Repaired, column_units, repair
@@ -51,9 +51,10 @@ def resolve(spec: Any, kernel: Any) -> Preimage:
     Parameters
     ----------
     spec : str or Preimage
-        ``"auto"`` (exact for the linear kernel, fixed point for RBF, ridge from the basis points
-        for every other), a name (``"fixed_point"``, ``"gradient"``, ``"neighbours"``,
-        ``"neighbours_then_gradient"``, ``"conformal"``, ``"linear"``, ``"ridge"``) or an object.
+        ``"auto"`` (exact for the linear kernel, fixed point for a smooth kernel of the distance
+        such as RBF, ridge from the basis points for every other), a name (``"fixed_point"``,
+        ``"gradient"``, ``"neighbours"``, ``"neighbours_then_gradient"``, ``"conformal"``,
+        ``"linear"``, ``"ridge"``) or an object.
     kernel : Kernel
         The kernel it has to work with.
 
@@ -120,8 +121,8 @@ def learns_from_rows(method: Preimage) -> bool:
 
 
 def _automatic(kernel: Any) -> Preimage:
-    if isinstance(kernel, kernels.Linear):
+    if is_linear(kernel):
         return Linear()
-    if isinstance(kernel, kernels.RBF):
+    if is_radial(kernel) and kernel.smoothness is Smoothness.SMOOTH:
         return FixedPoint()
     return Ridge(source="points")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import kernels
 from kernelstream.arrays.namespaces import (
     Array,
     concatenate_rows,
@@ -16,10 +15,15 @@ from kernelstream.arrays.namespaces import (
     take_rows,
     to_host,
 )
-from kernelstream.kernels.derivatives import slope
+from kernelstream.kernels import Smoothness
 from kernelstream.preimages.base import Preimage, Report, check_search
 from kernelstream.preimages.gradient import Gradient
 from kernelstream.serialization import stored
+
+
+def is_radial(kernel: Any) -> bool:
+    """Whether ``k(x, y) = κ(|x − y|²)`` with ``κ(0) = 1``."""
+    return kernel.stationary and kernel.isotropic and kernel.unit_norm
 
 
 @stored
@@ -86,8 +90,7 @@ class FixedPoint(Preimage):
 
     def check_kernel(self, kernel: Any) -> None:
         """Only kernels of the distance whose slope is known."""
-        known_matern = isinstance(kernel, kernels.Matern) and (kernel.nu == 0.5 or kernel.nu > 1)
-        if not (isinstance(kernel, kernels.RBF | kernels.Exponential) or known_matern):
+        if not (is_radial(kernel) and kernel.smoothness > Smoothness.UNKNOWN):
             raise ValueError(
                 "preimages.FixedPoint needs a kernel of the distance whose slope is known (RBF, "
                 f"Exponential, Matern with nu = 0.5 or above 1) and got {kernel!r}; "
@@ -136,7 +139,7 @@ class FixedPoint(Preimage):
         step = xp.ones_like(f)
         finished = []
         for iteration in range(self.max_iter):
-            w = G * slope(kernel, k, x, D)
+            w = G * kernel.slope(x, D, k)
             total = xp.sum(w, axis=1)
             uphill = total > self._EPSILON * xp.sum(xp.abs(w), axis=1)
             total = xp.where(uphill, total, xp.ones_like(total))

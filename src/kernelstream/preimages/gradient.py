@@ -15,11 +15,7 @@ from kernelstream.arrays.namespaces import (
     take_rows,
     to_host,
 )
-from kernelstream.kernels.derivatives import (
-    gradient_of_diagonal,
-    gradient_of_sum,
-    require_differentiable,
-)
+from kernelstream.kernels import Smoothness
 from kernelstream.preimages.base import Preimage, Report, check_search, remaining
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import as_number
@@ -90,7 +86,13 @@ class Gradient(Preimage):
 
     def check_kernel(self, kernel: Any) -> None:
         """Only kernels whose gradient is known."""
-        require_differentiable(kernel, "preimages.Gradient")
+        if kernel.smoothness == Smoothness.UNKNOWN:
+            raise ValueError(
+                "preimages.Gradient needs a kernel whose gradient is known (all of "
+                "kernelstream.kernels but callables, Normalised, Categorical and Matern with nu "
+                f"up to 1 other than 0.5) and got {kernel!r}; use preimages.Ridge(), which works "
+                "with every kernel."
+            )
 
     def _solve(self, kernel: Any, D: Array, G: Array, start: Array | None) -> Report:
         xp = namespace_of(D)
@@ -170,4 +172,4 @@ def objective(kernel: Any, D: Array, G: Array, x: Array) -> Array:
 
 
 def _gradient(kernel: Any, D: Array, G: Array, x: Array) -> Array:
-    return gradient_of_diagonal(kernel, x) - 2.0 * gradient_of_sum(kernel, x, D, G)
+    return kernel.gradient_of_diagonal(x) - 2.0 * kernel.gradient_of_sum(x, D, G)

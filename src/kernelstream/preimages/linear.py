@@ -10,6 +10,11 @@ from kernelstream.preimages.base import Preimage, Report
 from kernelstream.serialization import stored
 
 
+def is_linear(kernel: Any) -> bool:
+    """Whether the feature space is the input space; no property of kernels tells that."""
+    return isinstance(kernel, kernels.Linear)
+
+
 @stored
 class Linear(Preimage):
     """Exact pre-images for the linear kernel: ``φ(x) = x``, so ``x = Σ_k γ_k d_k``.
@@ -30,7 +35,7 @@ class Linear(Preimage):
 
     def check_kernel(self, kernel: Any) -> None:
         """Only the linear kernel."""
-        if not isinstance(kernel, kernels.Linear):
+        if not is_linear(kernel):
             raise ValueError(
                 f"preimages.Linear works with the linear kernel only and got {kernel!r}; "
                 'use preimage="auto".'

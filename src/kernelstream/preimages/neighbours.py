@@ -6,17 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import kernels
 from kernelstream.arrays.namespaces import (
     Array,
     concatenate_rows,
     like,
     namespace_of,
-    row_norms_squared,
     take_rows,
     to_host,
 )
-from kernelstream.kernels.stationary import Euclidean
 from kernelstream.preimages.base import Preimage, Report, remaining
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
@@ -68,9 +65,8 @@ class Neighbours(Preimage):
         check_count("Neighbours", "n_neighbours", self.n_neighbours, none_allowed=False)
 
     def check_kernel(self, kernel: Any) -> None:
-        """Only kernels that tell the distance or the inner product of their arguments."""
-        odd = isinstance(kernel, kernels.Polynomial) and kernel.degree % 2 == 1
-        if not (odd or isinstance(kernel, Euclidean | kernels.Linear)):
+        """Only kernels whose value determines the distance of their arguments."""
+        if not kernel.invertible:
             raise ValueError(
                 "preimages.Neighbours needs a kernel whose value tells the distance of its "
                 "arguments (RBF, Exponential, Matern, Linear, Polynomial of odd degree) and got "
@@ -81,7 +77,7 @@ class Neighbours(Preimage):
         xp = namespace_of(D)
         GK = G @ kernel.gram(D)
         energy = xp.sum(GK * G, axis=1)
-        squared = squared_input_distances(kernel, D, GK, energy)
+        squared = kernel.inverse(GK, energy, D)
         count = min(self.n_neighbours, int(D.shape[0]))
         nearest = np.argsort(to_host(squared), axis=1, kind="stable")[:, :count]
         size = max(1, LARGEST_BLOCK // max(1, count * int(D.shape[1])))
@@ -108,39 +104,6 @@ class Neighbours(Preimage):
         weights = xp.matrix_transpose(U) @ difference[:, :, None]
         weights = U @ (inverse[:, :, None] * weights)
         return mean + (xp.matrix_transpose(near) @ weights)[:, :, 0]
-
-
-def squared_input_distances(kernel: Any, D: Array, GK: Array, energy: Array) -> Array:
-    """``|x − d_j|²`` of an x with ``k(x, d_j)`` as P has it, (n, m)."""
-    xp = namespace_of(D)
-    if isinstance(kernel, kernels.Linear | kernels.Polynomial):
-        inner, own = _inner_product(kernel, GK), _inner_product(kernel, energy)
-        squared = own[:, None] + row_norms_squared(D)[None, :] - 2 * inner
-        return xp.where(squared > 0, squared, 0 * squared)
-    # k(x, d) = 1 − |φ(x) − φ(d)|²/2, with P in the place of φ(x) (Kwok and Tsang, eq. 9)
-    value = to_host(GK + 0.5 * (1.0 - energy[:, None]))
-    return like(_inverse(kernel, np.clip(value, 1e-12, 1.0)), D)
-
-
-def _inner_product(kernel: Any, value: Array) -> Array:
-    """``x·y`` from the kernel's value."""
-    if isinstance(kernel, kernels.Linear):
-        return value
-    xp = namespace_of(value)
-    root = xp.sign(value) * xp.abs(value) ** (1.0 / kernel.degree)
-    return (root - kernel.coef0) / kernel.gamma
-
-
-def _inverse(kernel: Any, value: np.ndarray) -> np.ndarray:
-    """The squared distance at which a kernel of the distance has a value in (0, 1]."""
-    if isinstance(kernel, kernels.RBF):
-        return -np.log(value) / kernel.gamma
-    if isinstance(kernel, kernels.Exponential):
-        return (np.log(value) / kernel.gamma) ** 2
-    # monotone, without a closed form: between values on a fine grid
-    squared = np.concatenate([[0.0], np.geomspace(1e-12, 1e4, 20001)]) / kernel.resolution
-    values = kernel.of_scaled_distances(kernel.distance_scale * squared)
-    return np.interp(-value, -values, squared)
 
 
 def take_along(squared: Array, nearest: np.ndarray, rows: slice) -> Array:

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from kernelstream.arrays.namespaces import Array, is_foreign, is_sparse, like
+from kernelstream.kernels import Kernel, Smoothness
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
 from kernelstream.stream.state import Rows
@@ -175,9 +176,24 @@ def safe_norm(stream: Stream) -> float | None:
     if stream.scaling is not None or not kernel.fixed:
         return None
     most = min(float(np.finfo(stream.dtype).max) / 4.0, MOST_OF_A_ROW)
-    if not kernel.energy_limit(LEAST_NORM) < most:
+    if kernel.max_squared_norm < most:
+        return largest
+    d = stream.n_features
+    known = kernel.smoothness > Smoothness.UNKNOWN  # else it may be anything
+    if not (known and squared_norm_below(kernel, LEAST_NORM, d) < most):
         return None
     limit = largest
-    while not kernel.energy_limit(limit) < most:  # a power of the norm, as a rule
+    while not squared_norm_below(kernel, limit, d) < most:  # a power of the norm, as a rule
         limit = max(math.sqrt(limit), LEAST_NORM)
     return limit
+
+
+def squared_norm_below(kernel: Kernel, norm: float, d: int) -> float:
+    """A number that ``k(x, x)`` does not exceed while ``|x|² ≤ norm``, for rows of d columns.
+
+    It is that of a row with ``|x_j|² = norm`` in every column: ``k(x, x)`` grows with each of them
+    in sums and products of functions of ``x·y`` that are positive semidefinite (their power series
+    have no negative coefficients, Schoenberg 1942), whatever columns they take.
+    """
+    with np.errstate(over="ignore"):
+        return float(kernel.diag(np.full((1, d), math.sqrt(norm)))[0])

@@ -89,7 +89,7 @@ def judges_of_all(stream: Stream, rows: Rows) -> AuditSample | None:
     gaps, what weight rows lose that do not fit, how large energies are that have no limit.
     """
     chain, state = stream.chain, stream.begun
-    audit, limit = state.audit, chain.kernel.energy_limit(math.inf)
+    audit, limit = state.audit, chain.kernel.max_squared_norm
     plain = isinstance(rows.X, np.ndarray) and stream.device is None and not stream.fills
     if audit is None or state.judge is not None or not plain or not math.isfinite(limit):
         return None

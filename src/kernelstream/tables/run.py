@@ -48,8 +48,8 @@ def prepare(estimator: KernelEstimator, names: Sequence[str], fills: bool) -> bo
     fills : bool
         Whether there are missing values to fill.
     """
-    if isinstance(estimator.kernel, kernels.Kernel) and estimator.kernel.needs_names:
-        estimator.kernel = estimator.kernel.named(names)
+    if isinstance(estimator.kernel, kernels.Kernel):  # it may be a name or a function as well
+        estimator.kernel = kernels.with_numbers(estimator.kernel, names)
     fills = fills and estimator.can_fill
     if fills:
         estimator.fill_missing()

@@ -31,7 +31,7 @@ from kernelstream.arrays.namespaces import (
     to_float64,
     to_host,
 )
-from kernelstream.kernels import Kernel, squared_distances
+from kernelstream.kernels import Kernel, Smoothness, squared_distances
 from kernelstream.landmarks.base import (
     Basis,
     Clock,
@@ -50,7 +50,7 @@ from kernelstream.landmarks.base import (
 from kernelstream.landmarks.distance import Distance
 from kernelstream.landmarks.growing import GrowingState
 from kernelstream.landmarks.optimized.kmeans import kmeans, nearest
-from kernelstream.landmarks.optimized.polish import Sampled, captured, is_smooth, polish
+from kernelstream.landmarks.optimized.polish import Sampled, captured, polish
 from kernelstream.landmarks.optimized.sample import HELD_BACK, Reservoir, no_coordinates
 from kernelstream.landmarks.optimized.state import (
     CREDIT,
@@ -482,7 +482,8 @@ class Centroids(Basis[CentroidsState]):
         present: Sequence[Array] = (),
     ) -> Array:
         """The best m points for some rows; those that are there unless others are better."""
-        n, wanted, smooth = int(rows.shape[0]), max(wanted, m // 4), is_smooth(kernel)
+        n, wanted = int(rows.shape[0]), max(wanted, m // 4)
+        smooth = kernel.smoothness is Smoothness.SMOOTH
         judging = np.arange(HELD_BACK - 1, n, HELD_BACK) if present or not smooth else np.arange(0)
         learning = np.setdiff1d(np.arange(n), judging)
         judging = judging if len(judging) else learning  # of very few rows none is held back

@@ -48,9 +48,7 @@ from kernelstream.arrays.namespaces import (
     weighted_sum,
 )
 from kernelstream.arrays.threads import by_rows, cut, in_threads, in_turn, tiles
-from kernelstream.kernels import Kernel
-from kernelstream.kernels.derivatives import gradient_of_sum, is_smooth
-from kernelstream.kernels.stationary import Stationary
+from kernelstream.kernels import Kernel, Smoothness
 from kernelstream.landmarks.base import (
     FACTOR_ROWS,
     RANK_FLOOR,
@@ -110,11 +108,11 @@ class Sampled:
         Where rows have few columns they keep them. So they do for a kernel that is not smooth:
         those that are look the same whichever way the rows are turned.
         """
-        if not is_smooth(kernel):
+        if kernel.smoothness is not Smoothness.SMOOTH:
             return cls(rows, weights)
         w = None if weights is None else like(weights / weights.mean(), rows)
         mean = cast(weighted_sum(rows, w) / int(rows.shape[0]), rows.dtype)
-        centre = mean if isinstance(kernel, Stationary) and not is_sparse(rows) else None
+        centre = mean if kernel.stationary and not is_sparse(rows) else None
 
         def centred(rows: Array) -> Array:
             return rows if centre is None else rows - centre[None, :]
@@ -382,11 +380,11 @@ def slope(
         part, K, scores = at
         S = part.weighted(scores @ turn - centre)
         W = along @ xp.matrix_transpose(S)
-        return gradient_of_sum(kernel, seen, part.rows, W, xp.matrix_transpose(K))
+        return kernel.gradient_of_sum(seen, part.rows, W, xp.matrix_transpose(K))
 
     def of_points(at: slice) -> Array:
         pull = (A[at, :] * (2.0 * shown.values)[None, :]) @ xp.matrix_transpose(A)
-        return gradient_of_sum(kernel, wide[at, :], wide, pull, shown.gram[at, :])
+        return kernel.gradient_of_sum(wide[at, :], wide, pull, shown.gram[at, :])
 
     parts = list(zip(sample.parts(int(points.shape[0])), shown.K, shown.along, strict=True))
     gradient = added_up(in_threads(of_rows, parts)) - xp.concat(
@@ -398,7 +396,7 @@ def slope(
 
 def polish(kernel: Kernel, points: Array, sample: Sampled, wanted: int, evaluations: int) -> Array:
     """Points that capture more of the sample, after at most so many looks at it (L-BFGS)."""
-    if evaluations < 1 or not is_smooth(kernel):
+    if evaluations < 1 or kernel.smoothness is not Smoothness.SMOOTH:
         return points
     first = slope(kernel, points, sample, wanted)
     if not first.value > 0.0:

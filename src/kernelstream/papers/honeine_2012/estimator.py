@@ -323,6 +323,7 @@ def distance_at(kernel: kernels.Kernel, value: float) -> float | None:
     """The distance beyond which a Gaussian or exponential kernel is below a value; else None."""
     if not 0.0 < value < 1.0:
         return 0.0 if value >= 1.0 else None
-    if isinstance(kernel, kernels.RBF):
-        return float(np.sqrt(-np.log(value) / kernel.gamma))
-    return float(-np.log(value) / kernel.gamma) if isinstance(kernel, kernels.Exponential) else None
+    # the paper's kernels, whose inverses have a closed form
+    if not isinstance(kernel, kernels.RBF | kernels.Exponential):
+        return None
+    return float(np.sqrt(kernel.squared_distance(np.asarray(value))))

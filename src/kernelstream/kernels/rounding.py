@@ -1,0 +1,71 @@
+"""Rounding errors of kernel values: of sums of products, and of two kernels together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelstream.arrays.namespaces import Array
+from kernelstream.kernels.base import Rounding
+
+
+@dataclass(frozen=True)
+class LinearRounding(Rounding):
+    """An error that grows with the number of columns, ``slope · d + constant``."""
+
+    slope: float
+    constant: float
+
+    def worst(self, extent: float, d: int) -> float:
+        """``slope · d + constant``."""
+        return self.slope * d + self.constant
+
+
+@dataclass(frozen=True)
+class PairRounding(Rounding):
+    """The error of two kernels together: the largest landmark is that of either."""
+
+    left: Rounding
+    right: Rounding
+
+    def extent(self, points: Array, shifted: bool = True) -> float:
+        """The larger of the two."""
+        return max(self.left.extent(points, shifted), self.right.extent(points, shifted))
+
+
+class SumRounding(PairRounding):
+    """Errors add, and so do ``k(x, x)``: the larger factor serves both."""
+
+    def worst(self, extent: float, d: int) -> float:
+        """The larger of the two, and the addition."""
+        return max(self.left.worst(extent, d), self.right.worst(extent, d)) + 1.0
+
+    def in_float32(self, extent: float) -> float:
+        """The larger of the two."""
+        return max(self.left.in_float32(extent), self.right.in_float32(extent))
+
+
+class ProductRounding(PairRounding):
+    """Relative errors add."""
+
+    def worst(self, extent: float, d: int) -> float:
+        """The sum of both, and the multiplication."""
+        return self.left.worst(extent, d) + self.right.worst(extent, d) + 1.0
+
+    def in_float32(self, extent: float) -> float:
+        """The sum of both."""
+        return self.left.in_float32(extent) + self.right.in_float32(extent)
+
+
+@dataclass(frozen=True)
+class RatioRounding(Rounding):
+    """The error of ``k(x, y) / √(k(x, x) k(y, y))``: of a value and of two square roots."""
+
+    kernel: Rounding
+
+    def extent(self, points: Array, shifted: bool = True) -> float:
+        """That of the kernel."""
+        return self.kernel.extent(points, shifted)
+
+    def worst(self, extent: float, d: int) -> float:
+        """Once for the value, half for each of the roots, and the divisions."""
+        return 2.0 * self.kernel.worst(extent, d) + 6.0
