@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from kernelstream.arrays.draws import generator
+from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.printing import prints_short
 
 Score = Callable[[np.ndarray], np.ndarray]  # of rows
@@ -148,11 +148,6 @@ class RowExplanation:
         return f"<{self}>"
 
 
-def spread_rows(rows: np.ndarray, count: int = REFERENCE_ROWS) -> np.ndarray:
-    """At most ``count`` rows, spread over those given."""
-    return rows[np.linspace(0, len(rows) - 1, min(len(rows), count)).round().astype(int)]
-
-
 def explain_components(
     score: Score,
     reference: np.ndarray,
@@ -176,7 +171,7 @@ def explain_components(
         How many columns a component is given.
     """
     d, r = reference.shape[1], len(variance_ratio)
-    R = spread_rows(reference, min(REFERENCE_ROWS, max(2, CHANGED_ROWS // d)))
+    R = reference[evenly_spaced(len(reference), min(REFERENCE_ROWS, max(2, CHANGED_ROWS // d)))]
     n = len(R)
     before = score(R)
     other = generator(0, "explain").permutation(n)
@@ -190,7 +185,7 @@ def explain_components(
         effect[some] = 0.5 * np.mean(step**2, axis=1)
     total = effect.sum(axis=0)
     share = effect / np.where(total > 0.0, total, 1.0)
-    rows = spread_rows(reference, CURVE_ROWS)
+    rows = reference[evenly_spaced(len(reference), CURVE_ROWS)]
     scores = score(rows)
     found = []
     for j in range(r):
@@ -234,7 +229,7 @@ def explain_rows(
     n_columns : int
         At most so many columns a row.
     """
-    R = spread_rows(reference)
+    R = reference[evenly_spaced(len(reference), REFERENCE_ROWS)]
     usual = usual_errors(error, reference)
     # values that each column has in other rows
     tried = np.percentile(R, np.linspace(0.0, 100.0, GRID), axis=0)
@@ -255,7 +250,7 @@ def explain_rows(
 
 def usual_errors(error: Score, reference: np.ndarray) -> np.ndarray:
     """Errors of rows that show what is usual, ascending."""
-    return np.sort(error(spread_rows(reference, RANKED_ROWS)))
+    return np.sort(error(reference[evenly_spaced(len(reference), RANKED_ROWS)]))
 
 
 def p_values(errors: np.ndarray, usual: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.base import Span, factorise
@@ -43,13 +44,8 @@ FEWEST_POINTS, MOST_POINTS, PLACED = 32, 512, 1500
 
 def rows_for(X: Array, most: int) -> np.ndarray:
     """At most so many rows, spread over all of them, in float64 on the host."""
-    chosen = evenly(int(X.shape[0]), most)
+    chosen = evenly_spaced(int(X.shape[0]), most)
     return np.asarray(to_host(as_dense(take_rows(X, chosen))), dtype=np.float64)
-
-
-def evenly(n: int, most: int) -> np.ndarray:
-    """At most so many of n indices, spread over all of them."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
 @dataclass(frozen=True)

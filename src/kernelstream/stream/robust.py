@@ -25,6 +25,7 @@ from typing import Annotated
 
 import numpy as np
 
+from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
@@ -139,8 +140,7 @@ def first_weights(
     kernel: Kernel, X: Array, r: int, center: bool, given: np.ndarray | None
 ) -> np.ndarray:
     """Weights of the first rows, which have nothing but each other to be compared with."""
-    n = int(X.shape[0])
-    chosen = np.unique(np.linspace(0, n - 1, min(n, COMPARED)).astype(np.intp))
+    chosen = evenly_spaced(int(X.shape[0]), COMPARED)
     few = as_dense(take_rows(X, chosen))
     span = factorise(kernel, few)
     Z, energy = span.coordinates(kernel, X), kernel.diag(span.rows(X))
