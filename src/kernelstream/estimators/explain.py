@@ -14,6 +14,7 @@ from scipy.stats import rankdata
 
 from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.printing import prints_short
+from kernelstream.estimators.conformal import ConformalScores
 
 Score = Callable[[np.ndarray], np.ndarray]  # of rows
 
@@ -230,7 +231,8 @@ def explain_rows(
         At most so many columns a row.
     """
     R = reference[evenly_spaced(len(reference), REFERENCE_ROWS)]
-    usual = usual_errors(error, reference)
+    usual = reference_errors(error, reference)
+    median = usual.ordered[len(usual.ordered) // 2]
     # values that each column has in other rows
     tried = np.percentile(R, np.linspace(0.0, 100.0, GRID), axis=0)
     found = []
@@ -238,7 +240,7 @@ def explain_rows(
     for x, e, p in zip(rows, errors, p_values(errors, usual), strict=True):
         causes: list[Cause] = []
         row, left = x.copy(), float(e)
-        while len(causes) < n_columns and left > usual[len(usual) // 2]:
+        while len(causes) < n_columns and left > median:
             c, value, rest = best_change(error, row, tried)
             if not left - rest > GAIN * e:
                 break
@@ -248,21 +250,14 @@ def explain_rows(
     return found
 
 
-def usual_errors(error: Score, reference: np.ndarray) -> np.ndarray:
-    """Errors of rows that show what is usual, ascending."""
-    return np.sort(error(reference[evenly_spaced(len(reference), RANKED_ROWS)]))
+def reference_errors(error: Score, reference: np.ndarray) -> ConformalScores:
+    """Errors of evenly spaced reference rows."""
+    return ConformalScores.of(error(reference[evenly_spaced(len(reference), RANKED_ROWS)]))
 
 
-def p_values(errors: np.ndarray, usual: np.ndarray) -> np.ndarray:
-    """Share of usual rows, the row itself counted among them, with such an error or a larger one.
-
-    Examples
-    --------
-    >>> p_values(np.array([2.5, 9.0]), np.array([1.0, 2.0, 3.0]))
-    array([0.5 , 0.25])
-    """
-    equal = errors - ROUNDING * usual[-1]  # a row that was kept does not exceed itself
-    return (1 + len(usual) - np.searchsorted(usual, equal)) / (1 + len(usual))
+def p_values(errors: np.ndarray, usual: ConformalScores) -> np.ndarray:
+    """Conformal p-values of errors; a reference row does not exceed itself by rounding."""
+    return usual.p_values(errors - ROUNDING * usual.ordered[-1])
 
 
 def best_change(error: Score, x: np.ndarray, tried: np.ndarray) -> tuple[int, float, float]:
