@@ -44,6 +44,8 @@ from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Projection
 from kernelstream.landmarks.base import factorise
 from kernelstream.serialization import stored
+from kernelstream.trackers.covariance import covariance
+from kernelstream.trackers.moments import Moments
 
 START_ROWS = 1000  # of a stream before the first is judged
 COMPARED = 500  # of them that are compared with each other
@@ -174,10 +176,10 @@ def nearest_half(distance: np.ndarray) -> np.ndarray:
 
 def components(Z: Array, weights: np.ndarray, r: int, center: bool) -> tuple[Array, Array]:
     """The first r components of weighted coordinates, and their mean."""
-    Z, total = to_float64(Z), float(weights.sum())
+    Z = to_float64(Z)
     w = like(weights, Z)
-    mean = weighted_sum(Z, w) / total * (1.0 if center else 0.0)
-    C = weighted_gram(Z, w) / total - mean[:, None] * mean[None, :]
+    moments = Moments(float(weights.sum()), weighted_sum(Z, w))
+    C, mean = covariance(weighted_gram(Z, w), moments, center)
     return symmetric_eigen(C)[1][:, :r], mean
 
 
