@@ -18,7 +18,7 @@ import scipy.stats
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from kernelstream.arrays import prints_short, to_host
+from kernelstream.arrays import evenly_spaced, prints_short, to_host
 
 __all__ = [
     "Prequential",
@@ -432,7 +432,7 @@ def _in_common(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _check_same_kernel(a: _Components, b: _Components, points: np.ndarray) -> None:
     """Kernels are compared by value on some points: they may be of two libraries, or callables."""
-    some = points[np.linspace(0, len(points) - 1, min(len(points), 50)).astype(int)]
+    some = points[evenly_spaced(len(points), 50)]
     of_a, of_b = a.block(some, some), b.block(some, some)
     if not np.allclose(of_a, of_b, rtol=1e-6, atol=1e-9 * np.abs(of_a).max()):
         raise ValueError(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelstream.arrays.draws import generator, pick, uniforms
+from kernelstream.arrays.draws import evenly_spaced, generator, pick, uniforms
 
 
 @given(
@@ -76,3 +76,18 @@ def test_a_weight_of_rounding_size_does_not_change_the_other_draws() -> None:
     for seed in range(20):
         first, second = (pick(np.random.default_rng(seed), w, 8) for w in (weights, nearly))
         np.testing.assert_array_equal(first, second)
+
+
+def test_evenly_spaced_rows_have_both_ends_and_no_row_twice() -> None:
+    assert evenly_spaced(0, 4).tolist() == [] and evenly_spaced(1, 4).tolist() == [0]
+    assert evenly_spaced(5, 9).tolist() == evenly_spaced(5, 5).tolist() == [0, 1, 2, 3, 4]
+    assert evenly_spaced(9, 3).tolist() == [0, 4, 8]
+    assert evenly_spaced(8, 3).tolist() == [0, 3, 7]
+    assert evenly_spaced(9, 4, nearest=True).tolist() == [0, 3, 5, 8]
+
+
+@given(n=st.integers(2, 5000), most=st.integers(2, 600), nearest=st.booleans())
+def test_evenly_spaced_rows_are_in_order(n: int, most: int, nearest: bool) -> None:
+    rows = evenly_spaced(n, most, nearest=nearest)
+    assert len(rows) == min(n, most) and rows[0] == 0 and rows[-1] == n - 1
+    assert np.all(np.diff(rows) > 0) and np.ptp(np.diff(rows)) <= 2

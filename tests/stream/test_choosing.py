@@ -113,17 +113,6 @@ def test_scores_are_those_of_exact_kernel_pca() -> None:
     np.testing.assert_allclose(np.abs(B), np.abs(exact.transform(CIRCLE[200:250])), atol=1e-6)
 
 
-@pytest.mark.parametrize("center", [True, False])
-def test_variances_are_those_of_the_rows(center: bool) -> None:
-    X = factors(3, n=50) + 1.0
-    about = X - X.mean(axis=0) if center else X
-    expected = np.linalg.svd(about, compute_uv=False) ** 2 / 50
-    found = choosing.variances(kernels.Linear(), X, center)
-    assert found.shape == (50,)
-    np.testing.assert_allclose(found[:12], expected, rtol=1e-9)
-    np.testing.assert_allclose(found[12:], 0.0, atol=1e-9)
-
-
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_parallel_analysis_finds_the_factors(k: int) -> None:
     r, found, chance = choosing.parallel_analysis(kernels.Linear(), factors(k), True, rng())
@@ -154,7 +143,7 @@ def test_no_more_components_than_rows_have_or_anybody_looks_at(
 ) -> None:
     """Where all are above chance."""
     found = iter([np.ones(n)])
-    monkeypatch.setattr(choosing, "variances", lambda *given: next(found, np.zeros(n)))
+    monkeypatch.setattr(choosing, "exact_variances", lambda *given: next(found, np.zeros(n)))
     assert choosing.parallel_analysis(kernels.Linear(), np.ones((n, 2)), True, rng())[0] == r
 
 
@@ -179,11 +168,11 @@ def test_as_many_points_as_rows_miss_nothing(monkeypatch: pytest.MonkeyPatch) ->
 def test_points_are_chosen_with_some_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def told(kernel: Any, rows: np.ndarray, center: bool) -> np.ndarray:
-        asked.append(len(rows))
-        return np.full(len(rows), 1e-300)
+    def told(K: np.ndarray, center: bool) -> np.ndarray:
+        asked.append(len(K))
+        return np.full(len(K), 1e-300)
 
-    monkeypatch.setattr(choosing, "variances", told)
+    monkeypatch.setattr(choosing, "exact_variances", told)
     assert choosing.enough_points(kernels.RBF(0.5), factors(2, n=5000, d=3), 2, rng())[0] == 32
     assert asked[0] <= 2000  # eigenvalues of all of them would take minutes
 

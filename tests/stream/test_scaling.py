@@ -16,8 +16,8 @@ from kernelstream.stream.scaling import (
     Standard,
     Standardisation,
     is_mixed,
+    measured_rows,
     require_dense,
-    spread,
     two_valued,
     unheard,
 )
@@ -156,10 +156,10 @@ def test_columns_too_small_to_be_heard(small: float, mixed: bool) -> None:
 
 def test_scales_of_many_rows_are_those_of_some_from_everywhere() -> None:
     rows = np.arange(100_000)[:, None]
-    some = spread(rows)
+    some = measured_rows(rows)
     assert some.dtype == float and 500 <= len(some) <= 5000
     assert some[0] == 0 and some[-1] == 99_999
-    assert len(spread(rows[:7])) == 7
+    assert len(measured_rows(rows[:7])) == 7
 
 
 def test_columns_that_have_most_of_the_distances() -> None:

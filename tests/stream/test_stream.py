@@ -20,7 +20,7 @@ from kernelstream import StreamingKernelPCA, StreamingKernelRidge, kernels, land
 from kernelstream.stream.buffer import MOST_OF_A_ROW, Buffer
 from kernelstream.stream.scaling import Standardisation
 from kernelstream.stream.state import Rows
-from kernelstream.stream.stream import Stream, evenly_spaced, hidden_variance, invisible
+from kernelstream.stream.stream import Stream, hidden_variance, invisible
 
 
 @pytest.fixture
@@ -348,11 +348,6 @@ def test_squares_that_underflow() -> None:
     assert invisible(np.array([[2.0**-511]])) is None  # whose square is the smallest that is whole
     words = invisible(np.array([[0.999 * tiny]]))
     assert words is not None and words.startswith("The largest number in the first rows is 1.49e-1")
-
-
-def test_indices_that_are_spread_evenly() -> None:
-    assert list(evenly_spaced(5, 9)) == list(evenly_spaced(5, 5)) == [0, 1, 2, 3, 4]
-    assert list(evenly_spaced(9, 3)) == [0, 4, 8] and list(evenly_spaced(1, 4)) == [0]
 
 
 def test_weights_that_overflow_sums_are_refused() -> None:

@@ -18,7 +18,6 @@ from kernelstream_plant.operation.history import (
     History,
     ask,
     existing,
-    spread,
 )
 from plant.tests.operation.conftest import NAMES, monitor, rows
 
@@ -112,11 +111,6 @@ def test_old_rows_come_as_means(record: Record, monkeypatch: pytest.MonkeyPatch)
     assert data[0, -1] == pytest.approx(np.arange(100, 110).mean())
     at, data = history.rows_between(46.0, 49.0, 100)
     assert len(at) == 31 and data[0, -1] == 460
-
-
-def test_spread_keeps_both_ends() -> None:
-    assert spread(5, 9).tolist() == [0, 1, 2, 3, 4]
-    assert spread(101, 3).tolist() == [0, 50, 100]
 
 
 def test_a_command_is_answered_once_or_withdrawn(tmp_path: Path) -> None:

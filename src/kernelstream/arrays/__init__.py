@@ -1,7 +1,7 @@
 """Array layer: namespaces, devices, random draws, compilation, threads, progress."""
 
 from kernelstream.arrays.compilation import compiled
-from kernelstream.arrays.draws import generator, uniforms
+from kernelstream.arrays.draws import evenly_spaced, generator, uniforms
 from kernelstream.arrays.namespaces import (
     Array,
     like,
@@ -16,6 +16,7 @@ __all__ = [
     "Array",
     "compiled",
     "cores",
+    "evenly_spaced",
     "generator",
     "in_threads",
     "like",

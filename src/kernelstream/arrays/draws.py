@@ -1,4 +1,4 @@
-"""Reproducible random numbers by row index: counter-based generator, sampling by priority.
+"""Choice of rows by index: evenly spaced, by priority; reproducible random numbers of a row.
 
 Philox is a counter: any position of its sequence can be had at once. So the random number of the
 i-th row of a stream is the same however the rows were cut into calls, and a saved model goes on
@@ -74,6 +74,27 @@ def uniforms(seed: int, purpose: str, first: int, count: int) -> np.ndarray:
     skipped = first % _DRAWS_PER_COUNT
     draws = np.random.Generator(bits).random(skipped + count)[skipped:]
     return np.maximum(draws, np.finfo(float).tiny, out=draws)  # so that logarithms are finite
+
+
+def evenly_spaced(n: int, most: int, *, nearest: bool = False) -> np.ndarray:
+    """Indices of at most ``most`` of n rows at equal distances, the first and the last among them.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    most : int
+        Number of indices, if there are as many rows.
+    nearest : bool, default=False
+        Round each place to the nearest index, not down.
+
+    Examples
+    --------
+    >>> evenly_spaced(101, 3), evenly_spaced(3, 9)
+    (array([  0,  50, 100]), array([0, 1, 2]))
+    """
+    places = np.linspace(0, n - 1, min(n, most))
+    return (places.round() if nearest else places).astype(np.intp)
 
 
 def highest(priority: np.ndarray, size: int) -> np.ndarray:

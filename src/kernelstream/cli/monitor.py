@@ -23,7 +23,6 @@ import typer
 
 from kernelstream import KernelMonitor, preimages
 from kernelstream.anomaly import Record
-from kernelstream.anomaly.monitor.limits import conformal_p_value
 from kernelstream.arrays import to_host
 from kernelstream.cli import completion
 from kernelstream.cli import options as opt
@@ -48,6 +47,7 @@ from kernelstream.cli.modelfile import (
 )
 from kernelstream.cli.terminal import plain
 from kernelstream.cli.transform import t_squared
+from kernelstream.estimators import ConformalScores
 from kernelstream.tables import Feed, LiveRow, LiveRows, is_address
 from kernelstream.tables.feeds import FileFeed, PipeFeed
 from kernelstream.tables.source import standard_input
@@ -427,16 +427,17 @@ class ChartJudge(Judge):
                 "rows of normal operation: kernelstream fit --monitor.",
             )
         components = self.stored.components
-        self.errors = np.sort(to_host(components.reconstruction_error(rows)).astype(float))
+        errors = to_host(components.reconstruction_error(rows)).astype(float)
+        self.errors = ConformalScores.of(errors)
         self.variances = np.asarray(components.variances, dtype=float)
-        self.t2s = np.sort(t_squared(to_host(components.scores(rows)), self.variances))
+        self.t2s = ConformalScores.of(t_squared(to_host(components.scores(rows)), self.variances))
         scaler = stream.scaler
         units = to_host(rows) if scaler is None else scaler.undo(to_host(rows))
         self.deviation = np.maximum(np.std(units.astype(float), axis=0), 1e-300)
         level = 1.0 - self.alpha / 2
         self.limits = {
-            "reconstruction_error": float(np.quantile(self.errors, level, method="higher")),
-            "t2": float(np.quantile(self.t2s, level, method="higher")),
+            "reconstruction_error": float(np.quantile(self.errors.ordered, level, method="higher")),
+            "t2": float(np.quantile(self.t2s.ordered, level, method="higher")),
         }
 
     def judge(self, x: np.ndarray, time: Any) -> Verdict:
@@ -447,7 +448,7 @@ class ChartJudge(Judge):
         scores = stream.query(components.scores, row)
         error = float(stream.query(components.reconstruction_error, row)[0])
         t2 = float(t_squared(scores, self.variances)[0])
-        p_value = 2 * min(conformal_p_value(self.errors, error), conformal_p_value(self.t2s, t2))
+        p_value = 2 * min(float(self.errors.p_values(error)), float(self.t2s.p_values(t2)))
         alarm = error > self.limits["reconstruction_error"] or t2 > self.limits["t2"]
         if self.learn and not alarm:
             estimator.learn_one(row[0])

@@ -7,6 +7,7 @@ from kernelstream.estimators.base import (
     at_one_moment,
     load,
 )
+from kernelstream.estimators.conformal import ConformalScores
 from kernelstream.estimators.explain import ComponentExplanation, RowExplanation
 from kernelstream.estimators.inputs import check_rows, require_summable
 from kernelstream.estimators.kernel_estimator import KernelEstimator
@@ -18,6 +19,7 @@ from kernelstream.estimators.until import ProgressiveSampling
 
 __all__ = [
     "ComponentExplanation",
+    "ConformalScores",
     "KernelEstimator",
     "KernelPCA",
     "Passes",

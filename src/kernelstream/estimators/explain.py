@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from kernelstream.arrays.draws import generator
+from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.printing import prints_short
+from kernelstream.estimators.conformal import ConformalScores
 
 Score = Callable[[np.ndarray], np.ndarray]  # of rows
 
@@ -148,11 +149,6 @@ class RowExplanation:
         return f"<{self}>"
 
 
-def spread_rows(rows: np.ndarray, count: int = REFERENCE_ROWS) -> np.ndarray:
-    """At most ``count`` rows, spread over those given."""
-    return rows[np.linspace(0, len(rows) - 1, min(len(rows), count)).round().astype(int)]
-
-
 def explain_components(
     score: Score,
     reference: np.ndarray,
@@ -176,7 +172,7 @@ def explain_components(
         How many columns a component is given.
     """
     d, r = reference.shape[1], len(variance_ratio)
-    R = spread_rows(reference, min(REFERENCE_ROWS, max(2, CHANGED_ROWS // d)))
+    R = reference[evenly_spaced(len(reference), min(REFERENCE_ROWS, max(2, CHANGED_ROWS // d)))]
     n = len(R)
     before = score(R)
     other = generator(0, "explain").permutation(n)
@@ -190,7 +186,7 @@ def explain_components(
         effect[some] = 0.5 * np.mean(step**2, axis=1)
     total = effect.sum(axis=0)
     share = effect / np.where(total > 0.0, total, 1.0)
-    rows = spread_rows(reference, CURVE_ROWS)
+    rows = reference[evenly_spaced(len(reference), CURVE_ROWS)]
     scores = score(rows)
     found = []
     for j in range(r):
@@ -234,8 +230,9 @@ def explain_rows(
     n_columns : int
         At most so many columns a row.
     """
-    R = spread_rows(reference)
-    usual = usual_errors(error, reference)
+    R = reference[evenly_spaced(len(reference), REFERENCE_ROWS)]
+    usual = reference_errors(error, reference)
+    median = usual.ordered[len(usual.ordered) // 2]
     # values that each column has in other rows
     tried = np.percentile(R, np.linspace(0.0, 100.0, GRID), axis=0)
     found = []
@@ -243,7 +240,7 @@ def explain_rows(
     for x, e, p in zip(rows, errors, p_values(errors, usual), strict=True):
         causes: list[Cause] = []
         row, left = x.copy(), float(e)
-        while len(causes) < n_columns and left > usual[len(usual) // 2]:
+        while len(causes) < n_columns and left > median:
             c, value, rest = best_change(error, row, tried)
             if not left - rest > GAIN * e:
                 break
@@ -253,21 +250,14 @@ def explain_rows(
     return found
 
 
-def usual_errors(error: Score, reference: np.ndarray) -> np.ndarray:
-    """Errors of rows that show what is usual, ascending."""
-    return np.sort(error(spread_rows(reference, RANKED_ROWS)))
+def reference_errors(error: Score, reference: np.ndarray) -> ConformalScores:
+    """Errors of evenly spaced reference rows."""
+    return ConformalScores.of(error(reference[evenly_spaced(len(reference), RANKED_ROWS)]))
 
 
-def p_values(errors: np.ndarray, usual: np.ndarray) -> np.ndarray:
-    """Share of usual rows, the row itself counted among them, with such an error or a larger one.
-
-    Examples
-    --------
-    >>> p_values(np.array([2.5, 9.0]), np.array([1.0, 2.0, 3.0]))
-    array([0.5 , 0.25])
-    """
-    equal = errors - ROUNDING * usual[-1]  # a row that was kept does not exceed itself
-    return (1 + len(usual) - np.searchsorted(usual, equal)) / (1 + len(usual))
+def p_values(errors: np.ndarray, usual: ConformalScores) -> np.ndarray:
+    """Conformal p-values of errors; a reference row does not exceed itself by rounding."""
+    return usual.p_values(errors - ROUNDING * usual.ordered[-1])
 
 
 def best_change(error: Score, x: np.ndarray, tried: np.ndarray) -> tuple[int, float, float]:

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from kernelstream import kernels
-from kernelstream.arrays.draws import generator
+from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.printing import prints_short
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.serialization.part import check_choice, checked_seed
@@ -140,7 +140,7 @@ def suggest(
     rng = generator(checked_seed(random_state), "suggest")
     if scale == "standard":
         rows = Standard().measure(Rows(rows)).apply(rows)
-    fixed = kernels.resolve(kernel).fix(rows[choosing.evenly(len(rows), choosing.START_ROWS)])
+    fixed = kernels.resolve(kernel).fix(rows[evenly_spaced(len(rows), choosing.START_ROWS)])
     if not (isinstance(kernel, str) and fixed.stationary and hasattr(fixed, "gamma")):
         raise ValueError(
             "suggest compares widths of a kernel of the distance, given by its name: 'rbf', "
@@ -175,7 +175,7 @@ def by_reconstruction(kernel: Any, rows: np.ndarray, rng: np.random.Generator) -
 
 def by_target(kernel: Any, rows: np.ndarray, y: Any, probe: str, rng: np.random.Generator) -> Found:
     """How well scores tell a target, on rows held back."""
-    index = choosing.evenly(len(rows), 1500)
+    index = evenly_spaced(len(rows), 1500)
     rows, targets, classes = rows[index], *encoded(column_or_1d(y)[index])
     around = max(float(np.mean((targets - targets.mean()) ** 2)), np.finfo(float).tiny)
 

@@ -36,7 +36,7 @@ from kernelstream.estimators.explain import (
     RowExplanation,
     explain_components,
     p_values,
-    usual_errors,
+    reference_errors,
 )
 from kernelstream.estimators.kernel_estimator import KernelEstimator, checked_n_components
 from kernelstream.estimators.passes import blocks_of, is_chunked, learn_blocks
@@ -635,7 +635,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         """
         error = self._of_host_rows(self.stream_.components.reconstruction_error)
         known = self._reference(reference).astype(self.stream_.dtype)
-        return p_values(error(to_host(self.check_rows(X))), usual_errors(error, known))
+        return p_values(error(to_host(self.check_rows(X))), reference_errors(error, known))
 
     # -- what was learned; rows that wait are in it
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
@@ -237,8 +238,7 @@ class Categorical(Stationary):
 
     def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
         """One over the median number of differences of rows that differ; 1 where none do."""
-        n = int(X.shape[0])
-        chosen = np.unique(np.linspace(0, n - 1, min(n, MEDIAN_ROWS)).astype(int))
+        chosen = evenly_spaced(int(X.shape[0]), MEDIAN_ROWS)
         rows = to_host(as_dense(X[chosen, :]))
         differ = differences(rows, rows)[np.triu_indices(len(chosen), 1)]
         differ = differ[differ > 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
+from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import (
     Array,
     cast,
@@ -164,8 +165,7 @@ def median_distance(X: Array, weights: np.ndarray, metric: str = "euclidean") ->
     not count: a row of weight 2 then gives exactly what the same row twice gives, and repeated rows
     do not pull the median to zero. None if all rows are equal.
     """
-    n = X.shape[0]
-    chosen = np.round(np.linspace(0, n - 1, min(n, 500))).astype(np.intp)
+    chosen = evenly_spaced(int(X.shape[0]), 500, nearest=True)
     rows, w = take_rows(X, chosen), weights[chosen]
     if is_sparse(rows):
         rows = rows[:, np.unique(rows.indices)]  # columns of zeros add nothing to a distance

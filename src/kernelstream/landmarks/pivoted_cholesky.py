@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from kernelstream.arrays.draws import generator
+from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.base import distinct_rows, factorise, finite

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks.base import Span, factorise
@@ -29,6 +30,7 @@ from kernelstream.landmarks.optimized.kmeans import kmeans
 from kernelstream.landmarks.optimized.polish import Sampled, polish
 from kernelstream.landmarks.optimized.state import FEWEST, STEPS
 from kernelstream.stream.components import NO_VARIANCE
+from kernelstream.stream.gram import exact_components, exact_variances
 
 START_ROWS = 1000  # of a stream before anything is chosen
 LEARNED, HELD_BACK = 600, 300  # rows with which widths are compared
@@ -43,13 +45,8 @@ FEWEST_POINTS, MOST_POINTS, PLACED = 32, 512, 1500
 
 def rows_for(X: Array, most: int) -> np.ndarray:
     """At most so many rows, spread over all of them, in float64 on the host."""
-    chosen = evenly(int(X.shape[0]), most)
+    chosen = evenly_spaced(int(X.shape[0]), most)
     return np.asarray(to_host(as_dense(take_rows(X, chosen))), dtype=np.float64)
-
-
-def evenly(n: int, most: int) -> np.ndarray:
-    """At most so many of n indices, spread over all of them."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
 @dataclass(frozen=True)
@@ -85,13 +82,9 @@ def scores_of(
     kernel: Kernel, seen: np.ndarray, back: np.ndarray, r: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores on the first r components of exact kernel PCA of the rows seen."""
-    K, L = kernel.gram(seen), kernel.block(back, seen)
-    mean = K.mean(axis=0)
-    values, vectors = np.linalg.eigh(K - mean[None, :] - mean[:, None] + mean.mean())
-    values, vectors = values[::-1][:r], vectors[:, ::-1][:, :r]
-    A = vectors / np.sqrt(np.maximum(values, 1e-12 * max(values[0], np.finfo(float).tiny)))
-    A = A - A.mean(axis=0)[None, :]
-    return (K - mean[None, :]) @ A, (L - mean[None, :]) @ A
+    K = kernel.gram(seen)
+    A, offset = exact_components(K, np.ones(len(seen)), True, r)
+    return K @ A - offset, kernel.block(back, seen) @ A - offset
 
 
 def reconstruction_error(
@@ -117,25 +110,16 @@ def squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.asarray(np.maximum(norms - 2.0 * (A @ B.T), 0.0))
 
 
-def variances(kernel: Kernel, rows: np.ndarray, center: bool) -> np.ndarray:
-    """Variances of all components of exact kernel PCA, in descending order."""
-    K = kernel.gram(rows)
-    if center:
-        mean = K.mean(axis=0)
-        K = K - mean[None, :] - mean[:, None] + mean.mean()
-    return np.asarray(np.linalg.eigvalsh(K)[::-1] / len(rows))
-
-
 def parallel_analysis(
     kernel: Kernel, X: Array, center: bool, rng: np.random.Generator
 ) -> tuple[int, np.ndarray, np.ndarray]:
     """The number of components above chance, the variances, and the largest of shuffled rows."""
     rows = rows_for(X, SHUFFLED)
-    found = variances(kernel, rows, center)
+    found = exact_variances(kernel.gram(rows), center)
     chance = np.zeros(len(found))
     for _ in range(SHUFFLES):
         shuffled = np.column_stack([rng.permutation(column) for column in rows.T])
-        chance = np.maximum(chance, variances(kernel, shuffled, center))
+        chance = np.maximum(chance, exact_variances(kernel.gram(shuffled), center))
     above = found > chance
     r = len(above) if above.all() else int(np.argmin(above))
     return max(1, min(r, MOST_COMPONENTS, len(rows) - 1)), found, chance
@@ -149,7 +133,7 @@ def enough_points(
     Where as many points as there are rows would do, so many are taken: nothing is missed then.
     """
     rows = rows_for(X, PLACED)
-    exact = np.maximum(variances(kernel, rows, True)[:r], np.finfo(float).tiny)
+    exact = np.maximum(exact_variances(kernel.gram(rows), True)[:r], np.finfo(float).tiny)
     tried: list[tuple[int, float]] = []
     m = max(FEWEST_POINTS, 2 ** math.ceil(math.log2(max(r, 1))))
     while True:

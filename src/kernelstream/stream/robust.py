@@ -25,6 +25,7 @@ from typing import Annotated
 
 import numpy as np
 
+from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
@@ -43,6 +44,8 @@ from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Projection
 from kernelstream.landmarks.base import factorise
 from kernelstream.serialization import stored
+from kernelstream.trackers.covariance import covariance
+from kernelstream.trackers.moments import Moments
 
 START_ROWS = 1000  # of a stream before the first is judged
 COMPARED = 500  # of them that are compared with each other
@@ -139,8 +142,7 @@ def first_weights(
     kernel: Kernel, X: Array, r: int, center: bool, given: np.ndarray | None
 ) -> np.ndarray:
     """Weights of the first rows, which have nothing but each other to be compared with."""
-    n = int(X.shape[0])
-    chosen = np.unique(np.linspace(0, n - 1, min(n, COMPARED)).astype(np.intp))
+    chosen = evenly_spaced(int(X.shape[0]), COMPARED)
     few = as_dense(take_rows(X, chosen))
     span = factorise(kernel, few)
     Z, energy = span.coordinates(kernel, X), kernel.diag(span.rows(X))
@@ -174,10 +176,10 @@ def nearest_half(distance: np.ndarray) -> np.ndarray:
 
 def components(Z: Array, weights: np.ndarray, r: int, center: bool) -> tuple[Array, Array]:
     """The first r components of weighted coordinates, and their mean."""
-    Z, total = to_float64(Z), float(weights.sum())
+    Z = to_float64(Z)
     w = like(weights, Z)
-    mean = weighted_sum(Z, w) / total * (1.0 if center else 0.0)
-    C = weighted_gram(Z, w) / total - mean[:, None] * mean[None, :]
+    moments = Moments(float(weights.sum()), weighted_sum(Z, w))
+    C, mean = covariance(weighted_gram(Z, w), moments, center)
     return symmetric_eigen(C)[1][:, :r], mean
 
 

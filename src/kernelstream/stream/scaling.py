@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
 
-from kernelstream.arrays.draws import generator
+from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.namespaces import Array, is_foreign, is_sparse, like, to_host
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Part
@@ -269,7 +269,7 @@ class Filled(Scaling[Filling]):
         # The rows with the fewest gaps, spread over all of them.
         order = np.argsort(gaps.sum(axis=1), kind="stable")
         whole = order[: max(int((~gaps.any(axis=1)).sum()), min(EXAMPLES, len(order)))]
-        chosen = np.sort(whole[np.unique(np.linspace(0, len(whole) - 1, EXAMPLES).astype(int))])
+        chosen = np.sort(whole[evenly_spaced(len(whole), EXAMPLES)])
         deviation = np.where(moments.deviation > 0, moments.deviation, 1.0)
         return Filling(
             numbers.mean,
@@ -311,7 +311,7 @@ def is_mixed(X: np.ndarray) -> bool:
     >>> is_mixed(rng.normal(size=(100, 4))), is_mixed(rng.normal(size=(100, 3)) * [1, 100, 1])
     (False, True)
     """
-    X = spread(X)
+    X = measured_rows(X)
     words = two_valued(X)
     if np.all(words | (column_ranges(X) == 0)) or X.shape[1] < 2:
         return False
@@ -358,7 +358,7 @@ class ColumnScales:
         X : array of shape (n, d)
             The rows; missing values are NaN.
         """
-        rows = spread(X)
+        rows = measured_rows(X)
         largest = dominating(rows)
         if not len(largest):
             return cls(X.shape[1], largest)
@@ -392,7 +392,7 @@ def dominating(X: np.ndarray) -> np.ndarray:
 
     The largest first; none where a third of the columns, or more, is needed for that.
     """
-    X = spread(X)
+    X = measured_rows(X)
     with np.errstate(invalid="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
         variances = np.nan_to_num(np.nanvar(X, axis=0))
@@ -410,7 +410,7 @@ def unheard(X: np.ndarray) -> bool:
 
     Of those that vary: what is mostly one value, as pixels at the edge are, is small for a reason.
     """
-    X = spread(X)
+    X = measured_rows(X)
     X = X[:, ~np.isnan(X).all(axis=0)]
     low, high = np.nanpercentile(X, [25, 75], axis=0)
     deviation = np.nanstd(X[:, high > low], axis=0)
@@ -420,7 +420,7 @@ def unheard(X: np.ndarray) -> bool:
 
 def two_valued(X: np.ndarray) -> np.ndarray:
     """Which columns hold nothing but 0 and 1."""
-    X = spread(X)
+    X = measured_rows(X)
     return np.all((X == 0) | (X == 1) | np.isnan(X), axis=0) & (column_ranges(X) > 0)
 
 
@@ -432,10 +432,9 @@ def column_ranges(X: np.ndarray) -> np.ndarray:
     return np.where(there.any(axis=0), high - low, 0.0)
 
 
-def spread(X: np.ndarray) -> np.ndarray:
-    """Some rows from everywhere, as float64."""
-    places = np.unique(np.linspace(0, len(X) - 1, min(len(X), MEASURED_ROWS)).astype(int))
-    return X[places].astype(float)
+def measured_rows(X: np.ndarray) -> np.ndarray:
+    """Evenly spaced rows in float64, from which scales are measured."""
+    return X[evenly_spaced(len(X), MEASURED_ROWS)].astype(float)
 
 
 def require_dense(X: Array) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from kernelstream.arrays import progress
 from kernelstream.arrays.devices import ahead, explain_memory, move_to_device, place, preferred_rows
-from kernelstream.arrays.draws import generator
+from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.namespaces import (
     Array,
     all_finite,
@@ -768,8 +768,3 @@ def hidden_variance(chain: Chain, X: Array) -> str | None:
         "their energy in feature space, so little that rounding would hide it. Subtract their mean "
         "and scale them (scale='standard' does both), or choose other kernel parameters."
     )
-
-
-def evenly_spaced(n: int, most: int) -> np.ndarray:
-    """At most ``most`` of the indices below n, spread over all of them."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.anomaly import Record
+from kernelstream.arrays import evenly_spaced
 
 FILE = "history.sqlite"
 BEFORE = "history-before.sqlite"  # of the model that was there earlier
@@ -388,7 +389,7 @@ class History:
         with self.turn:
             at = self.raw["at"]
             wanted = np.flatnonzero((at >= begin) & (at <= end))
-            wanted = wanted[spread(len(wanted), most)]
+            wanted = wanted[evenly_spaced(len(wanted), most)]
             rows = at[wanted], self.raw["data"][wanted].astype(np.float64)
             if len(at) and at[0] <= must:
                 return rows
@@ -405,7 +406,7 @@ class History:
                     break
             else:
                 return rows  # nothing reaches back so far
-        found = [found[i] for i in spread(len(found), most)]
+        found = [found[i] for i in evenly_spaced(len(found), most)]
         d = len(self.columns)
         means = [np.frombuffer(blob, np.float32).reshape(3, d)[2] for _, blob in found]
         return np.array([a for a, _ in found]), np.array(means, dtype=np.float64).reshape(-1, d)
@@ -576,13 +577,6 @@ class History:
                 "UPDATE commands SET state = ?, answer = ? WHERE id = ?", (state, text, id)
             )
             base.execute("DELETE FROM commands WHERE id <= ?", (id - LOG_LINES,))
-
-
-def spread(n: int, most: int) -> np.ndarray:
-    """At most ``most`` of n places, evenly spread, the first and the last among them."""
-    if n <= most:
-        return np.arange(n)
-    return np.linspace(0, n - 1, most).round().astype(int)
 
 
 def open_base(path: Path) -> sqlite3.Connection:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.arrays import evenly_spaced
 from kernelstream_plant.operation import LiveMonitor, words
-from kernelstream_plant.operation.history import spread
 
 LOOKS = 100  # moments of an event at which contributions are computed
 BEFORE = 60  # moments before it, for comparison
@@ -59,7 +59,7 @@ def incident(live: LiveMonitor, id: int) -> Incident | None:
     whole = usual[np.isfinite(usual).all(axis=1)]
     band = whole.std(axis=0) if len(whole) > 2 else 0.3 * live.monitor.scale_
     moments = np.concatenate([outside[:, -1], inside[:, -1]])
-    shown = spread(len(at), 1500)
+    shown = evenly_spaced(len(at), 1500)
     return Incident(
         facts=facts,
         at=at[shown],
@@ -111,7 +111,7 @@ def runs(rows: np.ndarray, depth: int, most: int) -> np.ndarray:
     [[10, 11], [14, 15], [18, 19]]
     """
     ends = rows[depth - 1 :]
-    chosen = ends[spread(len(ends), most)]
+    chosen = ends[evenly_spaced(len(ends), most)]
     return chosen[:, None] + np.arange(1 - depth, 1)
 
 

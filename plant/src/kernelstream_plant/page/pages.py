@@ -12,6 +12,7 @@ from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource
 from bokeh.models.widgets import Button, Select, Slider, TextInput
 
+from kernelstream.arrays import evenly_spaced
 from kernelstream_plant.operation import LiveMonitor, Status, words
 from kernelstream_plant.operation.history import COLUMNS, HOUR, MINUTE, SECOND
 from kernelstream_plant.page import charts, frame
@@ -432,8 +433,7 @@ def sensors_html(live: LiveMonitor, status: Status, wanted: str) -> str:
     drift = live.monitor.drift_
     centre = live.monitor.mean_ + drift.centre * live.monitor.scale_
     width = 3.0 * live.monitor.scale_ * drift.scale
-    places = np.linspace(0, max(len(recent) - 1, 0), min(len(recent), TREND_POINTS)).astype(int)
-    shown = recent[places]
+    shown = recent[evenly_spaced(len(recent), TREND_POINTS)]
     cards = "".join(
         card(live, status, name, shown[:, j], centre[j], width[j])
         for name in names[:MOST_SENSORS]

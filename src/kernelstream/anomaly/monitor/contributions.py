@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelstream.anomaly.monitor.normal import TINIEST, Normal, Product, row_dots, rows_times
-from kernelstream.arrays import prints_short
+from kernelstream.arrays import evenly_spaced, prints_short
 
 MOST_ROWS = 64  # over which the curvature is averaged
 FLATTEST = 1e-6  # of the largest curvature: a variable that hardly matters has no huge size
@@ -82,8 +82,8 @@ def slopes(
 
 def mean_curvature(normal: Normal, R: np.ndarray) -> np.ndarray:
     """∂²M/∂u∂uᵀ averaged over normal rows that are spread over those given."""
-    chosen = np.linspace(0, len(R) - 1, min(len(R), MOST_ROWS)).round().astype(int)
-    return normal.index.curvature(normal.scaling.apply(R[chosen], np.matmul))
+    chosen = R[evenly_spaced(len(R), MOST_ROWS, nearest=True)]
+    return normal.index.curvature(normal.scaling.apply(chosen, np.matmul))
 
 
 def stiffness(normal: Normal, curvature: np.ndarray, n_features: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Control limits and conformal p-values of the monitor; EWMA of the score, cross-validation folds.
+"""Control limits and p-values of the monitor; EWMA of the score, cross-validation folds.
 
 Limits from the rows that were learned (F, χ², kernel density or quantile alike) give 12 to 67 %
 false alarms where 1 % is meant. So scores come from a calibration run, or from contiguous folds:
@@ -19,6 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from kernelstream.anomaly.monitor.lasting import root_sizes
 from kernelstream.anomaly.monitor.normal import TINIEST, Normal, Scores, Setting, learn_normal
+from kernelstream.estimators import ConformalScores
 from kernelstream.serialization import stored
 
 CLIP = 6.0  # the log index is clipped this many deviations above its mean before it is smoothed
@@ -33,18 +34,6 @@ ENOUGH = 4.0  # a quantile needs this many over alpha scores, else a log-normal 
 MOST_BURDEN = 0.95  # of the rows may be spent on what is estimated
 THIRDS = 3  # folds of the smaller models from which the burden is found
 FEW, MANY = 5, 20  # folds; the second where rows are few for their width
-
-
-def conformal_p_value(ordered: np.ndarray, score: float) -> float:
-    """Share of ascending scores of normal rows that are at least ``score``, which counts too.
-
-    Examples
-    --------
-    >>> conformal_p_value(np.array([1.0, 2.0, 3.0]), 3.0)
-    0.5
-    """
-    above = len(ordered) - int(np.searchsorted(ordered, score, side="left"))
-    return (above + 1) / (len(ordered) + 1)
 
 
 def correlation_time(scores: np.ndarray) -> float:
@@ -98,11 +87,15 @@ class Reference:
         never below the conformal one or, where there is none, the largest score: the upper tail may
         be heavier than that law.
         """
-        n = len(self.ordered)
-        conformal = float(self.ordered[min(math.ceil((n + 1) * (1.0 - alpha)), n) - 1])
+        conformal = self.conformal.limit(alpha)
         if self.n_independent >= ENOUGH / alpha:
             return conformal
         return max(self.mean - self.deviation * float(ndtri(alpha)), conformal)
+
+    @cached_property
+    def conformal(self) -> ConformalScores:
+        """The scores as a reference of conformal p-values."""
+        return ConformalScores.of(self.ordered)
 
     @cached_property
     def reach(self) -> float:
@@ -115,7 +108,7 @@ class Reference:
 
     def p_value(self, score: float, alpha: float) -> float:
         """Share of normal rows at least as far out, by the rule that ``limit`` uses."""
-        conformal = conformal_p_value(self.ordered, score)
+        conformal = float(self.conformal.p_values(score))
         if self.n_independent >= ENOUGH / alpha:
             return conformal
         assumed = float(ndtr((self.mean - score) / self.deviation))

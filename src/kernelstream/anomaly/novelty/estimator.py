@@ -11,11 +11,12 @@ from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 
 from kernelstream import kernels, landmarks, preimages, trackers
-from kernelstream.anomaly.novelty.limits import Reference
 from kernelstream.arrays import Array, like, to_host
-from kernelstream.estimators import KernelEstimator, RowExplanation, at_one_moment
+from kernelstream.estimators import ConformalScores, KernelEstimator, RowExplanation, at_one_moment
 from kernelstream.serialization import check_number, stored
 from kernelstream.stream import HeldBack, Stream
+
+ROUNDING = 1e-7  # of the largest error: the row at the limit does not exceed it
 
 
 @stored
@@ -326,7 +327,8 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
     def threshold_(self) -> float:
         """The limit of the error."""
         check_number("KernelNovelty", "alpha", self.alpha, below=1.0)
-        return self._held_errors().limit(float(self.alpha))
+        errors = self._held_errors()
+        return errors.limit(float(self.alpha)) + ROUNDING * float(errors.ordered[-1])
 
     @property
     def labels_(self) -> np.ndarray:
@@ -395,7 +397,7 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
         stream = self.stream_
         return stream.query(self.stream_.components.unexplained, X)
 
-    def _held_errors(self) -> Reference:
+    def _held_errors(self) -> ConformalScores:
         """Errors of the rows held back, by the model as it is."""
         stream, held = self.stream_, held_back_of(self)
         if not len(held):
@@ -404,10 +406,10 @@ class KernelNovelty(OutlierMixin, KernelEstimator):
                 "a row in four is, of the first rows. Learn more rows first."
             )
 
-        def measure() -> Reference:
+        def measure() -> ConformalScores:
             errors = to_host(self._errors(like(held.X, stream.held_array, held.X.dtype)))
             weights = held.weights_in(stream)
-            return Reference.of(errors.astype(float), weights)
+            return ConformalScores.of(errors.astype(float), weights)
 
         return stream.solved(("limits", held.n_seen), measure)
 

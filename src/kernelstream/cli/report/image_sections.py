@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernelstream.arrays import evenly_spaced
 from kernelstream.cli.report.observe import Observed
 from kernelstream.cli.report.thumbnails import data_uri, grey_levels
 from kernelstream.cli.report.verdict import Column
@@ -46,7 +47,7 @@ def behind_components(
         pixels = (255 * weights / max(float(weights.max()), 1e-300)).astype(np.uint8)
         number = component.number
         order = np.argsort(scores[:, j], kind="stable")
-        at = order[np.linspace(0, len(order) - 1, min(STEPS, len(order))).round().astype(int)]
+        at = order[evenly_spaced(len(order), STEPS)]
         strip = "".join(shown(images[i], f"pc{number} = {scores[i, j]:.3g}") for i in at)
         lines += (
             f"<tr><td>pc{number}, {component.variance_ratio:.1%}</td>"

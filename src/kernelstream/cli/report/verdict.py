@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from kernelstream.arrays import evenly_spaced
 from kernelstream.cli.report.observe import Observed
 from kernelstream.estimators import StreamingKernelPCA
 
@@ -87,7 +88,9 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
     'bad'
     """
     known = model.stream_.kept_rows()
-    learned = None if known is None or len(known) < 2 else evenly_spaced(known)
+    learned = (
+        None if known is None or len(known) < 2 else known[evenly_spaced(len(known), COMPARED)]
+    )
     limit = None if learned is None else float(np.quantile(errors_of(model, learned), LIMIT))
     remarks = about_the_model(model)
     if learned is not None and model.stream_.scaling is None:
@@ -95,7 +98,8 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
     if observed is None or learned is None or limit is None:
         why = "no rows were given" if observed is None else "the model has kept no rows of its own"
         return Verdict("unknown", f"Nothing to compare: {why}.", tuple(remarks), limit, ())
-    these = evenly_spaced(observed.rows.astype(float))
+    these = observed.rows.astype(float)
+    these = these[evenly_spaced(len(these), COMPARED)]
     above = float(np.mean(errors_of(model, these) > limit))
     columns = sorted(
         (
@@ -118,11 +122,6 @@ def judge(model: StreamingKernelPCA, observed: Observed | None, names: Sequence[
     return Verdict(
         level, headline, (*about_columns(columns, level), *remarks), limit, tuple(columns)
     )
-
-
-def evenly_spaced(rows: np.ndarray) -> np.ndarray:
-    """At most so many rows as are compared, from all places."""
-    return rows[np.linspace(0, len(rows) - 1, min(len(rows), COMPARED)).round().astype(int)]
 
 
 def known_values(column: np.ndarray) -> np.ndarray:

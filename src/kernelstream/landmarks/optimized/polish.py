@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
@@ -292,7 +293,7 @@ def leading(
     kept, B = min(wanted + OVERSAMPLED, int(F.shape[1])), F
     if 2 * kept <= int(F.shape[1]):
         steps = FIRST_STEPS if start is None else 1
-        B = like(np.eye(m)[:, np.linspace(0, m - 1, kept).astype(int)], F) if steps > 1 else start
+        B = like(np.eye(m)[:, evenly_spaced(m, kept)], F) if steps > 1 else start
         for _ in range(steps):
             totals, images = zip(*in_threads(partial(turned, B=B), range(len(parts))), strict=True)
             mean, Y = finite(added_up(totals), kernel), added_up(images)
