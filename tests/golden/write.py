@@ -290,8 +290,7 @@ def of_components(model: Any, queries: Any) -> Arrays:
     found = {"condition": condition(model)}
     found |= certificate(model) if hasattr(model, "certificate_") else {}
     for method in METHODS:
-        compares = method == "p_values"  # with rows that were kept, and these are landmarks here
-        if hasattr(model, method) and (not compares or hasattr(model, "basis_points_")):
+        if hasattr(model, method):
             found[method] = plain_array(getattr(model, method)(queries))
     if hasattr(model, "transform_one") and isinstance(queries, np.ndarray):
         found["transform_one"] = np.stack([model.transform_one(x) for x in queries])
@@ -785,7 +784,9 @@ LANDMARKS: dict[str, Case] = {
         weighted=True,
         exact=COPIED,
     ),
-    "reduced_set": Learned(pca(basis=landmarks.ReducedSet(6), tracker=trackers.IncrementalSVD())),
+    "reduced_set": Learned(
+        pca(basis=landmarks.ReducedSet(6), tracker=trackers.IncrementalSVD(), scale="auto")
+    ),
 }
 
 TRACKERS: dict[str, Case] = {
