@@ -2,126 +2,135 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kernelstream.cli import light
-
 if TYPE_CHECKING:
+    from kernelstream.cli.arguments import (
+        LearningOptions as LearningOptions,
+        RowOptions as RowOptions,
+    )
+    from kernelstream.cli.commands import (
+        add_command as add_command,
+    )
     from kernelstream.cli.failures import (
-        BUSY,
-        DATA,
-        MODEL,
-        USAGE,
-        WRITE,
-        CommandError,
-        report_failures,
+        BUSY as BUSY,
+        DATA as DATA,
+        MODEL as MODEL,
+        USAGE as USAGE,
+        WRITE as WRITE,
+        CommandError as CommandError,
+        report_failures as report_failures,
     )
-    from kernelstream.cli.modelfile import lock, read_monitor, require_apart, require_writable
+    from kernelstream.cli.modelfile import (
+        lock as lock,
+        read_monitor as read_monitor,
+        require_apart as require_apart,
+        require_writable as require_writable,
+    )
     from kernelstream.cli.monitor import (
-        Following,
-        Judge,
-        Learning,
-        MonitorJudge,
-        RowOptions,
-        open_judge,
+        MonitorLoop as MonitorLoop,
+        MonitorScorer as MonitorScorer,
+        RowScorer as RowScorer,
+        open_feed as open_feed,
+        open_scorer as open_scorer,
+        row_parser as row_parser,
     )
-    from kernelstream.cli.normal import new_monitor, read_normal, sensors
+    from kernelstream.cli.normal import (
+        new_monitor as new_monitor,
+        read_normal as read_normal,
+        sensors as sensors,
+    )
     from kernelstream.cli.options import (
-        Columns,
-        Database,
-        Exclude,
-        Json,
-        Model,
-        Output,
-        Quiet,
-        Reading,
-        RejectsFile,
-        Settings,
-        Sources,
-        flat,
+        Columns as Columns,
+        Database as Database,
+        Exclude as Exclude,
+        InputOptions as InputOptions,
+        Json as Json,
+        Model as Model,
+        Output as Output,
+        ParameterSettings as ParameterSettings,
+        Quiet as Quiet,
+        RejectsFile as RejectsFile,
+        ScreenOptions as ScreenOptions,
+        Seed as Seed,
+        Settings as Settings,
+        Sources as Sources,
     )
-    from kernelstream.cli.report.colours import BOKEH_COLORS
-    from kernelstream.cli.reporting import write_page
-    from kernelstream.cli.terminal import Screen, facts_table
+    from kernelstream.cli.report.colours import (
+        BOKEH_COLORS as BOKEH_COLORS,
+    )
+    from kernelstream.cli.reporting import (
+        write_page as write_page,
+    )
+    from kernelstream.cli.terminal import (
+        Screen as Screen,
+        facts_table as facts_table,
+    )
 
 # Besides ``main``: what commands of other distributions are made of (the entry point group
-# ``kernelstream.commands``).
-__all__ = [
-    "main",
-    "BOKEH_COLORS",
-    "BUSY",
-    "Columns",
-    "CommandError",
-    "DATA",
-    "Database",
-    "Exclude",
-    "Following",
-    "Json",
-    "Judge",
-    "Learning",
-    "MODEL",
-    "Model",
-    "MonitorJudge",
-    "Output",
-    "Quiet",
-    "Reading",
-    "RejectsFile",
-    "RowOptions",
-    "Screen",
-    "Settings",
-    "Sources",
-    "USAGE",
-    "WRITE",
-    "facts_table",
-    "flat",
-    "lock",
-    "new_monitor",
-    "open_judge",
-    "read_monitor",
-    "read_normal",
-    "report_failures",
-    "require_apart",
-    "require_writable",
-    "sensors",
-    "write_page",
-]
-
-# They are imported when they are used: the start of a command, and its help, wait for nothing else.
-_NAMES = {
-    **dict.fromkeys(
-        ("BUSY", "DATA", "MODEL", "USAGE", "WRITE", "CommandError", "report_failures"), "failures"
+# ``kernelstream.commands``). They are imported on first use, so that help needs no heavy package.
+_MODULES = {
+    "arguments": (
+        "LearningOptions",
+        "RowOptions",
     ),
-    **dict.fromkeys(("lock", "read_monitor", "require_apart", "require_writable"), "modelfile"),
-    **dict.fromkeys(
-        ("Following", "Judge", "Learning", "MonitorJudge", "RowOptions", "open_judge"), "monitor"
+    "commands": ("add_command",),
+    "failures": (
+        "BUSY",
+        "DATA",
+        "MODEL",
+        "USAGE",
+        "WRITE",
+        "CommandError",
+        "report_failures",
     ),
-    **dict.fromkeys(("new_monitor", "read_normal", "sensors"), "normal"),
-    **dict.fromkeys(
-        (
-            "Columns",
-            "Database",
-            "Exclude",
-            "Json",
-            "Model",
-            "Output",
-            "Quiet",
-            "Reading",
-            "RejectsFile",
-            "Settings",
-            "Sources",
-            "flat",
-        ),
-        "options",
+    "modelfile": (
+        "lock",
+        "read_monitor",
+        "require_apart",
+        "require_writable",
     ),
-    **dict.fromkeys(("BOKEH_COLORS",), "report.colours"),
-    **dict.fromkeys(("write_page",), "reporting"),
-    **dict.fromkeys(("Screen", "facts_table"), "terminal"),
+    "monitor": (
+        "MonitorLoop",
+        "MonitorScorer",
+        "RowScorer",
+        "open_feed",
+        "open_scorer",
+        "row_parser",
+    ),
+    "normal": (
+        "new_monitor",
+        "read_normal",
+        "sensors",
+    ),
+    "options": (
+        "Columns",
+        "Database",
+        "Exclude",
+        "InputOptions",
+        "Json",
+        "Model",
+        "Output",
+        "ParameterSettings",
+        "Quiet",
+        "RejectsFile",
+        "ScreenOptions",
+        "Seed",
+        "Settings",
+        "Sources",
+    ),
+    "report.colours": ("BOKEH_COLORS",),
+    "reporting": ("write_page",),
+    "terminal": (
+        "Screen",
+        "facts_table",
+    ),
 }
+_NAMES = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = ["main", *_NAMES]
 
 
 def __getattr__(name: str) -> Any:
@@ -133,26 +142,10 @@ def __getattr__(name: str) -> Any:
 def main() -> None:
     """Run the command line."""
     open_standard_streams()
-    if light.is_enough(sys.argv[1:]) and not any(name in sys.modules for name in light.HEAVY):
-        with contextlib.suppress(light.RunWanted), light.StandIns():
-            run()
-            return
-    run()
-
-
-def run() -> None:
-    """Import the commands and run the one that is asked for."""
-    gc.disable()  # what is imported is no garbage: looking through it takes a tenth of the start
-    try:
-        with light.WithoutPandas():
-            from kernelstream.cli.app import application
-
-            app = application(sys.argv[1:])
-    finally:
-        gc.freeze()
-        gc.enable()
+    from kernelstream.cli.app import application
     from kernelstream.cli.failures import drop_output, of_system
 
+    app = application(sys.argv[1:])
     try:
         try:
             app(prog_name="kernelstream")

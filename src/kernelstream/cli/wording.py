@@ -14,13 +14,11 @@ from functools import cache
 OPTIONS = {
     "n_components": "--components",
     "random_state": "--seed",
-    "false_events_per_day": "--false-events-per-day",
-    "interval(?=, the seconds)": "--interval",
     "image_shape": "--image-shape",
     "on_bad_rows": "--on-bad-rows",
 }
 # Of an estimator, said as name='value'.
-GIVEN = ("kernel", "gamma", "basis", "tracker", "preimage", "robust", "certify", "forgetting")
+GIVEN = ("kernel", "gamma", "basis", "forgetting")
 PHRASES = (
     (r"\bfit\(until=\.\.\.\)", "--until"),
     (r", or None for all components", ", or all"),
@@ -44,10 +42,10 @@ VALUE = r"(?:=(['\"]?)([^\s'\",;]+)\1)?"
 def parts() -> dict[str, str]:
     """What classes of parts are called on the command line."""
     from kernelstream import kernels, landmarks, papers, preimages, trackers
-    from kernelstream.cli.methods import STEPS
 
     called = {kind.__name__: name for name, kind in kernels.NAMES.items()}
-    for registry in (landmarks.NAMES, papers.LANDMARKS, trackers.NAMES, papers.TRACKERS, STEPS):
+    registries = (landmarks.NAMES, papers.LANDMARKS, trackers.NAMES, papers.TRACKERS)
+    for registry in (*registries, papers.SCHEDULES):
         called |= {kind.__name__: name for name, kind in registry.items()}
     for name, kind in preimages.NAMES.items():
         called.setdefault(kind.__name__, name)

@@ -18,7 +18,18 @@ from kernelstream.tables.files import File, SourceError, find_files, fingerprint
 from kernelstream.tables.live import LiveRow, LiveRows
 from kernelstream.tables.model import TableModel
 from kernelstream.tables.readers import BadRow, Connection
-from kernelstream.tables.run import FileRows, calibrate, prepare
+from kernelstream.tables.run import (
+    Checkpoint,
+    CheckpointMismatchError,
+    FileRows,
+    Learner,
+    Progress,
+    Run,
+    RunObserver,
+    calibrate,
+    learner_of,
+    prepare,
+)
 from kernelstream.tables.source import BadRowError, Block, Position, Source
 from kernelstream.tables.survey import Wishes, treatment_of
 from kernelstream.tables.target import Target, target_of
@@ -29,14 +40,20 @@ __all__ = [
     "BadRow",
     "BadRowError",
     "Block",
+    "Checkpoint",
+    "CheckpointMismatchError",
     "Column",
     "Connection",
     "Feed",
     "File",
     "FileRows",
+    "Learner",
     "LiveRow",
     "LiveRows",
     "Position",
+    "Progress",
+    "Run",
+    "RunObserver",
     "Source",
     "SourceError",
     "TableEncoder",
@@ -49,6 +66,7 @@ __all__ = [
     "find_files",
     "fingerprint",
     "is_address",
+    "learner_of",
     "open_address",
     "prepare",
     "read_settings",

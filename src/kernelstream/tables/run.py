@@ -109,6 +109,7 @@ class Learner:
     """
 
     number = 1  # of the present pass
+    n_passes = 1  # that there will be, as far as it is known
     n_rows = 0  # that the present pass has learned
 
     def __init__(self, estimator: Any, target: Target | None = None):
@@ -174,6 +175,13 @@ class LearnerInPasses(Learner):
     def number(self) -> int:  # type: ignore[override]
         """Number of the present pass."""
         return self.passes.number
+
+    @property
+    def n_passes(self) -> int:  # type: ignore[override]
+        """Passes that there will be; 1 where only the first rows will show it."""
+        stream = getattr(self.estimator, "stream_", None)
+        is_useful = stream is not None and stream.wants_second_pass
+        return 2 if self.number == 2 or (self.passes.repeatable and is_useful) else 1
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -259,13 +267,13 @@ class Checkpoint:
     identity : dict
         Parameters that must be the same when the run is resumed.
     save : callable
-        Function of an estimator, a path and the text of the progress, which writes a model file.
+        Function of an estimator, a path and the progress, which writes a model file.
     """
 
     path: Path
     every: float
     identity: dict[str, Any]
-    save: Callable[[Any, Path, str], None]
+    save: Callable[[Any, Path, dict[str, Any]], None]
 
     def require_same_run(self, stored: dict[str, Any], files: list[list[Any]]) -> None:
         """Raise unless a stored progress is that of a run with this identity and these files.
@@ -429,7 +437,7 @@ class Run:
         }
         if position is not None:
             stored["position"] = position
-        self.checkpoint.save(estimator, self.checkpoint.path, json.dumps(stored, sort_keys=True))
+        self.checkpoint.save(estimator, self.checkpoint.path, stored)
         if position is not None:
             self.source.commit(position)
         self.saved_at = time.monotonic()
@@ -452,9 +460,9 @@ def fit_files(
         Run(learner, source).complete()
         return
 
-    def save(estimator: Any, path: Path, progress: str) -> None:
+    def save(estimator: Any, path: Path, progress: dict[str, Any]) -> None:
         model.estimator_ = estimator
-        model.save(path, {"progress": progress})
+        model.save(path, {"progress": json.dumps(progress, sort_keys=True)})
 
     identity = {
         name: repr(value)
