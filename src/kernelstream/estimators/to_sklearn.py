@@ -13,6 +13,14 @@ from kernelstream.arrays.namespaces import to_host
 from kernelstream.kernels import Kernel
 from kernelstream.stream.components import Components
 
+# scikit-learn's names of the kernels that it has; their parameters have the same names as ours.
+KERNELS: dict[type[Kernel], str] = {
+    kernels.RBF: "rbf",
+    kernels.Polynomial: "poly",
+    kernels.Sigmoid: "sigmoid",
+    kernels.Linear: "linear",
+    kernels.Cosine: "cosine",
+}
 # A coordinate so far away that a Gaussian of any width has vanished there, yet whose square is
 # still a finite number.
 FAR_AWAY = 1e150
@@ -62,22 +70,15 @@ def to_sklearn(shown: Components, scaler: Any, n_features: int) -> KernelPCA:
 def _same_kernel(kernel: Kernel) -> tuple[dict[str, Any], float]:
     """KernelPCA's parameters for a kernel, and a coordinate where the kernel is constant."""
     params = kernel.get_params(deep=False)
-    if type(kernel) is kernels.RBF:
-        if params["gamma"] * FAR_AWAY**2 < VANISHED:
-            raise ValueError(
-                f"{kernel} is so wide that it vanishes nowhere within the range of float64, which "
-                "KernelPCA would need: scale the data (to unit variance, say) and fit again."
-            )
-        return {"kernel": "rbf", "gamma": params["gamma"]}, FAR_AWAY
-    if type(kernel) is kernels.Polynomial:
-        return {"kernel": "poly", **params}, 0.0
-    if type(kernel) is kernels.Sigmoid:
-        return {"kernel": "sigmoid", **params}, 0.0
-    if type(kernel) is kernels.Linear:
-        return {"kernel": "linear"}, 0.0
-    if type(kernel) is kernels.Cosine:
-        return {"kernel": "cosine"}, 0.0
-    raise ValueError(
-        f"KernelPCA has no kernel like {kernel}; it knows RBF, Polynomial, Sigmoid, Linear and "
-        "Cosine."
-    )
+    name = KERNELS.get(type(kernel))
+    if name is None:
+        known = ", ".join(cls.__name__ for cls in KERNELS)
+        raise ValueError(f"KernelPCA has no kernel like {kernel}; it knows {known}.")
+    if name != "rbf":
+        return {"kernel": name, **params}, 0.0
+    if params["gamma"] * FAR_AWAY**2 < VANISHED:
+        raise ValueError(
+            f"{kernel} is so wide that it vanishes nowhere within the range of float64, which "
+            "KernelPCA would need: scale the data (to unit variance, say) and fit again."
+        )
+    return {"kernel": "rbf", **params}, FAR_AWAY

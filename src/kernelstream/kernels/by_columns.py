@@ -18,7 +18,16 @@ from kernelstream.arrays.namespaces import (
     take_columns,
     to_host,
 )
-from kernelstream.kernels.base import Kernel, Rounding, Smoothness, is_positive, is_rule, require
+from kernelstream.kernels.base import (
+    Kernel,
+    Rounding,
+    Smoothness,
+    check_inner_kernel,
+    inner_kernels,
+    is_positive,
+    is_rule,
+    require,
+)
 from kernelstream.kernels.rounding import LinearRounding
 from kernelstream.kernels.stationary import Stationary
 from kernelstream.serialization import stored
@@ -57,14 +66,12 @@ class On(Kernel):
 
     def check(self) -> None:
         """Refuse anything but columns and a kernel that passes its own check."""
-        expected = "a kernel object such as RBF() (FromCallable(f) for a function)"
-        require(self, "kernel", isinstance(self.kernel, Kernel), expected)
+        check_inner_kernel(self, "kernel")
         listed = self._listed
         fine = len(listed) > 0 and all(
             isinstance(c, str) or (_is_index(c) and int(c) >= 0) for c in listed
         )
         require(self, "columns", fine, "names, or numbers from 0 on, of at least one column")
-        self.kernel.check()
 
     @property
     def _listed(self) -> list[Any]:
@@ -72,7 +79,7 @@ class On(Kernel):
             return [self.columns]
         return list(self.columns) if isinstance(self.columns, Sequence | np.ndarray) else []
 
-    def numbered(self, names: Sequence[str] | None) -> On:
+    def _numbered(self, names: Sequence[str] | None) -> On:
         """The same with numbers for names; the kernel stays as it is."""
         found: dict[int, None] = {}
         for column in self._listed:
@@ -92,7 +99,7 @@ class On(Kernel):
         return On(tuple(found), self.kernel)
 
     @property
-    def has_names(self) -> bool:
+    def _has_names(self) -> bool:  # type: ignore[override]
         """Whether some columns are named."""
         return any(isinstance(c, str) for c in self._listed)
 
@@ -107,7 +114,7 @@ class On(Kernel):
         self.check()
         if self.fixed:
             return self
-        place = self.numbered(None)
+        place = self._numbered(None)
         return On(place.columns, self.kernel.fix(place.of(X), weights))
 
     def of(self, X: Array) -> Array:
@@ -191,6 +198,46 @@ class ColumnRounding(Rounding):
     def in_float32(self, extent: float) -> float:
         """That of the kernel."""
         return self.kernel.kernel.rounding.in_float32(extent)
+
+
+def needs_names(kernel: Kernel) -> bool:
+    """Whether a kernel, or a kernel inside of it, selects columns by name.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF, On, needs_names
+    >>> needs_names(RBF() + On("pressure", RBF())), needs_names(On([0], RBF()))
+    (True, False)
+    """
+    return kernel._has_names or any(map(needs_names, inner_kernels(kernel).values()))
+
+
+def with_numbers(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
+    """The kernel with the numbers of columns in place of their names.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    names : sequence of str or None
+        Names of the columns; None: they have none.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF, On, with_numbers
+    >>> with_numbers(2.0 * On("t_*", RBF()), ["p", "t_1", "t_2"])
+    Product(left=Constant(value=2.0),
+            right=On(columns=(1, 2), kernel=RBF()))
+    """
+    if not needs_names(kernel):
+        return kernel
+    inner = {name: with_numbers(k, names) for name, k in inner_kernels(kernel).items()}
+    return type(kernel)(**(kernel.get_params(deep=False) | inner))._numbered(names)
 
 
 def _is_index(value: Any) -> bool:
