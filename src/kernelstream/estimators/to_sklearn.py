@@ -13,14 +13,6 @@ from kernelstream.arrays.namespaces import to_host
 from kernelstream.kernels import Kernel
 from kernelstream.stream.components import Components
 
-# scikit-learn's names of the kernels that it has; their parameters have the same names as ours.
-KERNELS: dict[type[Kernel], str] = {
-    kernels.RBF: "rbf",
-    kernels.Polynomial: "poly",
-    kernels.Sigmoid: "sigmoid",
-    kernels.Linear: "linear",
-    kernels.Cosine: "cosine",
-}
 # A coordinate so far away that a Gaussian of any width has vanished there, yet whose square is
 # still a finite number.
 FAR_AWAY = 1e150
@@ -70,10 +62,13 @@ def to_sklearn(shown: Components, scaler: Any, n_features: int) -> KernelPCA:
 def _same_kernel(kernel: Kernel) -> tuple[dict[str, Any], float]:
     """KernelPCA's parameters for a kernel, and a coordinate where the kernel is constant."""
     params = kernel.get_params(deep=False)
-    name = KERNELS.get(type(kernel))
-    if name is None:
-        known = ", ".join(cls.__name__ for cls in KERNELS)
-        raise ValueError(f"KernelPCA has no kernel like {kernel}; it knows {known}.")
+    # Names and parameters of these are the same in scikit-learn.
+    name = next((name for name, cls in kernels.NAMES.items() if cls is type(kernel)), "")
+    if name not in ("rbf", "poly", "sigmoid", "linear", "cosine"):
+        raise ValueError(
+            f"KernelPCA has no kernel like {kernel}; it knows RBF, Polynomial, Sigmoid, Linear and "
+            "Cosine."
+        )
     if name != "rbf":
         return {"kernel": name, **params}, 0.0
     if params["gamma"] * FAR_AWAY**2 < VANISHED:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import (
@@ -22,21 +23,19 @@ from kernelstream.kernels.base import (
     Kernel,
     Rounding,
     Smoothness,
-    check_inner_kernel,
     inner_kernels,
     is_positive,
     is_rule,
     require,
 )
+from kernelstream.kernels.composite import Wrapper
 from kernelstream.kernels.rounding import LinearRounding
 from kernelstream.kernels.stationary import Stationary
 from kernelstream.serialization import stored
 
-MEDIAN_ROWS = 500  # rows between which mismatches are counted
-
 
 @stored
-class On(Kernel):
+class On(Wrapper):
     """A kernel of some of the columns; sums and products of such kernels join groups of them.
 
     Widths are taken from the columns of each group, so that none drowns another.
@@ -66,7 +65,7 @@ class On(Kernel):
 
     def check(self) -> None:
         """Refuse anything but columns and a kernel that passes its own check."""
-        check_inner_kernel(self, "kernel")
+        super().check()
         listed = self._listed
         fine = len(listed) > 0 and all(
             isinstance(c, str) or (_is_index(c) and int(c) >= 0) for c in listed
@@ -122,26 +121,6 @@ class On(Kernel):
         if max(self.columns) >= int(X.shape[1]):
             raise ValueError(f"{self!r} wants column {max(self.columns)} of {X.shape[1]} columns.")
         return take_columns(X, self.columns)
-
-    @property
-    def psd(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.psd
-
-    @property
-    def unit_norm(self) -> bool:
-        """If the kernel has it."""
-        return self.kernel.unit_norm
-
-    @property
-    def takes_means(self) -> bool:
-        """If the kernel does."""
-        return self.kernel.takes_means
-
-    @property
-    def stationary(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.stationary
 
     @property
     def max_squared_norm(self) -> float:
@@ -285,11 +264,9 @@ class Categorical(Stationary):
 
     def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
         """One over the median number of differences of rows that differ; 1 where none do."""
-        chosen = evenly_spaced(int(X.shape[0]), MEDIAN_ROWS)
-        rows = to_host(as_dense(X[chosen, :]))
-        differ = differences(rows, rows)[np.triu_indices(len(chosen), 1)]
-        differ = differ[differ > 0]
-        return 1.0 / float(np.median(differ)) if len(differ) else 1.0
+        rows = to_host(as_dense(X[evenly_spaced(int(X.shape[0]), 500), :]))
+        differ = pdist(rows, "hamming") * rows.shape[1]
+        return 1.0 / float(np.median(differ[differ > 0])) if np.any(differ) else 1.0
 
     def block(self, X: Array, Y: Array) -> Array:
         """By comparing column after column."""

@@ -223,8 +223,38 @@ class Product(Pair):
         return right * self.left.slope(X, D, left) + left * self.right.slope(X, D, right)
 
 
+class Wrapper(Kernel):
+    """A kernel of another one, whose properties it has."""
+
+    kernel: Kernel
+
+    def check(self) -> None:
+        """Refuse anything but a kernel that passes its own check."""
+        check_inner_kernel(self, "kernel")
+
+    @property
+    def psd(self) -> bool:
+        """If the kernel is."""
+        return self.kernel.psd
+
+    @property
+    def unit_norm(self) -> bool:
+        """If the kernel has unit norm."""
+        return self.kernel.unit_norm
+
+    @property
+    def takes_means(self) -> bool:
+        """If the kernel does."""
+        return self.kernel.takes_means
+
+    @property
+    def stationary(self) -> bool:
+        """If the kernel is."""
+        return self.kernel.stationary
+
+
 @stored
-class Normalised(Kernel):
+class Normalised(Wrapper):
     """``k(x, y) / √(k(x, x) k(y, y))``: the cosine of two images, for a kernel of any norm.
 
     Honeine (2012, footnote 3) asks for it where a criterion is stated for kernels of unit norm. The
@@ -248,30 +278,6 @@ class Normalised(Kernel):
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-
-    def check(self) -> None:
-        """Refuse anything but a kernel that passes its own check."""
-        check_inner_kernel(self, "kernel")
-
-    @property
-    def psd(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.psd
-
-    @property
-    def unit_norm(self) -> bool:
-        """If the kernel has unit norm; else rows without energy may be about."""
-        return self.kernel.unit_norm
-
-    @property
-    def takes_means(self) -> bool:
-        """If the kernel does."""
-        return self.kernel.takes_means
-
-    @property
-    def stationary(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.stationary
 
     @property
     def isotropic(self) -> bool:
