@@ -58,7 +58,7 @@ def explain(found: dict[str, Any]) -> None:
         assert low < cause.actual < high
         assert abs(cause.expected - before[cause.name]) < 0.1 * abs(cause.actual - cause.expected)
     first, second, third = (
-        {c.name for c in component.columns if c.share > 0.35} for component in found["explained"][:3]
+        {c.name for c in component.columns if c.share > 0.3} for component in found["explained"][:3]
     )
     assert first == {"temperature", "current"} and second == {"vibration", "noise"}
     assert third == {"humidity"}
