@@ -224,14 +224,13 @@ def one_row(stream: Stream, x: Any, learning: bool = False) -> Array:
         row = plain_rows(stream, x if x.ndim == 2 else x[None, :])
         row = cast(row, getattr(namespace_of(row), stream.dtype))
         return require_summable(row) if learning else row
-    row = np.array(real_numbers(x), dtype=stream.dtype, ndmin=2)  # a copy: it may wait
+    row = np.array(real_numbers(x), dtype=stream.dtype, ndmin=2)  # a copy: it may be buffered
     if row.shape != (1, stream.n_features):
         raise ValueError(
             f"Expected one row of {stream.n_features} features, got an array of shape "
             f"{np.shape(x)}."
         )
-    # one product instead of the passes that a block gets: rows come by the million
-    if not row[0] @ row[0] < np.finfo(row.dtype).max / 4.0:
+    if not np.vdot(row, row) < np.finfo(row.dtype).max / 4.0:
         if not all_finite(row) and not (stream.fills and not np.isinf(row).any()):
             raise ValueError("The row contains NaN or infinity; give finite numbers.")
         row = require_summable(row, stream.fills) if learning else row
@@ -287,7 +286,10 @@ def _of_same_kind(stream: Stream, X: Array) -> Array:
     """An array of the namespace that the stream lives in, or an error."""
     if not stream.n_rows:  # nothing is held yet (a cluster checks its chunks)
         return X
-    ours, given = namespace_of(stream.held_array), namespace_of(X)
+    held = stream.held_array
+    if isinstance(held, np.ndarray) and isinstance(X, np.ndarray):
+        return X
+    ours, given = namespace_of(held), namespace_of(X)
     sent = stream.device is not None and (not is_foreign(X) or is_torch_array(X))
     if ours is not given and not sent:
         raise ValueError(
