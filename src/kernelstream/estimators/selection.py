@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from kernelstream import kernels
 from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.printing import prints_short
+from kernelstream.estimators import inputs
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.serialization.part import check_choice, checked_seed
 from kernelstream.stream import choosing
@@ -134,6 +135,12 @@ def suggest(
     >>> scores.shape == (150, found.n_components)
     True
     """
+    X = inputs.collected(X)
+    if words := inputs.columns_of_words(X):
+        raise ValueError(
+            f"{inputs.named(words)} hold{'s' * (len(words) == 1)} no numbers, and suggest takes "
+            f"numbers only: encode the rows with TableEncoder().fit_transform(X). {inputs.TABLES}"
+        )
     rows = check_array(X, dtype=np.float64, ensure_min_samples=10)
     check_choice("probe", probe, ("linear", "neighbours"))
     check_choice("scale", scale, (None, "standard"))

@@ -47,6 +47,7 @@ class Sample:
     whole: bool = True
     remarks: tuple[str, ...] = ()
     lacking: tuple[tuple[str, tuple[str, ...]], ...] = ()  # files, and columns they have not
+    numbers: tuple[np.ndarray, ...] = ()  # of arrays: the rows of each file, from 0
 
     @property
     def batch(self) -> Batch:
@@ -74,7 +75,7 @@ def sampled(
     if first.file not in files:
         return head_of(first, reading)
     total = sum(file.size for file in files) or 1
-    parts: list[pa.Table | np.ndarray] = []
+    parts: list[pa.Table | tuple[np.ndarray, np.ndarray]] = []
     remarks: dict[str, None] = {}
     lacking = []
     for file in files:
@@ -96,9 +97,11 @@ def sampled(
                 reader.close()
         if limit is not None:
             break  # its first rows are in the first files
-    matrices = [part for part in parts if isinstance(part, np.ndarray)]
-    if matrices:
-        return Sample(pa.table({}), np.concatenate(matrices), remarks=tuple(remarks))
+    arrays = [part for part in parts if isinstance(part, tuple)]
+    if arrays:
+        numbers, matrices = zip(*arrays, strict=True)
+        matrix = np.concatenate(matrices)
+        return Sample(pa.table({}), matrix, remarks=tuple(remarks), numbers=numbers)
     return Sample(
         joined([part for part in parts if isinstance(part, pa.Table)], list(first.fields)),
         remarks=tuple(remarks),
@@ -142,7 +145,9 @@ def head_of(first: Reader, reading: Reading) -> Sample:
     return Sample(schema.empty_table(), whole=False, remarks=remarks)
 
 
-def _sample(reader: Reader, reading: Reading, n: int, limit: int | None) -> pa.Table | np.ndarray:
+def _sample(
+    reader: Reader, reading: Reading, n: int, limit: int | None
+) -> pa.Table | tuple[np.ndarray, np.ndarray]:
     if isinstance(reader, ArrayReader):
         return _of_array(reader, reading, n if limit is None else min(n, limit), limit)
     if limit is None and isinstance(reader, CsvReader):
@@ -191,7 +196,9 @@ def _lowest(
     return [table.take(pa.array(places))], numbers[places]
 
 
-def _of_array(reader: ArrayReader, reading: Reading, n: int, limit: int | None) -> np.ndarray:
+def _of_array(
+    reader: ArrayReader, reading: Reading, n: int, limit: int | None
+) -> tuple[np.ndarray, np.ndarray]:
     rows = reader.n_rows if limit is None else min(limit, reader.n_rows)
     drawn = uniforms(SEED, "survey", 0, rows)
     places = np.sort(np.argsort(drawn, kind="stable")[:n])
@@ -204,7 +211,7 @@ def _of_array(reader: ArrayReader, reading: Reading, n: int, limit: int | None) 
         for place in places.tolist():
             main.stream.seek(main.start + place * width)
             found.append(main.read(1).reshape(-1)[features])
-        return np.array(found)
+        return places, np.array(found)
     found, at = [], 0
     for batch in reader.batches(list(reading.features), 0, reading):
         assert batch.matrix is not None
@@ -213,7 +220,7 @@ def _of_array(reader: ArrayReader, reading: Reading, n: int, limit: int | None) 
         at += len(batch.matrix)
         if at >= rows:
             break
-    return np.concatenate(found)
+    return places, np.concatenate(found)
 
 
 # -- lines of text
