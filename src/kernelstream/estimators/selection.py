@@ -135,12 +135,7 @@ def suggest(
     >>> scores.shape == (150, found.n_components)
     True
     """
-    X = inputs.collected(X)
-    if words := inputs.columns_of_words(X):
-        raise ValueError(
-            f"{inputs.named(words)} hold{'s' * (len(words) == 1)} no numbers, and suggest takes "
-            f"numbers only: encode the rows with TableEncoder().fit_transform(X). {inputs.TABLES}"
-        )
+    inputs.require_numbers(X, "suggest")
     rows = check_array(X, dtype=np.float64, ensure_min_samples=10)
     check_choice("probe", probe, ("linear", "neighbours"))
     check_choice("scale", scale, (None, "standard"))
