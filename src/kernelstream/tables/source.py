@@ -24,7 +24,7 @@ from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Connection, R
 from kernelstream.tables.sample import Sample, sampled
 from kernelstream.tables.survey import NO_WISHES, Wishes, treatment_of
 from kernelstream.tables.target import Target, target_of
-from kernelstream.tables.treatment import Column, Treatment
+from kernelstream.tables.treatment import Column, Treatment, column_means
 
 
 @dataclass(frozen=True)
@@ -307,12 +307,8 @@ class Source:
 
         For methods that take finite rows, such as :func:`kernelstream.suggest`.
         """
-        if self.sampled_rows is None:
-            raise ValueError("This source has no sample: open it with open_table.")
         rows = np.asarray(self.sampled_rows, dtype=np.float64)
-        missing = np.isnan(rows)
-        present = np.maximum((~missing).sum(axis=0), 1)
-        return np.where(missing, np.where(missing, 0.0, rows).sum(axis=0) / present, rows)
+        return np.where(np.isnan(rows), column_means(rows), rows)
 
     def _choose(
         self,
