@@ -84,15 +84,9 @@ def _validated(estimator: BaseEstimator, X: Any, reset: bool) -> Array:
     X = collected(X)
     try:
         X = validate_data(estimator, X, reset=reset, ensure_all_finite=False, **_ROWS)
-    except (ValueError, TypeError) as problem:
-        words = columns_of_words(X)
-        if not words:
-            raise
-        hold = "holds" if len(words) == 1 else "hold"
-        raise ValueError(
-            f"{named(words)} {hold} no numbers, and {type(estimator).__name__} takes numbers only: "
-            f"{TABLES}"
-        ) from problem
+    except (ValueError, TypeError):
+        require_numbers(X, type(estimator).__name__)
+        raise
     return as_csr(X) if is_sparse(X) else X
 
 
@@ -109,19 +103,26 @@ def collected(X: Any) -> Any:
     return X
 
 
+def require_numbers(X: Any, taker: str) -> None:
+    """Raise for a data frame with columns that hold anything but numbers."""
+    if words := columns_of_words(X):
+        hold = "holds" if len(words) == 1 else "hold"
+        raise ValueError(
+            f"{named(words)} {hold} no numbers, and {taker} takes numbers only: {TABLES}"
+        )
+
+
 def columns_of_words(X: Any) -> list[str]:
     """Names of the columns of a data frame that hold anything but numbers."""
     if hasattr(X, "iloc"):
-        kinds = [(name, X.dtypes.iloc[j].kind in "biufc") for j, name in enumerate(X.columns)]
-    elif hasattr(X, "to_arrow") or hasattr(X, "column_names"):
-        import pyarrow as pa
-
-        schema = (X.to_arrow() if hasattr(X, "to_arrow") else X).schema
-        plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-        kinds = [(field.name, any(is_kind(field.type) for is_kind in plain)) for field in schema]
-    else:
+        return [str(n) for n, t in zip(X.columns, X.dtypes, strict=True) if t.kind not in "biufc"]
+    if not (hasattr(X, "to_arrow") or hasattr(X, "column_names")):
         return []
-    return [str(name) for name, is_number in kinds if not is_number]
+    import pyarrow as pa
+
+    schema = (X.to_arrow() if hasattr(X, "to_arrow") else X).schema
+    plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return [field.name for field in schema if not any(is_kind(field.type) for is_kind in plain)]
 
 
 def named(columns: list[str]) -> str:
