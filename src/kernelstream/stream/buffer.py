@@ -45,7 +45,7 @@ class Buffer(Value):
         weights = None if rows.weights is None else np.array(rows.weights, dtype=float)
         targets = None if rows.targets is None else copy_rows(rows.targets)
         longer = Buffer((*self.blocks, Rows(copy_rows(rows.X), weights, targets)))
-        longer.__dict__["_count"] = len(self) + len(rows)  # rows may come one by one
+        object.__setattr__(longer, "_count", len(self) + len(rows))  # rows may come one by one
         return longer
 
 
