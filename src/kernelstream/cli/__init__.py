@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernelstream.cli.arguments import (
         LearningOptions as LearningOptions,
+    )
+    from kernelstream.cli.arguments import (
         RowOptions as RowOptions,
     )
     from kernelstream.cli.commands import (
@@ -17,46 +19,104 @@ if TYPE_CHECKING:
     )
     from kernelstream.cli.failures import (
         BUSY as BUSY,
+    )
+    from kernelstream.cli.failures import (
         DATA as DATA,
+    )
+    from kernelstream.cli.failures import (
         MODEL as MODEL,
+    )
+    from kernelstream.cli.failures import (
         USAGE as USAGE,
+    )
+    from kernelstream.cli.failures import (
         WRITE as WRITE,
+    )
+    from kernelstream.cli.failures import (
         CommandError as CommandError,
+    )
+    from kernelstream.cli.failures import (
         report_failures as report_failures,
     )
     from kernelstream.cli.modelfile import (
         lock as lock,
+    )
+    from kernelstream.cli.modelfile import (
         read_monitor as read_monitor,
+    )
+    from kernelstream.cli.modelfile import (
         require_apart as require_apart,
+    )
+    from kernelstream.cli.modelfile import (
         require_writable as require_writable,
     )
     from kernelstream.cli.monitor import (
         MonitorLoop as MonitorLoop,
+    )
+    from kernelstream.cli.monitor import (
         MonitorScorer as MonitorScorer,
+    )
+    from kernelstream.cli.monitor import (
         RowScorer as RowScorer,
+    )
+    from kernelstream.cli.monitor import (
         open_feed as open_feed,
+    )
+    from kernelstream.cli.monitor import (
         open_scorer as open_scorer,
+    )
+    from kernelstream.cli.monitor import (
         row_parser as row_parser,
     )
     from kernelstream.cli.normal import (
         new_monitor as new_monitor,
+    )
+    from kernelstream.cli.normal import (
         read_normal as read_normal,
+    )
+    from kernelstream.cli.normal import (
         sensors as sensors,
     )
     from kernelstream.cli.options import (
         Columns as Columns,
+    )
+    from kernelstream.cli.options import (
         Database as Database,
+    )
+    from kernelstream.cli.options import (
         Exclude as Exclude,
+    )
+    from kernelstream.cli.options import (
         InputOptions as InputOptions,
+    )
+    from kernelstream.cli.options import (
         Json as Json,
+    )
+    from kernelstream.cli.options import (
         Model as Model,
+    )
+    from kernelstream.cli.options import (
         Output as Output,
+    )
+    from kernelstream.cli.options import (
         ParameterSettings as ParameterSettings,
+    )
+    from kernelstream.cli.options import (
         Quiet as Quiet,
+    )
+    from kernelstream.cli.options import (
         RejectsFile as RejectsFile,
+    )
+    from kernelstream.cli.options import (
         ScreenOptions as ScreenOptions,
+    )
+    from kernelstream.cli.options import (
         Seed as Seed,
+    )
+    from kernelstream.cli.options import (
         Settings as Settings,
+    )
+    from kernelstream.cli.options import (
         Sources as Sources,
     )
     from kernelstream.cli.report.colours import (
@@ -67,6 +127,8 @@ if TYPE_CHECKING:
     )
     from kernelstream.cli.terminal import (
         Screen as Screen,
+    )
+    from kernelstream.cli.terminal import (
         facts_table as facts_table,
     )
 

@@ -74,7 +74,7 @@ Kernel = Annotated[
         help="rbf, poly(degree=2), matern(nu=1.5), ...; sums and products, also by column: "
         "on('t_*', rbf) * on('color', categorical).",
         rich_help_panel=opt.MODEL,
-        autocompletion=completion.names(*completion.KERNELS),
+        autocompletion=completion.parts("kernels", "on("),
     ),
 ]
 Gamma = Annotated[
@@ -93,7 +93,7 @@ Basis = Annotated[
         metavar="N",
         help="Number of landmarks, auto, or a strategy: distance(nu=0.1), everything, ...",
         rich_help_panel=opt.MODEL,
-        autocompletion=completion.names(*completion.BASES),
+        autocompletion=completion.parts("landmarks", "auto"),
     ),
 ]
 Standardize = Annotated[

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-import numpy as np
 from rich.table import Table
 
 from kernelstream import StreamingKernelPCA, Suggestion, suggest

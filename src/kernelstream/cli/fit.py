@@ -125,7 +125,7 @@ def open_rows(given: FitArguments, estimator: Any) -> tuple[Source, bool]:
     wishes = given.wishes(given.read)
     if not getattr(estimator, "can_fill", True):
         wishes = replace(wishes, missing="bad")
-    return open_table(given, treat=wishes), False
+    return open_table(given, schema=wishes), False
 
 
 def fit_prediction(given: FitArguments, screen: Screen) -> None:

@@ -40,7 +40,7 @@ def fit_paper(given: PaperArguments, kind: type, texts: dict[str, str], screen: 
         wishes = given.wishes(given.read)
         if not estimator.can_fill:
             wishes = replace(wishes, missing="bad")
-        source = open_table(given, treat=wishes)
+        source = open_table(given, schema=wishes)
         # Scaling and kernel are those of the method.
         prepare_estimator(estimator, source, calibrated=False)
         say_columns(source, estimator, screen)

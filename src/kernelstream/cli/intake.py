@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream import tables
 from kernelstream.cli.arguments import CheckArguments, FitArguments, PaperArguments
 from kernelstream.cli.failures import DATA, CommandError
 from kernelstream.cli.modelfile import Stored
@@ -28,15 +29,16 @@ def open_table(given: CheckArguments | FitArguments | PaperArguments, **options:
     given : CheckArguments, FitArguments or PaperArguments
         The arguments of the command.
     **options : dict
-        Further parameters of :class:`Source`, which replace those of the arguments.
+        Further parameters of :func:`kernelstream.tables.open_table`, which replace those of the
+        arguments.
     """
     weight_column = getattr(given, "weight_column", None)
     read_options = {
         **given.source_options(given.columns, given.exclude, weight_column),
         "dtype": text_settings(given.read).get("dtype", "auto"),
-        "treat": given.wishes(given.read),
+        "schema": given.wishes(given.read),
     }
-    return Source(given.sources, **{**read_options, **options})
+    return tables.open_table(given.sources, **{**read_options, **options})
 
 
 def prepare_estimator(estimator: KernelEstimator, source: Source, calibrated: bool = True) -> None:

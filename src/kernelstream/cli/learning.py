@@ -31,7 +31,6 @@ from kernelstream.tables import (
     Run,
     RunObserver,
     Source,
-    fingerprint,
     is_address,
 )
 from kernelstream.tables.addresses import same_source

@@ -18,7 +18,7 @@ from kernelstream.cli.learning import (
 from kernelstream.cli.modelfile import lock, read, require_apart, require_kernel_pca, require_new
 from kernelstream.cli.prediction import TargetLearner
 from kernelstream.cli.terminal import Screen
-from kernelstream.tables import learner_of
+from kernelstream.tables import Learner, learner_of
 
 
 def update(given: UpdateArguments, screen: Screen) -> None:
@@ -45,11 +45,12 @@ def update(given: UpdateArguments, screen: Screen) -> None:
         earlier = stored.origin.get("history", [])
         if target is not None:
             holdout = stored.origin["target"]["hold_back"]
-            learner = TargetLearner(stored.estimator, source, holdout, passes=1)
-            learn_target(Job(stored, learner, source, output, identity, given, screen), earlier)
-            return
-        learner = learner_of(stored.estimator, source, passes=1)
+            learner: Learner = TargetLearner(stored.estimator, source, holdout, passes=1)
+        else:
+            learner = learner_of(stored.estimator, source, passes=1)
         job = Job(stored, learner, source, output, identity, given, screen)
         began = time.perf_counter()
-        if learn(job, earlier) is not None:
+        if target is not None:
+            learn_target(job, earlier)
+        elif learn(job, earlier) is not None:
             show_result(job, time.perf_counter() - began, *component_facts(stored))

@@ -30,7 +30,7 @@ from kernelstream.tables.run import (
     learner_of,
     prepare,
 )
-from kernelstream.tables.source import BadRowError, Block, Position, Source
+from kernelstream.tables.source import BadRowError, Block, Position, Source, open_table
 from kernelstream.tables.survey import Wishes, treatment_of
 from kernelstream.tables.target import Target, target_of
 from kernelstream.tables.text import as_number
@@ -68,6 +68,7 @@ __all__ = [
     "is_address",
     "learner_of",
     "open_address",
+    "open_table",
     "prepare",
     "read_settings",
     "target_of",
