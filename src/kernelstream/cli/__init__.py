@@ -119,6 +119,9 @@ if TYPE_CHECKING:
     from kernelstream.cli.options import (
         Sources as Sources,
     )
+    from kernelstream.cli.options import (
+        parameter_settings as parameter_settings,
+    )
     from kernelstream.cli.report.colours import (
         BOKEH_COLORS as BOKEH_COLORS,
     )
@@ -183,6 +186,7 @@ _MODULES = {
         "Seed",
         "Settings",
         "Sources",
+        "parameter_settings",
     ),
     "report.colours": ("BOKEH_COLORS",),
     "reporting": ("write_page",),

@@ -409,7 +409,7 @@ class ExplainArguments(opt.InputOptions, opt.ScreenOptions):
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SOURCE...]",
+            metavar="SOURCE",
             help="Rows, of which those with the largest error are explained. Default: components.",
         ),
     ] = None
@@ -453,7 +453,7 @@ class MergeArguments:
     """
 
     models: Annotated[
-        list[Path], typer.Argument(metavar="MODEL...", help="Two or more models of the same kind.")
+        list[Path], typer.Argument(metavar="MODEL", help="Two or more models of the same kind.")
     ]
     output: opt.Output
     force: opt.Force = False
@@ -496,7 +496,7 @@ class ReportArguments(opt.InputOptions, opt.ScreenOptions):
     model: opt.Model
     sources: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SOURCE...]", help="Rows to show. Default: the landmarks."),
+        typer.Argument(metavar="SOURCE", help="Rows to show. Default: the landmarks."),
     ] = None
     output: opt.Output = Path("report.html")
     color: Annotated[
@@ -584,7 +584,7 @@ class MonitorArguments(RowOptions, LearningOptions):
     model: opt.Model
     sources: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SOURCE...]", help="Files. Default: the standard input."),
+        typer.Argument(metavar="SOURCE", help="Files. Default: the standard input."),
     ] = None
     as_json: opt.Json = False
 

@@ -314,7 +314,7 @@ class RowCounter:
 def show_result(
     job: Job, seconds: float, facts: dict[str, Any], lines: list[tuple[str, str]]
 ) -> None:
-    """Print what was learned, for machines and for people; ``facts`` and ``lines`` are of the model."""
+    """Print what was learned; ``facts`` and ``lines`` are those of the model."""
     entry, estimator = job.stored.origin["history"][-1], job.stored.estimator
     n_rows, n_invalid = entry["rows"], entry["bad_rows"]
     shared = {

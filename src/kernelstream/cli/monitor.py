@@ -194,13 +194,13 @@ class DetectorScorer(RowScorer):
         if stored.schema is not None and not stored.schema.is_plain:
             raise CommandError(
                 USAGE,
-                "monitor takes rows of numbers, and the detector learned columns that are none: "
-                f"fit it with --columns, or use 'kernelstream score' ({few(stored.schema.inputs)}).",
+                "monitor takes rows of numbers, and the detector learned other columns "
+                f"({few(stored.schema.inputs)}): fit it with --columns, or use 'score'.",
             )
         self.stored, self.learn, self.top = stored, learn, top
         self.detector: KernelNovelty = stored.estimator
         self.n_features = int(self.detector.n_features_in_)
-        self.names = stored.names or tuple(f"x{i}" for i in range(self.n_features))
+        self.names = stored.names
 
     def score(self, x: np.ndarray, time: Any) -> dict[str, Any]:
         """Error and p-value of a row; it is learned only if it is not novel."""
@@ -223,7 +223,8 @@ class DetectorScorer(RowScorer):
         values = self.detector.contributions(X)[0]
         fractions = values / max(float(values.sum()), np.finfo(float).tiny)
         largest = np.argsort(-fractions, kind="stable")[: self.top]
-        return [{"variable": self.names[i], "contribution": float(fractions[i])} for i in largest]
+        names = self.names or [f"x{i}" for i in range(self.n_features)]
+        return [{"variable": names[i], "contribution": float(fractions[i])} for i in largest]
 
     def save(self, path: Path, position: dict[str, Any] | None) -> None:
         """Write the detector with what it learned."""

@@ -60,7 +60,7 @@ class Missing(StrEnum):
 Sources = Annotated[
     list[str],
     typer.Argument(
-        metavar="SOURCE...",
+        metavar="SOURCE",
         help="Files, folders, patterns, - for the standard input, or a kafka://, mqtt://, opcua:// "
         "or sql: address (with kernelstream-plant).",
         show_default=False,
@@ -118,7 +118,7 @@ ReadSettings = Annotated[
         "--read",
         metavar="NAME=VALUE",
         help="How text is read, if it is not recognized: delimiter, header (true or false), "
-        "encoding, decimal, thousands; array of .npz files; dtype (float32 or float64). Repeatable.",
+        "encoding, decimal, thousands; array of .npz files; dtype (float32, float64). Repeatable.",
         rich_help_panel=INPUT,
     ),
 ]
@@ -318,6 +318,18 @@ def assignments(
             raise CommandError(USAGE, f"{option} {pair!r}: write NAME=VALUE, such as {example}.")
         values[name.strip()] = value.strip() if strip else value
     return values
+
+
+def parameter_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
+    """The parameters of ``--set``, whose texts are numbers, truth values, lists or words.
+
+    Examples
+    --------
+    >>> parameter_settings(["certify=tight", "center=false"])
+    {'certify': 'tight', 'center': False}
+    """
+    texts = assignments(pairs, "--set", "certify=tight", strip=False)
+    return {name: literal(text) for name, text in texts.items()}
 
 
 def literal(text: str) -> Any:
