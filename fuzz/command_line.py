@@ -104,7 +104,8 @@ OPTIONS = (
 FLAGS = (
     "--json",
     "-q",
-    "--monitor",
+    "--detector",
+    "monitor",
     "--standardize",
     "--resume",
     "--learn",
@@ -153,7 +154,7 @@ def prepare(folder: Path, rng: np.random.Generator) -> None:
     for name in ("a.csv", "a.ndjson", "a.npy"):
         (folder / f"bad{name[1:]}").write_bytes(damaged(whole(name, rng), rng))
     run(folder, ["fit", "good.csv", "-o", "m.st", "--basis", "110", "-q"])
-    run(folder, ["fit", "good.csv", "-o", "w.st", "--basis", "10", "-q", "--monitor"])
+    run(folder, ["fit", "good.csv", "-o", "w.st", "--basis", "10", "-q", "--detector", "monitor"])
     run(folder, ["fit", "good.csv", "-o", "y.st", "--basis", "10", "-q", "--target", "b"])
     (folder / "bad.st").write_bytes(damaged((folder / "m.st").read_bytes(), rng))
 

@@ -29,7 +29,8 @@ def fit_paper(given: PaperArguments, kind: type, texts: dict[str, str], screen: 
     """Fit the estimator of a paper; ``texts`` are the parameters that were given."""
     parameters = {name: parsed(name, text) for name, text in texts.items()}
     estimator = kind(**parameters, random_state=given.seed)
-    require_sense(estimator, {name: option_of(name) for name in texts})
+    # The trackers of Tanaka et al. have their factor β as "forgetting".
+    require_sense(estimator, {**{name: option_of(name) for name in texts}, "forgetting": "--beta"})
     has_epochs = "n_epochs" in inspect.signature(kind).parameters
     if has_epochs and (given.resume or given.checkpoint_every is not None):
         raise CommandError(

@@ -158,7 +158,7 @@ def checked(kind: Callable[..., Any], parameters: dict[str, Any], **from_options
     if twice:
         raise CommandError(USAGE, f"--set {twice[0]} is an option of its own: see 'fit --help'.")
     estimator = kind(**from_options, **parameters)
-    require_sense(estimator)
+    require_sense(estimator, {"forgetting": "--forgetting", "alpha": "--alpha"})
     return estimator
 
 

@@ -203,16 +203,16 @@ class DetectorScorer(RowScorer):
         self.names = stored.names
 
     def score(self, x: np.ndarray, time: Any) -> dict[str, Any]:
-        """Error and p-value of a row; it is learned only if it is not novel."""
+        """Anomaly score and p-value of a row; it is learned only if it is not novel."""
         X = x[None, :].astype(self.detector.stream_.dtype)
-        error = -float(self.detector.score_samples(X)[0])
+        anomaly_score = -float(self.detector.score_samples(X)[0])
         p_value = float(self.detector.p_values(X)[0])
         alarm = bool(self.detector.predict(X)[0] == -1)
         top = self._top(X) if alarm else []
         if self.learn and not alarm:
             self.detector.partial_fit(X)
         return {
-            "error": error,
+            "anomaly_score": anomaly_score,
             "p_value": p_value,
             "alarm": alarm,
             "learned": self.learn and not alarm,

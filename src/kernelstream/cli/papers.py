@@ -11,6 +11,7 @@ import typer
 
 from kernelstream.cli.arguments import PaperArguments
 from kernelstream.cli.commands import LONG_HELP, parameters_of, run_function, with_parameters
+from kernelstream.cli.wording import option_of
 
 # Estimators in ``kernelstream.papers``, and the papers.
 PAPERS = {
@@ -83,7 +84,7 @@ def paper_options(kind: type) -> list[inspect.Parameter]:
             annotation=Annotated[
                 str | None,
                 typer.Option(
-                    f"--{name.replace('_', '-')}",
+                    option_of(name),
                     metavar="VALUE",
                     help=f"{description(kind, name)} Default: {parameter.default}.".strip(),
                     rich_help_panel=PANEL,
@@ -102,4 +103,5 @@ def description(kind: type, name: str) -> str:
         inspect.getdoc(kind) or "",
         re.M,
     )
-    return " ".join(entry[1].split()).replace("``", "") if entry else ""
+    text = " ".join(entry[1].split()) if entry else ""
+    return re.sub(r":\w+:|[`~]", "", text)

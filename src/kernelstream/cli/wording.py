@@ -31,6 +31,8 @@ PHRASES = (
     (r"^(?:Kernel\w+|Streaming\w+|\w+KernelPCA): ", ""),
 )
 PLAIN = (
+    (r"(?<==)True\b", "true"),
+    (r"(?<==)False\b", "false"),
     (r"\ban integer\b", "a whole number"),
     (r"\binteger\b", "whole number"),
     (r"(?<=got )None\b|(?<= and )None\b", "nothing"),
