@@ -528,7 +528,7 @@ def test_options_override_what_is_understood(
     assert [c["name"] for c in asked["columns"] if c["use"] == NUMBER] == ["id", "a"]
     refused = said(run("check", "x.csv", "--treat", "a=word", code=USAGE))
     assert "cannot be treated as 'word'" in refused
-    assert "write NAME=KIND" in said(run("check", "x.csv", "--treat", "a", code=USAGE))
+    assert "write NAME=VALUE" in said(run("check", "x.csv", "--treat", "a", code=USAGE))
     assert "no column 'z'" in said(run("check", "x.csv", "--treat", "z=out", code=DATA))
     run("fit", "x.csv", "-o", "m.safetensors", *FAST, "--no-standardize")
     assert learned("m.safetensors").stream_.scaler is None

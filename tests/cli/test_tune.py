@@ -38,7 +38,9 @@ def test_check_tune_with_a_target_predicts_it(data: Path, X: np.ndarray) -> None
 
 def test_check_tune_of_mixed_units_scales_as_fit_does(data: Path, X: np.ndarray) -> None:
     """A column in other units made nine tenths of all distances, and the model explained 0.0%."""
-    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(money=1e6 * X[:, 0] ** 2)
+    a = X[:, 0]
+    columns = dict(a=a, b=a**2 + 0.1 * X[:, 1], c=np.sin(a) + 0.1 * X[:, 2], money=1e6 * a)
+    table = pd.DataFrame(columns)
     table.to_csv("units.csv", index=False)
     found = outcome("check", "units.csv", "--tune")
     facts = outcome(*shlex.split(found["command"])[1:])
@@ -59,7 +61,7 @@ def test_check_tune_takes_words_exclusions_and_a_sample_of_all_rows(
     assert "--exclude c" in found["command"] and found["rows"] < len(table)
     run(*shlex.split(found["command"])[1:])
     model = learned("model.safetensors")
-    assert model.n_features_in_ == 3 and model.n_components_ == found["n_components"]
+    assert model.n_features_in_ == 4 and model.n_components_ == found["n_components"]
     assert np.ptp(model.basis_points_[:, 0]) > 2.0  # from all of the file
 
 

@@ -35,6 +35,7 @@ from kernelstream.stream.gram import exact_components, exact_variances
 START_ROWS = 1000  # of a stream before anything is chosen
 LEARNED, HELD_BACK = 600, 300  # rows with which widths are compared
 FACTORS = tuple(2.0**k for k in range(-6, 6))  # of the median's gamma: from wide to narrow
+MOST_FACTORS = 24  # a grid is widened up to here: 2^24 of bandwidths is far beyond any data
 AS_GOOD = 1.01  # errors up to this factor above the best are as good
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # of the ridge on the way back
 SHUFFLES, SHUFFLED = 9, 400  # times that columns are shuffled, and rows
@@ -69,13 +70,44 @@ def compare_widths(kernel: Kernel, X: Array, r: int, rng: np.random.Generator) -
     rows = rows[rng.permutation(len(rows))]
     n = max(2, len(rows) * LEARNED // (LEARNED + HELD_BACK))
     seen, back = rows[:n], rows[n:] if n < len(rows) else rows
+
+    def errors_of(gammas: np.ndarray) -> np.ndarray:
+        kernels = [kernel.copy().set_params(gamma=float(gamma)) for gamma in gammas]
+        return np.array(
+            [reconstruction_error(*scores_of(k, seen, back, r), seen, back) for k in kernels]
+        )
+
     given = float(kernel.get_params(deep=False)["gamma"])
     gammas = np.array([given * factor for factor in FACTORS])
-    errors = []
-    for gamma in map(float, gammas):
-        scores = scores_of(kernel.copy().set_params(gamma=gamma), seen, back, r)
-        errors.append(reconstruction_error(*scores, seen, back))
-    return Compared(gammas, np.array(errors))
+    compared = Compared(gammas, errors_of(gammas))
+    while len(more := beyond_the_edge(compared.gammas, compared.gamma)):
+        gammas = np.concatenate([compared.gammas, more])
+        errors = np.concatenate([compared.errors, errors_of(more)])
+        order = np.argsort(gammas)
+        compared = Compared(gammas[order], errors[order])
+    return compared
+
+
+def beyond_the_edge(gammas: np.ndarray, gamma: float) -> np.ndarray:
+    """Bandwidths that widen a grid, if the best one is at its edge.
+
+    Parameters
+    ----------
+    gammas : array
+        The grid, in ascending order.
+    gamma : float
+        The best of them.
+
+    Returns
+    -------
+    array
+        A quarter as many again; none where the best is inside, or where the grid is wide enough.
+    """
+    n = min(len(gammas) // 4, MOST_FACTORS - len(gammas))
+    factors = 2.0 ** np.arange(1, n + 1)
+    if gamma == gammas[0]:
+        return np.asarray(gammas[0] / factors[::-1])
+    return np.asarray(gammas[-1] * factors) if gamma == gammas[-1] else gammas[:0]
 
 
 def scores_of(
