@@ -316,9 +316,6 @@ def test_how_far_single_precision_moves_combinations():
 
 def test_a_root_lies_above_its_matrix():
     ledger = Ledger(blocks=2, longest=10)
-    assert rounding.length(np.diag([4.0, 5.0]), ledger) ** 2 - 9.0 == pytest.approx(
-        9.0 * 2 * (10 + 2 + 16 + 8) * 2.0**-53, rel=0.2, abs=0
-    )
     for S in (np.diag([4.0, 1.0]), np.zeros((2, 2)), np.diag([1.0, -1e-13]), np.diag([1.0, -1e-9])):
         B = rounding.root_above(S, ledger)
         assert np.linalg.eigvalsh(B @ B.T - S).min() >= -1e-16
@@ -329,6 +326,3 @@ def test_a_root_lies_above_its_matrix():
         np.diag(rounding.root_above(exact, ledger)) ** 2 - [4.0, 1.0], up, rtol=0.2
     )
     assert np.isnan(rounding.root_above(np.full((2, 2), np.inf), ledger)).all()
-    assert rounding.length(-np.eye(2), ledger) == 0.0
-    np.testing.assert_array_equal(rounding.columns(np.array([[3.0, 0.0], [4.0, 1.0]])), [5.0, 1.0])
-    assert rounding.weighted(np.array([1.0, 2.0]), np.diag([3.0, -5.0])) == pytest.approx(6**0.5)
