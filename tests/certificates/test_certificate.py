@@ -90,7 +90,7 @@ def test_every_number_is_that_of_its_statement(center: bool) -> None:
     assert found.explained_variance_ratio_interval == pytest.approx(ratio, rel=1e-12)
     np.testing.assert_array_equal(found.component_bounds, bounds.outside(known, seen, intervals))
     assert found.slack == pytest.approx(slack, rel=1e-12)
-    assert found.proved and found.probability == 1.0 and found.reason is None and found.useful
+    assert found.proved and found.reason is None and found.useful
     one = certify(held, ledger, vectors[:, :1], mu, span)
     assert one.angle_bound == bounds.angle(
         known, as_shown(held, ledger, vectors[:, :1], mu, span), 1
@@ -145,7 +145,7 @@ def test_why_there_is_none(changed: dict[str, Any], words: str) -> None:
     assert found.reconstruction_error == found.excess_bound == found.slack == math.inf
     assert found.reconstruction_error_lower_bound == 0.0 and found.angle_bound is None
     np.testing.assert_array_equal(found.component_bounds, [1.0, 1.0])
-    assert not found.proved and found.probability == 1.0
+    assert not found.proved
     assert found.rows() == [("certificate", f"no certificate: {reason}")]
     unobserved = certify(held, None, np.zeros((8, 2)), np.zeros(8), held.span)
     assert unobserved.reason == "certify=False was given"
@@ -236,7 +236,6 @@ def table(r: int, angle: float | None, proved: bool, reason: str | None) -> Cert
         np.ones(r),
         1e-12,
         proved,
-        1.0,
         reason,
     )
 

@@ -54,8 +54,6 @@ class Certificate:
         Allowance for rounding, relative to the mean energy; it is inside all numbers above.
     proved : bool
         Whether the allowance for rounding was derived (float64) or measured (float32).
-    probability : float
-        1: all statements are deterministic.
     reason : str or None
         Why there is no certificate, or why it is of no use; None when all is well.
     filled : bool
@@ -83,7 +81,6 @@ class Certificate:
     component_bounds: np.ndarray
     slack: float
     proved: bool
-    probability: float
     reason: str | None
     filled: bool = False
     judged: EvaluatedModel | None = field(default=None, repr=False, compare=False)
@@ -225,7 +222,6 @@ def certify(
         component_bounds=bounds.outside(known, seen, intervals),
         slack=known.slack / known.energy,
         proved=ledger.deviation == 0 and not single,
-        probability=1.0,
         reason=weakness(known, intervals),
     )
     numbers = (*certificate.eigenvalue_intervals.ravel(), error, best, least, most)
@@ -311,6 +307,5 @@ def no_certificate(r: int, reason: str) -> Certificate:
         component_bounds=np.ones(r),
         slack=math.inf,
         proved=False,
-        probability=1.0,
         reason=reason,
     )
