@@ -54,15 +54,12 @@ def remove(stream: Stream, rows: Rows) -> Stream:
 
 def require_removable(chain: Chain, state: State) -> None:
     """Raise in words where a row cannot be taken back."""
-    if state.observer is None:
-        raise ValueError(
-            "Rows can be removed where it is known that the landmarks never changed, and the "
-            "certificate keeps that account: fit with certify='auto'."
-        )
-    if not chain.basis.stays or state.observer.ledger.stale_weight > 0.0:
+    moved = state.observer is None or state.observer.ledger.stale_weight > 0.0
+    if not chain.basis.stays or moved:
         raise ValueError(
             "Rows can be removed from a model whose points stay where they are from the first row "
-            f"on, such as landmarks.Landmarks; those of {chain.basis} have moved, or may."
+            f"on, such as landmarks.Landmarks, and those of {chain.basis} have moved, or may; the "
+            "certificate keeps that account, so certify must not be False."
         )
     if not chain.tracker.adds_up or chain.tracker.forgetting != 1.0 or chain.robust:
         raise ValueError(
