@@ -16,6 +16,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+# Compiled functions may call each other: Numba has to know all of them before it compiles one.
+_CALLABLE: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
+
 # What a folder that cannot be written, a full disk or a file that another process left half
 # written raises out of Numba's cache. Passes themselves, arithmetic on arrays, raise none of these.
 _CACHE_FAILS = (OSError, EOFError, pickle.UnpicklingError)
@@ -27,7 +30,9 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     Parameters
     ----------
     function : callable
-        Function of numbers and arrays that Numba can compile.
+        Function of numbers and arrays that Numba can compile. It may call other compiled functions
+        of the same file, whose machine code becomes part of its own. (Those of other files as well,
+        but Numba's cache would not notice when they change.)
 
     Returns
     -------
@@ -47,6 +52,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
             fast = _compile(function, cache=False)
             return fast(*arguments)
 
+    _CALLABLE.append((call, function))
     return call
 
 
@@ -57,10 +63,19 @@ def _compile(function: Callable[..., Any], cache: bool) -> Callable[..., Any]:
     # Sums may be taken in any order and fused with products: that is what lets inner loops use
     # vector registers. Nothing else of IEEE arithmetic is given up.
     fastmath = {"reassoc", "contract"}
+    while _CALLABLE:
+        call, inner = _CALLABLE.pop()
+        options = {"fastmath": fastmath, "forceinline": True}
+        numba.extending.overload(call, options, strict=False)(_implementation(inner))
     try:
         return numba.njit(cache=cache, fastmath=fastmath)(function)
     except (RuntimeError, *_CACHE_FAILS):  # "cannot cache function ...: no locator available"
         return numba.njit(fastmath=fastmath)(function)
+
+
+def _implementation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What ``numba.extending.overload`` asks for: the function, whatever the types are."""
+    return lambda *types: function
 
 
 @functools.cache
@@ -68,6 +83,7 @@ def _numba() -> Any:
     """Numba, or None with a warning where it is missing or does not know this Python."""
     try:
         import numba
+        import numba.extending
     except (ImportError, OSError) as problem:  # OSError: its library of LLVM cannot be loaded
         warnings.warn(
             f"Numba cannot be imported ({problem}). Sequential passes (trackers hebbian, "
