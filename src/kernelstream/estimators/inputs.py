@@ -84,15 +84,9 @@ def _validated(estimator: BaseEstimator, X: Any, reset: bool) -> Array:
     X = collected(X)
     try:
         X = validate_data(estimator, X, reset=reset, ensure_all_finite=False, **_ROWS)
-    except (ValueError, TypeError) as problem:
-        words = columns_of_words(X)
-        if not words:
-            raise
-        hold = "holds" if len(words) == 1 else "hold"
-        raise ValueError(
-            f"{named(words)} {hold} no numbers, and {type(estimator).__name__} takes numbers only: "
-            f"{TABLES}"
-        ) from problem
+    except (ValueError, TypeError):
+        require_numbers(X, type(estimator).__name__)
+        raise
     return as_csr(X) if is_sparse(X) else X
 
 
@@ -109,19 +103,26 @@ def collected(X: Any) -> Any:
     return X
 
 
+def require_numbers(X: Any, taker: str) -> None:
+    """Raise for a data frame with columns that hold anything but numbers."""
+    if words := columns_of_words(X):
+        hold = "holds" if len(words) == 1 else "hold"
+        raise ValueError(
+            f"{named(words)} {hold} no numbers, and {taker} takes numbers only: {TABLES}"
+        )
+
+
 def columns_of_words(X: Any) -> list[str]:
     """Names of the columns of a data frame that hold anything but numbers."""
     if hasattr(X, "iloc"):
-        kinds = [(name, X.dtypes.iloc[j].kind in "biufc") for j, name in enumerate(X.columns)]
-    elif hasattr(X, "to_arrow") or hasattr(X, "column_names"):
-        import pyarrow as pa
-
-        schema = (X.to_arrow() if hasattr(X, "to_arrow") else X).schema
-        plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-        kinds = [(field.name, any(is_kind(field.type) for is_kind in plain)) for field in schema]
-    else:
+        return [str(n) for n, t in zip(X.columns, X.dtypes, strict=True) if t.kind not in "biufc"]
+    if not (hasattr(X, "to_arrow") or hasattr(X, "column_names")):
         return []
-    return [str(name) for name, is_number in kinds if not is_number]
+    import pyarrow as pa
+
+    schema = (X.to_arrow() if hasattr(X, "to_arrow") else X).schema
+    plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return [field.name for field in schema if not any(is_kind(field.type) for is_kind in plain)]
 
 
 def named(columns: list[str]) -> str:
@@ -224,14 +225,13 @@ def one_row(stream: Stream, x: Any, learning: bool = False) -> Array:
         row = plain_rows(stream, x if x.ndim == 2 else x[None, :])
         row = cast(row, getattr(namespace_of(row), stream.dtype))
         return require_summable(row) if learning else row
-    row = np.array(real_numbers(x), dtype=stream.dtype, ndmin=2)  # a copy: it may wait
+    row = np.array(real_numbers(x), dtype=stream.dtype, ndmin=2)  # a copy: it may be buffered
     if row.shape != (1, stream.n_features):
         raise ValueError(
             f"Expected one row of {stream.n_features} features, got an array of shape "
             f"{np.shape(x)}."
         )
-    # one product instead of the passes that a block gets: rows come by the million
-    if not row[0] @ row[0] < np.finfo(row.dtype).max / 4.0:
+    if not np.vdot(row, row) < np.finfo(row.dtype).max / 4.0:
         if not all_finite(row) and not (stream.fills and not np.isinf(row).any()):
             raise ValueError("The row contains NaN or infinity; give finite numbers.")
         row = require_summable(row, stream.fills) if learning else row
@@ -287,7 +287,10 @@ def _of_same_kind(stream: Stream, X: Array) -> Array:
     """An array of the namespace that the stream lives in, or an error."""
     if not stream.n_rows:  # nothing is held yet (a cluster checks its chunks)
         return X
-    ours, given = namespace_of(stream.held_array), namespace_of(X)
+    held = stream.held_array
+    if isinstance(held, np.ndarray) and isinstance(X, np.ndarray):
+        return X
+    ours, given = namespace_of(held), namespace_of(X)
     sent = stream.device is not None and (not is_foreign(X) or is_torch_array(X))
     if ours is not given and not sent:
         raise ValueError(

@@ -44,7 +44,6 @@ from kernelstream.estimators.until import Population, ProgressiveSampling
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 from kernelstream.stream import queries
-from kernelstream.stream.buffer import SingleRows
 from kernelstream.stream.compress import compress
 from kernelstream.stream.remove import remove
 from kernelstream.stream.scaling import ColumnScales
@@ -278,7 +277,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         if sample_weight is not None:
             raise ValueError("Weights of blocks come with them, as pairs of rows and weights.")
         with self.transaction() as draft:
-            for name in ("_stream", "_single_rows", "feature_names_in_"):
+            for name in ("_stream", "feature_names_in_"):
                 draft.__dict__.pop(name, None)
             learn_blocks(draft, blocks)
         self.report_progress()
@@ -364,25 +363,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         -------
         self
         """
-        single = self._single_rows
-        if single is None or not single.put(x):
-            self._learn_unusual(x)
-        return self
-
-    def _learn_unusual(self, x: Any) -> None:
-        """Learn a row that begins a stream, ends a block, or is not a plain array of its type."""
         if self._stream is None:
             row = x if is_foreign(x) or is_sparse(x) else np.asarray(x)
-            self.partial_fit(row[None, :] if row.ndim == 1 else row)
-            return
-        single = self._single_rows
-        with np.errstate(over="ignore", invalid="ignore"):
-            row = inputs.one_row(self.stream_, x, learning=True)
-        if single is not None and isinstance(row, np.ndarray) and single.put(row[0]):
-            return
-        with self.transaction() as draft:
-            draft.set_stream(draft.stream_.learn(Rows(row)))
-            draft._single_rows = SingleRows.beside(draft.stream_)
+            return self.partial_fit(row[None, :] if row.ndim == 1 else row)
+        with self._turn(), np.errstate(over="ignore", invalid="ignore"):
+            stream = self.stream_
+            self.set_stream(stream.learn(Rows(inputs.one_row(stream, x, learning=True))))
+        return self
 
     # -- queries
 
