@@ -8,201 +8,117 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelstream.cli.arguments import (
-        LearningOptions as LearningOptions,
-    )
-    from kernelstream.cli.arguments import (
-        RowOptions as RowOptions,
-    )
-    from kernelstream.cli.commands import (
-        add_command as add_command,
-    )
+    from kernelstream.cli.arguments import LearningOptions, RowOptions
+    from kernelstream.cli.commands import add_command
     from kernelstream.cli.failures import (
-        BUSY as BUSY,
+        BUSY,
+        DATA,
+        MODEL,
+        USAGE,
+        WRITE,
+        CommandError,
+        report_failures,
     )
-    from kernelstream.cli.failures import (
-        DATA as DATA,
-    )
-    from kernelstream.cli.failures import (
-        MODEL as MODEL,
-    )
-    from kernelstream.cli.failures import (
-        USAGE as USAGE,
-    )
-    from kernelstream.cli.failures import (
-        WRITE as WRITE,
-    )
-    from kernelstream.cli.failures import (
-        CommandError as CommandError,
-    )
-    from kernelstream.cli.failures import (
-        report_failures as report_failures,
-    )
-    from kernelstream.cli.modelfile import (
-        lock as lock,
-    )
-    from kernelstream.cli.modelfile import (
-        read_monitor as read_monitor,
-    )
-    from kernelstream.cli.modelfile import (
-        require_apart as require_apart,
-    )
-    from kernelstream.cli.modelfile import (
-        require_writable as require_writable,
-    )
+    from kernelstream.cli.modelfile import lock, read_monitor, require_apart, require_writable
     from kernelstream.cli.monitor import (
-        MonitorLoop as MonitorLoop,
+        MonitorLoop,
+        MonitorScorer,
+        RowScorer,
+        open_feed,
+        open_scorer,
+        row_parser,
     )
-    from kernelstream.cli.monitor import (
-        MonitorScorer as MonitorScorer,
-    )
-    from kernelstream.cli.monitor import (
-        RowScorer as RowScorer,
-    )
-    from kernelstream.cli.monitor import (
-        open_feed as open_feed,
-    )
-    from kernelstream.cli.monitor import (
-        open_scorer as open_scorer,
-    )
-    from kernelstream.cli.monitor import (
-        row_parser as row_parser,
-    )
-    from kernelstream.cli.normal import (
-        new_monitor as new_monitor,
-    )
-    from kernelstream.cli.normal import (
-        read_normal as read_normal,
-    )
-    from kernelstream.cli.normal import (
-        sensors as sensors,
-    )
+    from kernelstream.cli.normal import new_monitor, read_normal, sensors
     from kernelstream.cli.options import (
-        Columns as Columns,
+        Columns,
+        Database,
+        Exclude,
+        InputOptions,
+        Json,
+        Model,
+        Output,
+        ParameterSettings,
+        Quiet,
+        RejectsFile,
+        ScreenOptions,
+        Seed,
+        Settings,
+        Sources,
+        parameter_settings,
     )
-    from kernelstream.cli.options import (
-        Database as Database,
-    )
-    from kernelstream.cli.options import (
-        Exclude as Exclude,
-    )
-    from kernelstream.cli.options import (
-        InputOptions as InputOptions,
-    )
-    from kernelstream.cli.options import (
-        Json as Json,
-    )
-    from kernelstream.cli.options import (
-        Model as Model,
-    )
-    from kernelstream.cli.options import (
-        Output as Output,
-    )
-    from kernelstream.cli.options import (
-        ParameterSettings as ParameterSettings,
-    )
-    from kernelstream.cli.options import (
-        Quiet as Quiet,
-    )
-    from kernelstream.cli.options import (
-        RejectsFile as RejectsFile,
-    )
-    from kernelstream.cli.options import (
-        ScreenOptions as ScreenOptions,
-    )
-    from kernelstream.cli.options import (
-        Seed as Seed,
-    )
-    from kernelstream.cli.options import (
-        Settings as Settings,
-    )
-    from kernelstream.cli.options import (
-        Sources as Sources,
-    )
-    from kernelstream.cli.options import (
-        parameter_settings as parameter_settings,
-    )
-    from kernelstream.cli.report.colours import (
-        BOKEH_COLORS as BOKEH_COLORS,
-    )
-    from kernelstream.cli.reporting import (
-        write_page as write_page,
-    )
-    from kernelstream.cli.terminal import (
-        Screen as Screen,
-    )
-    from kernelstream.cli.terminal import (
-        facts_table as facts_table,
-    )
+    from kernelstream.cli.report.page import bokeh_colors
+    from kernelstream.cli.reporting import write_page
+    from kernelstream.cli.terminal import Screen, facts_table
 
 # Besides ``main``: what commands of other distributions are made of (the entry point group
-# ``kernelstream.commands``). They are imported on first use, so that help needs no heavy package.
-_MODULES = {
-    "arguments": (
-        "LearningOptions",
-        "RowOptions",
-    ),
-    "commands": ("add_command",),
-    "failures": (
-        "BUSY",
-        "DATA",
-        "MODEL",
-        "USAGE",
-        "WRITE",
-        "CommandError",
-        "report_failures",
-    ),
-    "modelfile": (
-        "lock",
-        "read_monitor",
-        "require_apart",
-        "require_writable",
-    ),
-    "monitor": (
-        "MonitorLoop",
-        "MonitorScorer",
-        "RowScorer",
-        "open_feed",
-        "open_scorer",
-        "row_parser",
-    ),
-    "normal": (
-        "new_monitor",
-        "read_normal",
-        "sensors",
-    ),
-    "options": (
-        "Columns",
-        "Database",
-        "Exclude",
-        "InputOptions",
-        "Json",
-        "Model",
-        "Output",
-        "ParameterSettings",
-        "Quiet",
-        "RejectsFile",
-        "ScreenOptions",
-        "Seed",
-        "Settings",
-        "Sources",
-        "parameter_settings",
-    ),
-    "report.colours": ("BOKEH_COLORS",),
-    "reporting": ("write_page",),
-    "terminal": (
-        "Screen",
-        "facts_table",
-    ),
-}
-_NAMES = {name: module for module, names in _MODULES.items() for name in names}
-__all__ = ["main", *_NAMES]
+# ``kernelstream.commands``).
+__all__ = [
+    "main",
+    "BUSY",
+    "Columns",
+    "CommandError",
+    "DATA",
+    "Database",
+    "Exclude",
+    "InputOptions",
+    "Json",
+    "LearningOptions",
+    "MODEL",
+    "Model",
+    "MonitorLoop",
+    "MonitorScorer",
+    "Output",
+    "ParameterSettings",
+    "Quiet",
+    "RejectsFile",
+    "RowOptions",
+    "RowScorer",
+    "Screen",
+    "ScreenOptions",
+    "Seed",
+    "Settings",
+    "Sources",
+    "USAGE",
+    "WRITE",
+    "add_command",
+    "bokeh_colors",
+    "facts_table",
+    "lock",
+    "new_monitor",
+    "open_feed",
+    "open_scorer",
+    "parameter_settings",
+    "read_monitor",
+    "read_normal",
+    "report_failures",
+    "require_apart",
+    "require_writable",
+    "row_parser",
+    "sensors",
+    "write_page",
+]
+
+# Where they are looked up on first use: the modules that import nothing heavy come first.
+_MODULES = (
+    "failures",
+    "options",
+    "arguments",
+    "commands",
+    "terminal",
+    "modelfile",
+    "normal",
+    "monitor",
+    "reporting",
+    "report.page",
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"kernelstream.cli.{_NAMES[name]}"), name)
+    for module in _MODULES if name in __all__ else ():
+        within = import_module(f"kernelstream.cli.{module}")
+        if hasattr(within, name):
+            return getattr(within, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
