@@ -100,6 +100,7 @@ def test_more_components_are_taken_where_nothing_speaks_against_them() -> None:
 def test_each_row_is_held_back_once(few: int, folds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "FEW", few)
     monkeypatch.setattr(choosing, "FACTORS", (0.5, 1.0))
+    monkeypatch.setattr(choosing, "MOST_FACTORS", 2)
     held: list[int] = []
     n, rows = 90, np.random.default_rng(0).normal(size=(90, 2))
     scores_of = choosing.scores_of

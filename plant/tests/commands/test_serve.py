@@ -105,7 +105,7 @@ def test_a_plain_model_has_no_page(plant: Path) -> None:
 
     StreamingKernelPCA(2, basis=30, random_state=0).fit(rows(500, 0)).save("plain.safetensors")
     wrong = run("plant", "serve", "plain.safetensors", "--serve", code=USAGE, stdin=b"1,2,3\n")
-    assert "fit --monitor" in " ".join(wrong.stderr.split())
+    assert "fit --detector monitor" in " ".join(wrong.stderr.split())
 
 
 def test_addresses() -> None:

@@ -94,7 +94,7 @@ def of_source(message: str) -> str:
     'Pass over such rows with --on-bad-rows skip.'
     """
     message = re.sub(r" \((?:on_bad_rows|columns|array|missing)=[^()]*\)", "", message)
-    return message.replace("array=... or --array", "--array")
+    return message
 
 
 def option_of(name: str) -> str:

@@ -17,6 +17,7 @@ sum over all of them would hide that the last ones, which a linear model may nee
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,8 +61,7 @@ class Compared:
     @property
     def gamma(self) -> float:
         """The narrowest that is as good as the best."""
-        good = np.flatnonzero(self.errors <= AS_GOOD * self.errors.min())
-        return float(self.gammas[good[-1]])
+        return float(self.gammas[good_errors(self.errors)[-1]])
 
 
 def compare_widths(kernel: Kernel, X: Array, r: int, rng: np.random.Generator) -> Compared:
@@ -71,43 +71,49 @@ def compare_widths(kernel: Kernel, X: Array, r: int, rng: np.random.Generator) -
     n = max(2, len(rows) * LEARNED // (LEARNED + HELD_BACK))
     seen, back = rows[:n], rows[n:] if n < len(rows) else rows
 
-    def errors_of(gammas: np.ndarray) -> np.ndarray:
-        kernels = [kernel.copy().set_params(gamma=float(gamma)) for gamma in gammas]
-        return np.array(
-            [reconstruction_error(*scores_of(k, seen, back, r), seen, back) for k in kernels]
-        )
+    def error_of(gamma: float) -> float:
+        scores = scores_of(kernel.copy().set_params(gamma=gamma), seen, back, r)
+        return reconstruction_error(*scores, seen, back)
 
     given = float(kernel.get_params(deep=False)["gamma"])
-    gammas = np.array([given * factor for factor in FACTORS])
-    compared = Compared(gammas, errors_of(gammas))
-    while len(more := beyond_the_edge(compared.gammas, compared.gamma)):
-        gammas = np.concatenate([compared.gammas, more])
-        errors = np.concatenate([compared.errors, errors_of(more)])
-        order = np.argsort(gammas)
-        compared = Compared(gammas[order], errors[order])
-    return compared
+    gammas, errors = on_widened_grid(given, error_of, lambda e: int(good_errors(e)[-1]))
+    return Compared(gammas, errors)
 
 
-def beyond_the_edge(gammas: np.ndarray, gamma: float) -> np.ndarray:
-    """Bandwidths that widen a grid, if the best one is at its edge.
+def good_errors(errors: np.ndarray) -> np.ndarray:
+    """Which errors are as good as the smallest."""
+    return np.flatnonzero(errors <= AS_GOOD * errors.min())
+
+
+def on_widened_grid(
+    gamma: float, evaluate: Callable[[float], Any], best: Callable[[np.ndarray], int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values of a function of the bandwidth on a grid, widened while the best is at its edge.
 
     Parameters
     ----------
-    gammas : array
-        The grid, in ascending order.
     gamma : float
-        The best of them.
+        The middle of the grid.
+    evaluate : callable
+        Function of a bandwidth.
+    best : callable
+        Function of all values that returns the index of the best.
 
     Returns
     -------
-    array
-        A quarter as many again; none where the best is inside, or where the grid is wide enough.
+    tuple of two arrays
+        The bandwidths in ascending order, and their values.
     """
-    n = min(len(gammas) // 4, MOST_FACTORS - len(gammas))
-    factors = 2.0 ** np.arange(1, n + 1)
-    if gamma == gammas[0]:
-        return np.asarray(gammas[0] / factors[::-1])
-    return np.asarray(gammas[-1] * factors) if gamma == gammas[-1] else gammas[:0]
+    gammas = [gamma * factor for factor in FACTORS]
+    values = [evaluate(each) for each in gammas]
+    while len(gammas) < MOST_FACTORS:
+        i = best(np.array(values))
+        if 0 < i < len(gammas) - 1:
+            break
+        place, more = (0, gammas[0] / 2.0) if i == 0 else (len(gammas), gammas[-1] * 2.0)
+        gammas.insert(place, more)
+        values.insert(place, evaluate(more))
+    return np.array(gammas), np.array(values)
 
 
 def scores_of(

@@ -31,13 +31,6 @@ PAGE, METRICS = "127.0.0.1:8765", "127.0.0.1:9109"
 OPERATION = "In operation"
 ADDRESS = re.compile(r"(?:(\[[0-9a-fA-F:]+\]|[^:\s/]*):)?(\d{1,5})")
 
-Running = Annotated[
-    Path,
-    typer.Argument(
-        metavar="MODEL", help="The model that is being monitored, or its history folder."
-    ),
-]
-
 
 class OptionalValues(typer.core.TyperCommand):
     """A command where some options may stand without their value."""
@@ -230,7 +223,20 @@ class ReportArguments(ScreenOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EventsArguments:
+class RunningArguments:
+    """What commands about a running monitor share."""
+
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="The model that is being monitored, or its history folder."
+        ),
+    ]
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventsArguments(RunningArguments):
     """List the events of a monitor, running or not, from its history.
 
     Examples
@@ -240,16 +246,14 @@ class EventsArguments:
       kernelstream plant events model.safetensors --log --json | tail
     """
 
-    model: Running
     most: Annotated[
         int, typer.Option(min=1, metavar="N", help="Number of events, the newest first.")
     ] = 20
     log: Annotated[bool, typer.Option("--log", help="List everything that happened.")] = False
-    as_json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcceptArguments:
+class AcceptArguments(RunningArguments):
     """Declare the present event of a running monitor normal.
 
     Examples
@@ -257,7 +261,6 @@ class AcceptArguments:
       kernelstream plant accept model.safetensors --as-well
     """
 
-    model: Running
     instead: Annotated[
         bool,
         typer.Option(
@@ -265,11 +268,10 @@ class AcceptArguments:
             help="Replace what was normal before (a machine that was rebuilt), or add to it.",
         ),
     ] = False
-    as_json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class AcknowledgeArguments:
+class AcknowledgeArguments(RunningArguments):
     """Acknowledge the present event of a running monitor.
 
     Examples
@@ -277,12 +279,9 @@ class AcknowledgeArguments:
       kernelstream plant acknowledge model.safetensors
     """
 
-    model: Running
-    as_json: Json = False
-
 
 @dataclass(frozen=True, kw_only=True)
-class ResetArguments:
+class ResetArguments(RunningArguments):
     """Begin a new sequence: the next row of a running monitor has no past.
 
     Examples
@@ -290,12 +289,9 @@ class ResetArguments:
       kernelstream plant reset model.safetensors
     """
 
-    model: Running
-    as_json: Json = False
-
 
 @dataclass(frozen=True, kw_only=True)
-class PauseArguments:
+class PauseArguments(RunningArguments):
     """Stop a running monitor from learning until 'resume'; rows are scored as before.
 
     Examples
@@ -303,12 +299,9 @@ class PauseArguments:
       kernelstream plant pause model.safetensors
     """
 
-    model: Running
-    as_json: Json = False
-
 
 @dataclass(frozen=True, kw_only=True)
-class ResumeArguments:
+class ResumeArguments(RunningArguments):
     """Let a running monitor learn again, after 'pause'.
 
     Examples
@@ -316,12 +309,9 @@ class ResumeArguments:
       kernelstream plant resume model.safetensors
     """
 
-    model: Running
-    as_json: Json = False
-
 
 @dataclass(frozen=True, kw_only=True)
-class SensorArguments:
+class SensorArguments(RunningArguments):
     """Disable a sensor of a running monitor, or enable it: its values count as missing meanwhile.
 
     Examples
@@ -329,16 +319,14 @@ class SensorArguments:
       kernelstream plant sensor model.safetensors XMEAS_9 --out
     """
 
-    model: Running
     variable: Annotated[str, typer.Argument(metavar="NAME", help="Name of the variable.")]
     out: Annotated[bool, typer.Option("--out/--back", help="Disable it, or enable it again.")] = (
         True
     )
-    as_json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoteArguments:
+class NoteArguments(RunningArguments):
     """Give an event of a running monitor a class and a comment.
 
     Examples
@@ -346,7 +334,6 @@ class NoteArguments:
       kernelstream plant note model.safetensors 3 --class fault --comment 'valve stuck'
     """
 
-    model: Running
     event: Annotated[int, typer.Argument(metavar="N", help="Number of the event.")]
     kind: Annotated[str | None, typer.Option("--class", metavar="TEXT", help="Kind of event.")] = (
         None
@@ -354,4 +341,3 @@ class NoteArguments:
     comment: Annotated[str | None, typer.Option(metavar="TEXT", help="Anything to remember.")] = (
         None
     )
-    as_json: Json = False
