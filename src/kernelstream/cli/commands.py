@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.models import ArgumentInfo
 
 from kernelstream.cli.failures import report_failures
 from kernelstream.cli.options import EXPERT_PANELS
@@ -42,11 +43,16 @@ def add_command(app: typer.Typer, name: str, kind: type, function: str, **settin
 
 
 def parameters_of(kind: type) -> list[inspect.Parameter]:
-    """The fields of a dataclass as parameters: its own ones first, then those of its groups."""
+    """The fields of a dataclass as parameters.
+
+    Arguments are in their order, options of the class itself before those of its groups.
+    """
     types = get_type_hints(kind, include_extras=True)
     signature = inspect.signature(kind).parameters
-    own_first = {name: None for group in kind.__mro__ for name in inspect.get_annotations(group)}
-    return [signature[name].replace(annotation=types[name]) for name in own_first]
+    arguments = [n for n in signature if isinstance(types[n].__metadata__[0], ArgumentInfo)]
+    own_first = [name for group in kind.__mro__ for name in inspect.get_annotations(group)]
+    names = dict.fromkeys([*arguments, *own_first])
+    return [signature[name].replace(annotation=types[name]) for name in names]
 
 
 def with_parameters(
