@@ -31,8 +31,8 @@ from benchmarks.measuring import Judge
 from benchmarks.parts import Row, markdown
 from kernelstream import StreamingKernelPCA, kernels
 from kernelstream.landmarks import Centroids
-from kernelstream.landmarks.optimized import basis as centroids
 from kernelstream.landmarks.optimized import polish, sample, state
+from kernelstream.landmarks.optimized import strategy as centroids
 
 POINTS, MNIST_ROWS, HELD_OUT, SEEDS = 100, 20_000, 2_000, 8
 COMPONENTS = (10, 50)

@@ -67,7 +67,7 @@ UNSEEN = {
     "landmarks/optimized/polish.py: for _ in range(2)": (
         "a third step turns directions hardly further"
     ),
-    "landmarks/optimized/basis.py: means = sums / like(np.where(mass": (
+    "landmarks/optimized/strategy.py: means = sums / like(np.where(mass": (
         "of empty cells none is read"
     ),
     "landmarks/optimized/sample.py: as_dense(rows[:1, :])": "the type of any number of rows",

@@ -55,7 +55,7 @@ class Chain:
     """
 
     name: str
-    basis: Callable[[], landmarks.Basis]
+    basis: Callable[[], landmarks.LandmarkStrategy]
     tracker: Callable[..., trackers.Tracker]
     n_rows: int
     jump: int
@@ -133,7 +133,7 @@ def restless_centroids() -> Iterator[None]:
     """Centroids look for points again and again, however few rows there are to repay it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(landmarks.Centroids, "_affordable", lambda self, state: FEWEST)
-        patch.setattr("kernelstream.landmarks.optimized.basis.LOOK_FACTOR", 2)
+        patch.setattr("kernelstream.landmarks.optimized.strategy.LOOK_FACTOR", 2)
         yield
 
 
@@ -141,7 +141,7 @@ GIVEN = np.random.default_rng(99).normal(size=(6, 2)) * 2.0
 
 # n_rows: Landmarks(8) waits for 500 rows. Centroids do too; where they are restless, they look for
 # points when the rows have doubled, and when the residual has risen after the jump.
-BASES: dict[str, tuple[Callable[[], landmarks.Basis], int, int]] = {
+BASES: dict[str, tuple[Callable[[], landmarks.LandmarkStrategy], int, int]] = {
     "centroids": (lambda: landmarks.Centroids(8), 3850, 2700),
     "distance": (lambda: landmarks.Distance(nu=0.2), 300, 150),
     "distance-full": (lambda: landmarks.Distance(nu=0.05, max_points=7), 300, 150),

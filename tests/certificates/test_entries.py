@@ -12,10 +12,8 @@ import scipy.sparse
 from kernelstream import StreamingKernelPCA, kernels, landmarks, trackers
 from kernelstream.certificates import entries, rounding
 from kernelstream.certificates.entries import Accumulated
-from kernelstream.landmarks.base import (
-    Clock,
-    Measured,
-    Projection,
+from kernelstream.landmarks.block import Clock, Measured, Projection
+from kernelstream.landmarks.nystroem import (
     Span,
     factorise,
     transition,

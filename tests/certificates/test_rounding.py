@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from kernelstream import StreamingKernelPCA, kernels, landmarks
 from kernelstream.certificates import bounds, rounding
 from kernelstream.certificates.ledger import Ledger
-from kernelstream.landmarks.base import VISIBLE, Span, factorise, transition
+from kernelstream.landmarks.nystroem import (
+    VISIBLE,
+    Span,
+    factorise,
+    transition,
+)
 from tests.naive import certificate as naive
 
 Long = np.longdouble

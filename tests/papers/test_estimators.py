@@ -139,7 +139,7 @@ def test_a_method_has_no_parts_to_set() -> None:
 
 # -- every basis with every tracker
 
-BASES: dict[str, landmarks.Basis] = {
+BASES: dict[str, landmarks.LandmarkStrategy] = {
     "centroids": landmarks.Centroids(12),
     "coherence": landmarks.Coherence(0.7),
     "distance": landmarks.Distance(0.2),

@@ -34,7 +34,7 @@ from kernelstream import (
     serialization,
     trackers,
 )
-from kernelstream.landmarks.base import Clock
+from kernelstream.landmarks.block import Clock
 from kernelstream.landmarks.optimized.sample import Reservoir
 from kernelstream.papers import schedules
 from kernelstream.tables import TableModel

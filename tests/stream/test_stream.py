@@ -238,7 +238,7 @@ def test_a_file_with_rows_that_cannot_be_folded_says_how_to_go_on(
     [landmarks.Everything(), landmarks.Distance(1e-3, 100), landmarks.Coherence(0.9, 100)],
     ids=str,
 )
-def test_rows_that_spoil_the_next_ones_are_named(basis: landmarks.Basis) -> None:
+def test_rows_that_spoil_the_next_ones_are_named(basis: landmarks.LandmarkStrategy) -> None:
     """Far rows may wait: they fold by themselves, and a block of them and of near ones does not."""
     rng = np.random.default_rng(0)
     far, near = 1e8 * rng.normal(size=(40, 3)), rng.normal(size=(300, 3))

@@ -21,7 +21,7 @@ from kernelstream.certificates import bounds, rounding
 from kernelstream.certificates.bounds import Evidence, Shown
 from kernelstream.certificates.entries import Accumulated
 from kernelstream.certificates.statement import Judged, Statement, no_statement
-from kernelstream.landmarks.base import Span, transition
+from kernelstream.landmarks.nystroem import Span, transition
 
 UNDERFLOW = 1e6 * float(np.finfo(np.float32).tiny), 1e6 * float(np.finfo(np.float64).tiny)
 

@@ -28,8 +28,9 @@ from kernelstream.certificates import rounding
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.certificates.rounding import in_float32
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks import Basis, Projection, Span
-from kernelstream.landmarks.base import Measured, weighted_total
+from kernelstream.landmarks import LandmarkStrategy, Projection, Span
+from kernelstream.landmarks.block import Measured
+from kernelstream.landmarks.nystroem import weighted_total
 from kernelstream.trackers import Moments, Tracker
 
 # Rows whose missed parts are looked at together: more is tighter and dearer. As many as there are
@@ -52,7 +53,7 @@ class Accumulated:
     """What a stream has accumulated, as plain values: all that the certificate reads of it."""
 
     kernel: Kernel
-    basis: Basis
+    basis: LandmarkStrategy
     tracker: Tracker
     center: bool
     certify: str | bool

@@ -38,7 +38,7 @@ class PatchReconstructor(PatchModel):
         As in :class:`~kernelstream.StreamingKernelPCA`.
     gamma : float, str or None
         Width of a kernel given by name, for pixels in [0, 1].
-    basis : str, int or Basis
+    basis : str, int or LandmarkStrategy
         The points of the model; an integer is a number of centroids.
     step : int or None
         Pixels from one window to the next when an image is rebuilt; None is ``side``, block by

@@ -17,7 +17,7 @@ from kernelstream.arrays.namespaces import Array, all_finite, like, to_host
 from kernelstream.certificates import rounding
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.landmarks import Clock
-from kernelstream.landmarks.base import Measured
+from kernelstream.landmarks.block import Measured
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
@@ -55,7 +55,7 @@ def remove(stream: Stream, rows: Rows) -> Stream:
 
 def require_removable(chain: Chain, state: State) -> None:
     """Raise in words where a row cannot be taken back."""
-    if not chain.basis.stays or state.ledger.stale_weight > 0.0:
+    if chain.basis.kind != "fixed" or state.ledger.stale_weight > 0.0:
         raise ValueError(
             "Rows can be removed from a model whose points stay where they are from the first row "
             f"on, such as landmarks.Landmarks; those of {chain.basis} have moved, or may."
@@ -72,7 +72,7 @@ def without(
     chain: Chain, state: State, X: Array, weights: np.ndarray | None, targets: Array | None
 ) -> State:
     """The state without a block of rows."""
-    block = chain.basis.express(chain.kernel, state.basis, X)
+    block = chain.basis.project(chain.kernel, state.basis, X)
     clock = Clock(chain.seed, state.n_rows)
     gone = Measured.of(X, weights, weights, clock, block, scatter=True)
     weight = state.moments.weight - gone.weight
@@ -100,7 +100,7 @@ def without(
 
 def account(chain: Chain, state: State, gone: Measured, left: float) -> Ledger:
     """The ledger without the energies of rows; their rounding stays, and grows by their own."""
-    ledger, span = state.ledger, chain.basis.span(state.basis)
+    ledger, span = state.ledger, state.basis.span
     slack = 0.0
     if chain.certify:
         slack = rounding.slack(chain.kernel, ledger, span, to_host(state.tracker.scatter))

@@ -316,7 +316,7 @@ class Setting:
     width: Annotated[float, "positive"]  # c in exp(−|u − v|²/(c·D))
     ridge: Annotated[float, "positive"]  # e in ε = e · tr S / D
     floor: Annotated[float, "not negative"]
-    basis: landmarks.Basis
+    basis: landmarks.LandmarkStrategy
     seed: int
 
 
@@ -417,7 +417,7 @@ def learn_whitened(whitened: WhitenedRows, setting: Setting) -> Normal:
     chain = Chain(kernel, setting.basis, TRACKER, True, None, setting.seed, certify=False)
     stream = Stream.of(chain, BLOCK, U.shape[1]).learn_all(Rows(U))
     state = stream.begun
-    span = setting.basis.span(state.basis)
+    span = state.basis.span
     coordinates = Gathered(state.moments, state.tracker, state.moments.weight)
     index = Index.of(kernel, span, coordinates, setting.ridge)
     return Normal(setting, whitened.rows, coordinates, whitened.scaling, index)

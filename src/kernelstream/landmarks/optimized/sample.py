@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -20,8 +20,9 @@ from kernelstream.arrays.namespaces import (
     weighted_sum,
 )
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import Correction, Span, residual_energy, weighted_total
-from kernelstream.landmarks.sample import Sample
+from kernelstream.landmarks.block import Correction
+from kernelstream.landmarks.nystroem import Span, residual_energy, weighted_total
+from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 
 HELD_BACK = 4  # one row of so many judges points that are chosen with the others
@@ -29,31 +30,28 @@ HELD_BACK = 4  # one row of so many judges points that are chosen with the other
 
 @stored
 @dataclass(frozen=True)
-class Reservoir(Sample):
+class Reservoir(UniformSample):
     """A sample of all rows, beside the coordinates with which they were folded."""
 
     LOGS: ClassVar[tuple[str, ...]] = ("rows", "coordinates")
 
     coordinates: tuple[Annotated[Array, "float (?, rank)"], ...] = ()
 
-    def sample(self) -> tuple[Array, Array]:
-        """The rows and the coordinates they had."""
-        rows, coordinates = self.held()
-        return rows, coordinates
+    @classmethod
+    def of(cls, sample: UniformSample, Z: Array) -> Reservoir:
+        """A sample whose rows are projected with these coordinates."""
+        kept = sample.compact()
+        values = {field.name: getattr(kept, field.name) for field in fields(UniformSample)}
+        return cls(**values, coordinates=(Z,))
 
     def rebase(self, T: Array) -> Reservoir:
         """Carry the old coordinates along: c ← T c, as the scatter matrix is carried."""
         if len(self) == 0:
             return self
-        rows, coordinates = self.sample()
+        rows, coordinates = self.held()
         xp = namespace_of(T)
         carried = coordinates @ xp.astype(xp.matrix_transpose(T), coordinates.dtype, copy=False)
         return replace(self, rows=(rows,), coordinates=(carried,), position=np.arange(len(self)))
-
-    def with_rows(self, rows: Array) -> Reservoir:
-        """The same sample with its rows in other units; it has no coordinates yet."""
-        nothing = no_coordinates(rows)
-        return replace(self, rows=(rows,), coordinates=(nothing,), position=np.arange(len(self)))
 
     def without_coordinates(self) -> Reservoir:
         """The same sample, of whose rows only they themselves are kept."""
@@ -65,15 +63,11 @@ class Reservoir(Sample):
         shapes = [(int(rows.shape[0]), int(zero.shape[1])) for rows in self.rows]
         return replace(self, coordinates=tuple(xp.broadcast_to(zero, shape) for shape in shapes))
 
-    def folded_as(self, Z: Array) -> Reservoir:
-        """The same sample, as if it had been folded with these coordinates."""
-        return replace(self.compact(), coordinates=(Z,))
-
     def correction(self, kernel: Kernel, span: Span) -> Correction | None:
         """The sample in this basis, beside the coordinates with which it was folded."""
         if len(self) == 0:
             return None
-        rows, old = self.sample()
+        rows, old = self.held()
         present = to_float64(span.many_coordinates(kernel, rows))
         return Correction(rows, to_float64(old), present, self.stands_for())
 
@@ -104,7 +98,7 @@ class Reservoir(Sample):
     def judged(self, kernel: Kernel, span: Span) -> tuple[np.ndarray, Array, np.ndarray | None]:
         """Of the rows held back what a basis misses, their coordinates, what they stand for."""
         chosen = self.held_back() if len(self) >= HELD_BACK else np.arange(len(self))
-        rows = take_rows(self.sample()[0], chosen)
+        rows = take_rows(self.held()[0], chosen)
         Z = span.many_coordinates(kernel, rows)
         missed = to_host(residual_energy(kernel.diag(span.rows(rows)), Z)).astype(float)
         stands_for = self.stands_for()

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
-from kernelstream.landmarks.base import Span
+import numpy as np
+
+from kernelstream.arrays.namespaces import Array
+from kernelstream.kernels import Kernel
+from kernelstream.landmarks.base import LandmarkState
+from kernelstream.landmarks.block import Clock, Correction
+from kernelstream.landmarks.nystroem import Span
 from kernelstream.landmarks.optimized.polish import n_directions
-from kernelstream.landmarks.optimized.sample import Reservoir
+from kernelstream.landmarks.optimized.sample import Reservoir, no_coordinates
 from kernelstream.serialization import stored
 
 # Found on MNIST, Elec2, Frey faces and Adult streams; docs/centroids.md has other values.
@@ -65,7 +72,7 @@ class Work:
 
 @stored
 @dataclass(frozen=True)
-class CentroidsState:
+class CentroidsState(LandmarkState):
     """Span, sample and what the policy watches. Residuals are in units of the mean energy."""
 
     span: Span
@@ -82,6 +89,44 @@ class CentroidsState:
     reference: Annotated[float, "not negative"]  # the residual that is normal for these points
     unit: Annotated[float, "not negative"]  # mean energy k(x,x) of the start
     carried: bool = False  # whether rows were folded in another basis and carried here
+
+    @property
+    def row_sample(self) -> Reservoir:
+        """The sample from which landmarks are chosen."""
+        return self.sample
+
+    @property
+    def next_update(self) -> float:  # type: ignore[override]
+        """Where the next look is due; one that is overdue waits for the rows that repay it."""
+        return self.next_look if self.next_look > self.n else math.inf
+
+    def correction(self, kernel: Kernel) -> Correction | None:
+        """The sampled rows, in the present basis and as they were folded."""
+        return self.sample.correction(kernel, self.span) if self.carried else None
+
+    def draw(
+        self, blocks: Sequence[tuple[Array, np.ndarray | None]], clock: Clock
+    ) -> CentroidsState:
+        """Rows compete for the sample; coordinates that they will have are not known yet."""
+        sample = self.sample.without_coordinates()
+        offered = [(X, no_coordinates(X), weights) for X, weights in blocks]
+        sample = sample.offer(offered, clock).with_unknown(self.span.projector[:1, :])
+        n = self.n + sum(int(X.shape[0]) for X, _ in blocks)
+        return replace(self, sample=sample, n=n)
+
+    def reprojected(self, kernel: Kernel) -> CentroidsState:
+        """The state for rows that will all be projected on its landmarks, as the sample is now."""
+        Z = self.span.many_coordinates(kernel, self.sample.held()[0])
+        sample = Reservoir.of(self.sample, Z)
+        residual, variance = sample.residual(kernel, self.span, self.unit)
+        return replace(
+            self,
+            sample=sample,
+            residual=residual,
+            reference=residual,
+            variance=variance,
+            carried=False,
+        )
 
     def has_moved(self, window: int) -> bool:
         """Whether the stream has left the points behind; ``window`` rows are averaged."""
