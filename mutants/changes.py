@@ -39,7 +39,6 @@ UNSEEN = {
     "papers/kim_2003/hebbian.py: min(start + _PASS_ROWS": "the same",
     "papers/tanaka_2012/subset_hebbian.py: min(start + _PASS_ROWS": "the same",
     "QUERY_ROWS": "rows of a query at a time: memory",
-    "MOST_SINGLE_ROWS": "rows written beside a stream at a time: speed",
     "MOST_COMPARED": "rows compared to find that all are alike: speed",
     "MOST_REFERENCES": "references for signs within a block: speed",
     "SUBSPACE_STEPS": "only signs are read off",

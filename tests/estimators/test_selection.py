@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
@@ -120,3 +121,9 @@ def test_what_makes_no_sense_is_said() -> None:
         suggest(X, Y, probe="tree")
     with pytest.raises(ValueError, match="inconsistent"):
         suggest(X, Y[:10])
+
+
+def test_suggest_of_a_frame_with_text_names_the_table_model() -> None:
+    frame = pd.DataFrame({"a": np.arange(30.0), "kind": ["x", "y"] * 15})
+    with pytest.raises(ValueError, match=r"Column 'kind' holds no numbers.*TableModel\("):
+        suggest(frame)

@@ -27,7 +27,6 @@ import os
 import struct
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +36,6 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from kernelstream import (
@@ -55,7 +53,7 @@ from kernelstream import (
     tables,
     trackers,
 )
-from kernelstream.images import Denoiser, ImageReconstructor, PatchReconstructor, SuperResolver
+from kernelstream.images import Denoiser, SuperResolver
 from kernelstream.papers import (
     AdaptiveKernelPCA,
     IncrementalKernelPCA,
@@ -520,28 +518,6 @@ class Pictured(Case):
         return {**parameters(model), **attributes(model), **found}
 
 
-@dataclass(frozen=True)
-class Whole(Case):
-    """A model of whole images, which are learned all at once."""
-
-    model: Any
-
-    def write(self, path: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            clone(self.model).fit(np.stack([picture(i, side=6) for i in range(12)])).save(path)
-
-    def proceed(self, before: Path, after: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            load(before).fit(np.stack([picture(i, side=6) for i in range(15)])).save(after)
-
-    def ask(self, path: Path) -> Arrays:
-        model = load(path)
-        found = {"transform": model.transform(picture(20, side=6)[None])}
-        return {**parameters(model), **attributes(model), **found}
-
-
 def frame(n: int, seed: int = 0) -> pd.DataFrame:
     """A table with numbers, missing values, and words."""
     X = rows(n, seed)
@@ -867,13 +843,6 @@ ESTIMATORS: dict[str, Case] = {
     "table_model": Tabled(tables.TableModel(pca(basis=6, certify=False, scale="auto"))),
     # images
     "denoiser": Denoised(Denoiser(0.01, width=0.3, **SMALL)),
-    "image_reconstructor": Whole(
-        ImageReconstructor(3, gamma=0.05, n_epochs=10, tol=1.0, random_state=0)
-    ),
-    "patch_reconstructor": Pictured(
-        PatchReconstructor(3, 3, gamma=1.0, basis=4, patches_per_image=30, random_state=0),
-        "transform",
-    ),
     "super_resolver": Pictured(
         SuperResolver(2, 3, patches_per_image=6, random_state=0), "predict", single=True
     ),

@@ -31,7 +31,7 @@ from kernelstream import (
     load,
     serialization,
 )
-from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver
+from kernelstream.images import Denoiser, SuperResolver
 from kernelstream.integrations.river import KernelComponents, KernelNovelty
 from kernelstream.papers import (
     AdaptiveKernelPCA,
@@ -201,13 +201,6 @@ ESTIMATORS: dict[str, Stream] = {
         lambda: SuperResolver(2, basis=3, patches_per_image=150, random_state=0),
         images,
         lambda m: m.predict(IMAGES[0][:8, :8]),
-        9,
-        (4, 7),
-    ),
-    "reconstructor": Stream(
-        lambda: PatchReconstructor(3, 2, basis=6, patches_per_image=150, random_state=0),
-        images,
-        lambda m: m.transform(IMAGES[0][:6, :6]),
         9,
         (4, 7),
     ),

@@ -629,7 +629,7 @@ def test_resolve() -> None:
         (RBF, None, r"RBF is a class: write RBF\(\)"),
         (RBF(), 0.1, "kernel__gamma"),
         (squared, 0.1, "gamma=0.1 was given beside the kernel .*kernel__gamma"),
-        ("linear", 0.1, "the kernel 'linear' has none: leave it out.*kernel__gamma"),
+        ("linear", 0.1, "the kernel 'linear' has none: leave it out.*kernel__length_scale"),
         ("cosine", 0.1, "has none"),
         ("matern", 0.1, "length_scale"),
     ],

@@ -79,5 +79,5 @@ def test_a_model_that_has_kept_one_row(table: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="At least two rows are needed to compare with; got 1"):
         plot.row_causes(model, rows[0])
     assert len(plot.component_curves(model, rows, n_columns=1)) == 1
-    row = rows[0] + [0.0, 3.0, 0.0]
+    row = model.basis_points_[0] + [0.0, 3.0, 0.0]
     assert plot.row_causes(model, row, reference=rows).get_yticklabels()[0].get_text() == "x1"

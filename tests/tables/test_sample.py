@@ -43,16 +43,6 @@ def test_every_file_is_in_it(tmp_path: Path, X: np.ndarray) -> None:
     assert len(counts) == 3 and counts.min() > 150
 
 
-def test_spots_of_a_file_that_is_very_large(
-    tmp_path: Path, X: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sample, "READ_WHOLE", 1000)
-    WRITERS["x.csv"](tmp_path / "x.csv", X)
-    found = rows_of(tmp_path / "x.csv", X)
-    assert len(found) > 500 and abs(found.mean() - len(X) / 2) < 150
-    assert np.histogram(found, 10, (0, len(X)))[0].min() > 30
-
-
 def test_with_a_limit_only_rows_that_will_be_read(tmp_path: Path, X: np.ndarray) -> None:
     for name in ("x.csv", "x.parquet", "x.npy", "x.ndjson"):
         WRITERS[name](tmp_path / name, X)

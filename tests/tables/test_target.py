@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from kernelstream.tables import Source, SourceError, Target, Wishes, target_of
+from kernelstream.tables import Source, SourceError, Target, Wishes, open_table, target_of
 
 N = 60
 
@@ -109,3 +109,21 @@ def test_the_target_of_an_array_lies_beside_it(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", X)
     (block,) = list(Source(tmp_path / "rows.npy", treat=Wishes(), target="x1"))
     assert block.y is not None and np.array_equal(block.y, X[:, 1]) and block.X.shape == (N, 2)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet", "rows.npz"])
+def test_open_table_with_a_target_pairs_sampled_rows_and_targets(name: str, tmp_path: Path) -> None:
+    n = 30_000  # more than a sample has
+    x = np.random.default_rng(0).normal(size=n)
+    frame = pd.DataFrame({"x": x, "y": 2.0 * x})
+    if name.endswith("csv"):
+        frame.to_csv(tmp_path / name, index=False)
+    elif name.endswith("parquet"):
+        frame.to_parquet(tmp_path / name)
+    else:
+        np.savez(tmp_path / name, X=x[:, None], y=2.0 * x)
+    table = open_table(tmp_path / name, target="y")
+    assert table.sampled_rows is not None and table.sampled_targets is not None
+    assert len(table.sampled_rows) == 10_000
+    assert np.allclose(table.sampled_targets, 2.0 * table.sampled_rows[:, 0])
+    assert abs(np.median(np.searchsorted(np.sort(x), table.sampled_rows[:, 0])) - n / 2) < n / 20

@@ -65,7 +65,7 @@ def parse_kernel(text: str) -> kernels.Kernel:
         kernel = _kernel(tree)
     except RecursionError as problem:
         raise CommandError(USAGE, "--kernel is nested too deep.") from problem
-    if not isinstance(kernel, kernels.Kernel):
+    if isinstance(kernel, int | float):
         raise CommandError(USAGE, f"--kernel {text!r} is no kernel: write rbf, or rbf + linear.")
     return kernel
 

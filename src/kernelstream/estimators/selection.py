@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from kernelstream import kernels
 from kernelstream.arrays.draws import evenly_spaced, generator
 from kernelstream.arrays.printing import prints_short
+from kernelstream.estimators import inputs
 from kernelstream.estimators.streaming_kernel_pca import StreamingKernelPCA
 from kernelstream.serialization.part import check_choice, checked_seed
 from kernelstream.stream import choosing
@@ -134,6 +135,7 @@ def suggest(
     >>> scores.shape == (150, found.n_components)
     True
     """
+    inputs.require_numbers(X, "suggest")
     rows = check_array(X, dtype=np.float64, ensure_min_samples=10)
     check_choice("probe", probe, ("linear", "neighbours"))
     check_choice("scale", scale, (None, "standard"))

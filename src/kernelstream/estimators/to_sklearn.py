@@ -62,22 +62,18 @@ def to_sklearn(shown: Components, scaler: Any, n_features: int) -> KernelPCA:
 def _same_kernel(kernel: Kernel) -> tuple[dict[str, Any], float]:
     """KernelPCA's parameters for a kernel, and a coordinate where the kernel is constant."""
     params = kernel.get_params(deep=False)
-    if type(kernel) is kernels.RBF:
-        if params["gamma"] * FAR_AWAY**2 < VANISHED:
-            raise ValueError(
-                f"{kernel} is so wide that it vanishes nowhere within the range of float64, which "
-                "KernelPCA would need: scale the data (to unit variance, say) and fit again."
-            )
-        return {"kernel": "rbf", "gamma": params["gamma"]}, FAR_AWAY
-    if type(kernel) is kernels.Polynomial:
-        return {"kernel": "poly", **params}, 0.0
-    if type(kernel) is kernels.Sigmoid:
-        return {"kernel": "sigmoid", **params}, 0.0
-    if type(kernel) is kernels.Linear:
-        return {"kernel": "linear"}, 0.0
-    if type(kernel) is kernels.Cosine:
-        return {"kernel": "cosine"}, 0.0
-    raise ValueError(
-        f"KernelPCA has no kernel like {kernel}; it knows RBF, Polynomial, Sigmoid, Linear and "
-        "Cosine."
-    )
+    # Names and parameters of these are the same in scikit-learn.
+    name = next((name for name, cls in kernels.NAMES.items() if cls is type(kernel)), "")
+    if name not in ("rbf", "poly", "sigmoid", "linear", "cosine"):
+        raise ValueError(
+            f"KernelPCA has no kernel like {kernel}; it knows RBF, Polynomial, Sigmoid, Linear and "
+            "Cosine."
+        )
+    if name != "rbf":
+        return {"kernel": name, **params}, 0.0
+    if params["gamma"] * FAR_AWAY**2 < VANISHED:
+        raise ValueError(
+            f"{kernel} is so wide that it vanishes nowhere within the range of float64, which "
+            "KernelPCA would need: scale the data (to unit variance, say) and fit again."
+        )
+    return {"kernel": "rbf", **params}, FAR_AWAY

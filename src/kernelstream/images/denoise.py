@@ -23,7 +23,6 @@ from kernelstream.stream import HeldBack, Stream
 
 LLOYD_STEPS = 10  # to means of noisy images, for pre-images: 5 lose 0.02 dB on digits
 STRENGTHS = np.geomspace(1e-7, 1.0, 22)  # that "sure" chooses from: three a decade
-NOT_MEASURED = "Denoiser(method='project') does not measure the noise: give noise_variance."
 
 
 @stored
@@ -199,8 +198,15 @@ class Denoiser(TransformerMixin, ImageModel):
         for name in ("noise_variance", "width"):
             if getattr(self, name) is not None:
                 check_number("Denoiser", name, getattr(self, name))
+        self._require_noise_variance()
+
+    def _require_noise_variance(self) -> None:
+        """Raise in words where clipping cannot be undone."""
         if self.method == "project" and self.clipped and self.noise_variance is None:
-            raise ValueError(NOT_MEASURED)
+            raise ValueError(
+                "Denoiser(method='project') does not measure the noise, which clipped=True has to "
+                "know: give noise_variance."
+            )
 
     def new_stream(self, rows: np.ndarray) -> Stream:
         """A stream for rows like these with the parameters of this estimator, which are checked.
@@ -289,6 +295,7 @@ class Denoiser(TransformerMixin, ImageModel):
         array of the shape of X
         """
         self._require_same_parameters()
+        self._require_noise_variance()
         rows, shape = as_rows(X, self.n_features_in_, self.clipped, gaps=True)
         clean = self._project if self.method == "project" else self._regress
         if mask is None and loss == "squared" and not np.isnan(rows).any():
@@ -296,8 +303,6 @@ class Denoiser(TransformerMixin, ImageModel):
         else:
             found = self._repaired(rows, shape, mask, loss, clean)
         if self.clipped:
-            if not hasattr(self, "noise_variance_"):
-                raise ValueError(NOT_MEASURED)
             found = undo_clipping(found, self.noise_variance_)
         return found.reshape(shape)
 
@@ -310,7 +315,9 @@ class Denoiser(TransformerMixin, ImageModel):
         self._require_same_parameters()
         known = self.stream_.settled.scaler
         if not isinstance(known, LinearMap):
-            raise AttributeError(NOT_MEASURED)
+            raise AttributeError(
+                "Denoiser(method='project') does not measure the noise: give noise_variance."
+            )
         return known.noise_variance / (LEFT_ON_BLACK if self.clipped else 1.0)
 
     def _repaired(

@@ -20,6 +20,7 @@ module tests the class of a kernel.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from enum import IntEnum
 from numbers import Integral, Real
 from typing import Any
@@ -109,6 +110,8 @@ class Kernel(Part):
     """
 
     _family = "kernels"
+    #: Whether the kernel selects columns by name (``On``).
+    _has_names = False
 
     # NumPy scalars leave ``np.float64(2) * kernel`` to ``__rmul__`` below.
     __array_ufunc__ = None
@@ -161,9 +164,10 @@ class Kernel(Part):
     @property
     def fixed(self) -> bool:
         """Whether every parameter is a plain Python number: nothing left to decide."""
+        inner = inner_kernels(self)
         return all(
-            value.fixed if isinstance(value, Kernel) else type(value) in (int, float)
-            for value in self.get_params(deep=False).values()
+            inner[name].fixed if name in inner else type(value) in (int, float)
+            for name, value in self.get_params(deep=False).items()
         )
 
     def fix(self, X: Array, weights: Array | None = None) -> Kernel:
@@ -186,10 +190,11 @@ class Kernel(Part):
             return self
         X = as_rows(X, "X")
         weights = _as_weights(weights, X.shape[0])
+        inner = inner_kernels(self)
         numbers: dict[str, Any] = {}
         for name, value in self.get_params(deep=False).items():
-            if isinstance(value, Kernel):
-                numbers[name] = value.fix(X, weights)
+            if name in inner:
+                numbers[name] = inner[name].fix(X, weights)
             elif isinstance(value, Integral):
                 numbers[name] = int(value)
             elif isinstance(value, Real):
@@ -202,6 +207,10 @@ class Kernel(Part):
     def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
         """The number that a rule such as ``"median"`` stands for, given the rows X."""
         raise NotImplementedError(f"{type(self).__name__} has no parameter that the data decide.")
+
+    def _numbered(self, names: Sequence[str] | None) -> Kernel:
+        """The same with numbers of columns in place of their names."""
+        return self
 
     def block(self, X: Array, Y: Array) -> Array:
         """``k(x_i, y_j)``: rows X (B, d), dense or CSR, against dense points Y (m, d).
@@ -307,25 +316,37 @@ class Kernel(Part):
     # its names can only be looked up when an operator is used.
 
     def __add__(self, other: Kernel | float) -> Kernel:
-        from kernelstream.kernels.composite import Sum, as_kernel
+        from kernelstream.kernels.composite import Sum
 
-        return Sum(self, as_kernel(other)) if isinstance(other, Kernel | Real) else NotImplemented
+        return Sum.of(self, other)
 
     def __radd__(self, other: float) -> Kernel:
-        from kernelstream.kernels.composite import Sum, as_kernel
+        from kernelstream.kernels.composite import Sum
 
-        return Sum(as_kernel(other), self) if isinstance(other, Real) else NotImplemented
+        return Sum.of(other, self)
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-        from kernelstream.kernels.composite import Product, as_kernel
+        from kernelstream.kernels.composite import Product
 
-        is_factor = isinstance(other, Kernel | Real)
-        return Product(self, as_kernel(other)) if is_factor else NotImplemented
+        return Product.of(self, other)
 
     def __rmul__(self, other: float) -> Kernel:
-        from kernelstream.kernels.composite import Product, as_kernel
+        from kernelstream.kernels.composite import Product
 
-        return Product(as_kernel(other), self) if isinstance(other, Real) else NotImplemented
+        return Product.of(other, self)
+
+
+def inner_kernels(kernel: Kernel) -> dict[str, Kernel]:
+    """The parameters of a kernel that are kernels, such as the terms of a sum."""
+    parameters = kernel.get_params(deep=False)
+    return {name: value for name, value in parameters.items() if isinstance(value, Kernel)}
+
+
+def check_inner_kernel(kernel: Kernel, name: str) -> None:
+    """Raise ``ValueError`` unless a parameter is a kernel that passes its own check."""
+    expected = "a kernel object such as RBF() (FromCallable(f) for a function)"
+    require(kernel, name, name in inner_kernels(kernel), expected)
+    inner_kernels(kernel)[name].check()
 
 
 def unknown(kernel: Kernel, what: str, methods: str) -> ValueError:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from kernelstream.arrays.draws import evenly_spaced
 from kernelstream.arrays.namespaces import (
@@ -18,16 +19,23 @@ from kernelstream.arrays.namespaces import (
     take_columns,
     to_host,
 )
-from kernelstream.kernels.base import Kernel, Rounding, Smoothness, is_positive, is_rule, require
+from kernelstream.kernels.base import (
+    Kernel,
+    Rounding,
+    Smoothness,
+    inner_kernels,
+    is_positive,
+    is_rule,
+    require,
+)
+from kernelstream.kernels.composite import Wrapper
 from kernelstream.kernels.rounding import LinearRounding
 from kernelstream.kernels.stationary import Stationary
 from kernelstream.serialization import stored
 
-MEDIAN_ROWS = 500  # rows between which mismatches are counted
-
 
 @stored
-class On(Kernel):
+class On(Wrapper):
     """A kernel of some of the columns; sums and products of such kernels join groups of them.
 
     Widths are taken from the columns of each group, so that none drowns another.
@@ -57,14 +65,12 @@ class On(Kernel):
 
     def check(self) -> None:
         """Refuse anything but columns and a kernel that passes its own check."""
-        expected = "a kernel object such as RBF() (FromCallable(f) for a function)"
-        require(self, "kernel", isinstance(self.kernel, Kernel), expected)
+        super().check()
         listed = self._listed
         fine = len(listed) > 0 and all(
             isinstance(c, str) or (_is_index(c) and int(c) >= 0) for c in listed
         )
         require(self, "columns", fine, "names, or numbers from 0 on, of at least one column")
-        self.kernel.check()
 
     @property
     def _listed(self) -> list[Any]:
@@ -72,7 +78,7 @@ class On(Kernel):
             return [self.columns]
         return list(self.columns) if isinstance(self.columns, Sequence | np.ndarray) else []
 
-    def numbered(self, names: Sequence[str] | None) -> On:
+    def _numbered(self, names: Sequence[str] | None) -> On:
         """The same with numbers for names; the kernel stays as it is."""
         found: dict[int, None] = {}
         for column in self._listed:
@@ -92,7 +98,7 @@ class On(Kernel):
         return On(tuple(found), self.kernel)
 
     @property
-    def has_names(self) -> bool:
+    def _has_names(self) -> bool:  # type: ignore[override]
         """Whether some columns are named."""
         return any(isinstance(c, str) for c in self._listed)
 
@@ -107,7 +113,7 @@ class On(Kernel):
         self.check()
         if self.fixed:
             return self
-        place = self.numbered(None)
+        place = self._numbered(None)
         return On(place.columns, self.kernel.fix(place.of(X), weights))
 
     def of(self, X: Array) -> Array:
@@ -115,26 +121,6 @@ class On(Kernel):
         if max(self.columns) >= int(X.shape[1]):
             raise ValueError(f"{self!r} wants column {max(self.columns)} of {X.shape[1]} columns.")
         return take_columns(X, self.columns)
-
-    @property
-    def psd(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.psd
-
-    @property
-    def unit_norm(self) -> bool:
-        """If the kernel has it."""
-        return self.kernel.unit_norm
-
-    @property
-    def takes_means(self) -> bool:
-        """If the kernel does."""
-        return self.kernel.takes_means
-
-    @property
-    def stationary(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.stationary
 
     @property
     def max_squared_norm(self) -> float:
@@ -193,6 +179,46 @@ class ColumnRounding(Rounding):
         return self.kernel.kernel.rounding.in_float32(extent)
 
 
+def needs_names(kernel: Kernel) -> bool:
+    """Whether a kernel, or a kernel inside of it, selects columns by name.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF, On, needs_names
+    >>> needs_names(RBF() + On("pressure", RBF())), needs_names(On([0], RBF()))
+    (True, False)
+    """
+    return kernel._has_names or any(map(needs_names, inner_kernels(kernel).values()))
+
+
+def with_numbers(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
+    """The kernel with the numbers of columns in place of their names.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    names : sequence of str or None
+        Names of the columns; None: they have none.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF, On, with_numbers
+    >>> with_numbers(2.0 * On("t_*", RBF()), ["p", "t_1", "t_2"])
+    Product(left=Constant(value=2.0),
+            right=On(columns=(1, 2), kernel=RBF()))
+    """
+    if not needs_names(kernel):
+        return kernel
+    inner = {name: with_numbers(k, names) for name, k in inner_kernels(kernel).items()}
+    return type(kernel)(**(kernel.get_params(deep=False) | inner))._numbered(names)
+
+
 def _is_index(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
@@ -238,11 +264,9 @@ class Categorical(Stationary):
 
     def decide(self, rule: str | None, X: Array, weights: np.ndarray) -> float:
         """One over the median number of differences of rows that differ; 1 where none do."""
-        chosen = evenly_spaced(int(X.shape[0]), MEDIAN_ROWS)
-        rows = to_host(as_dense(X[chosen, :]))
-        differ = differences(rows, rows)[np.triu_indices(len(chosen), 1)]
-        differ = differ[differ > 0]
-        return 1.0 / float(np.median(differ)) if len(differ) else 1.0
+        rows = to_host(as_dense(X[evenly_spaced(int(X.shape[0]), 500), :]))
+        differ = pdist(rows, "hamming") * rows.shape[1]
+        return 1.0 / float(np.median(differ[differ > 0])) if np.any(differ) else 1.0
 
     def block(self, X: Array, Y: Array) -> Array:
         """By comparing column after column."""

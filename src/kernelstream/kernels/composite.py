@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import array_api_compat
@@ -20,7 +21,15 @@ from kernelstream.arrays.namespaces import (
     to_float64,
     to_host,
 )
-from kernelstream.kernels.base import Kernel, Rounding, Smoothness, is_positive, mirrored, require
+from kernelstream.kernels.base import (
+    Kernel,
+    Rounding,
+    Smoothness,
+    check_inner_kernel,
+    is_positive,
+    mirrored,
+    require,
+)
 from kernelstream.kernels.rounding import (
     LinearRounding,
     ProductRounding,
@@ -48,17 +57,21 @@ class Pair(Kernel):
         self.left = left
         self.right = right
 
+    @classmethod
+    def of(cls, left: Kernel | float, right: Kernel | float) -> Kernel:
+        """The pair of kernels or numbers, as Python's operators need it."""
+        both = (left, right)
+        terms: list[Any] = [Constant(t) if isinstance(t, Real) else t for t in both]
+        return cls(*terms) if all(isinstance(t, Kernel) for t in terms) else NotImplemented
+
     def combine(self, left: Array, right: Array) -> Array:
         """The values of the pair, in the memory of ``left`` where possible."""
         raise NotImplementedError
 
     def check(self) -> None:
         """Refuse anything but two kernels that pass their own checks."""
-        for name in ("left", "right"):
-            kernel = getattr(self, name)
-            expected = "a kernel object such as RBF() (FromCallable(f) for a function)"
-            require(self, name, isinstance(kernel, Kernel), expected)
-            kernel.check()
+        check_inner_kernel(self, "left")
+        check_inner_kernel(self, "right")
 
     @property
     def psd(self) -> bool:
@@ -210,8 +223,38 @@ class Product(Pair):
         return right * self.left.slope(X, D, left) + left * self.right.slope(X, D, right)
 
 
+class Wrapper(Kernel):
+    """A kernel of another one, whose properties it has."""
+
+    kernel: Kernel
+
+    def check(self) -> None:
+        """Refuse anything but a kernel that passes its own check."""
+        check_inner_kernel(self, "kernel")
+
+    @property
+    def psd(self) -> bool:
+        """If the kernel is."""
+        return self.kernel.psd
+
+    @property
+    def unit_norm(self) -> bool:
+        """If the kernel has unit norm."""
+        return self.kernel.unit_norm
+
+    @property
+    def takes_means(self) -> bool:
+        """If the kernel does."""
+        return self.kernel.takes_means
+
+    @property
+    def stationary(self) -> bool:
+        """If the kernel is."""
+        return self.kernel.stationary
+
+
 @stored
-class Normalised(Kernel):
+class Normalised(Wrapper):
     """``k(x, y) / √(k(x, x) k(y, y))``: the cosine of two images, for a kernel of any norm.
 
     Honeine (2012, footnote 3) asks for it where a criterion is stated for kernels of unit norm. The
@@ -235,32 +278,6 @@ class Normalised(Kernel):
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-
-    def check(self) -> None:
-        """Refuse anything but a kernel that passes its own check."""
-        expected = "a kernel object such as Polynomial() (FromCallable(f) for a function)"
-        require(self, "kernel", isinstance(self.kernel, Kernel), expected)
-        self.kernel.check()
-
-    @property
-    def psd(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.psd
-
-    @property
-    def unit_norm(self) -> bool:
-        """If the kernel has unit norm; else rows without energy may be about."""
-        return self.kernel.unit_norm
-
-    @property
-    def takes_means(self) -> bool:
-        """If the kernel does."""
-        return self.kernel.takes_means
-
-    @property
-    def stationary(self) -> bool:
-        """If the kernel is."""
-        return self.kernel.stationary
 
     @property
     def isotropic(self) -> bool:
@@ -352,11 +369,6 @@ class Constant(Kernel):
     def slope(self, X: Array, D: Array, block: Array | None = None) -> Array:
         """Zero."""
         return 0 * (self.block(X, D) if block is None else block)
-
-
-def as_kernel(value: Kernel | float) -> Kernel:
-    """A kernel as it is, a number as the kernel that is this number everywhere."""
-    return value if isinstance(value, Kernel) else Constant(value)
 
 
 @stored

@@ -19,14 +19,11 @@ from kernelstream.arrays.namespaces import (
     take_rows,
     to_host,
 )
-from kernelstream.arrays.threads import cores
 from kernelstream.kernels.base import representable
 
 # Squared norms of points, in units of the squared distance of interest, up to which rounding moves
 # an exponent by less than 1e-3 in float32.
 _SMALL = 1e4
-_WIDE = 100  # columns from which on a product is faster than differences
-_APART = 1e-3  # squared distance, as a share of the largest norm, of which a product has 12 digits
 
 
 def squared_distances(X: Array, Y: Array, resolution: float = 0.0) -> Array:
@@ -175,7 +172,7 @@ def median_distance(X: Array, weights: np.ndarray, metric: str = "euclidean") ->
     size = float(np.abs(points).max(initial=0.0))
     if size == 0.0:
         return None
-    distances = pair_distances(points / size, metric)
+    distances = pdist(points / size, metric)
     pair_weights = np.outer(w, w)[np.triu_indices(len(w), 1)]
     positive = distances > 0.0
     median = _weighted_median(distances[positive], pair_weights[positive]) * size
@@ -183,19 +180,6 @@ def median_distance(X: Array, weights: np.ndarray, metric: str = "euclidean") ->
     needed = median * median if metric == "euclidean" else median
     representable(needed, X, f"the {'squared ' * (metric == 'euclidean')}median distance")
     return median
-
-
-def pair_distances(points: np.ndarray, metric: str) -> np.ndarray:
-    """SciPy's ``pdist``; of wide rows by a product, if no two are so close that digits are lost."""
-    if metric == "euclidean" and points.shape[1] > _WIDE:
-        with cores():
-            products = points @ points.T
-        norms = np.diagonal(products)
-        i, j = np.triu_indices(len(points), 1)
-        squared = norms[i] + norms[j] - 2.0 * products[i, j]
-        if squared.min(initial=np.inf) > _APART * norms.max(initial=0.0):
-            return np.sqrt(squared)
-    return pdist(points, metric)
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:

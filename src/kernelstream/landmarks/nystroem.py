@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, wraps
@@ -330,7 +331,10 @@ def finite(K: Array, kernel: Kernel) -> Array:
 def require_semidefinite(
     kernel: Kernel, lowest: float, highest: float, cure: str = "Use a narrower kernel."
 ) -> None:
-    """Raise when a kernel matrix has eigenvalues that are negative by more than rounding.
+    """Raise if a kernel matrix has eigenvalues that are negative by more than rounding.
+
+    A kernel that is known to be positive semidefinite has them by rounding only, and the rows may
+    have been buffered by an earlier call: that is a warning.
 
     Parameters
     ----------
@@ -345,10 +349,12 @@ def require_semidefinite(
     """
     if lowest < -NEGATIVE_SHARE * max(highest, 0.0) or (highest <= 0.0 and lowest < 0.0):
         if kernel.psd:
-            raise ValueError(
+            warnings.warn(
                 f"With the kernel {kernel} these rows are so nearly dependent that rounding "
-                f"spoiled the basis (a squared distance came out as {lowest:.3g}). {cure}"
+                f"spoiled the landmarks (a squared distance came out as {lowest:.3g}). {cure}",
+                stacklevel=2,
             )
+            return
         raise ValueError(
             f"The kernel {kernel} is not positive semidefinite on these rows: its matrix has the "
             f"eigenvalue {lowest:.3g} beside {highest:.3g}. Kernel PCA needs a positive "

@@ -39,7 +39,7 @@ from kernelstream.arrays.threads import cores, cut
 from kernelstream.certificates.certificate import Certificate, certify
 from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.certificates.statement import Judged
-from kernelstream.kernels import Euclidean, Linear
+from kernelstream.kernels import Linear
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.fixed import FixedState, Landmarks
 from kernelstream.landmarks.nystroem import finite
@@ -72,7 +72,6 @@ HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
 MEASURED_NUMBERS = 2**20  # coordinates of blocks that are measured together …
 SEVERAL = 4  # … times this where there are threads
-CLEAR = 1e4  # squared norms, in squared widths of a kernel, that cost at most 1e-11 of its values
 MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
 
 
@@ -253,18 +252,30 @@ class Stream(Value):
     # -- learning
 
     def learn(self, new: Rows, frozen: bool = False) -> Stream:
-        """Learn rows: whole blocks are folded, the rest waits. With ``frozen`` the basis stays.
+        """Learn rows: complete blocks are learned, the rest is buffered.
 
         Blocks are counted from the start of the stream, so the model is the same, bit for bit,
-        however the rows are cut into calls.
+        however the rows are cut into calls. With ``frozen`` the landmarks stay as they are.
         """
-        try:
-            return self._learn(new, frozen)
-        except Exception as problem:
-            _ = self.caught_up  # raises where not these rows are to blame, but those that waited
-            if not (isinstance(problem, ValueError) and (cure := self._cure(new, frozen))):
-                raise
-            raise ValueError(f"{problem} {cure}") from problem
+        stream = self
+        if stream.state is None:
+            missing = stream.start_rows - len(stream.waiting)
+            if len(new) < missing:
+                return stream.buffered(new)
+            with cores():
+                stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
+        size = stream.batch_size
+        if len(stream.waiting) + len(new) < size:
+            return stream.buffered(new)
+        if len(stream.waiting):
+            # More than a block may have been buffered for the start, and end within one.
+            fill = -len(stream.waiting) % size
+            held, new = stream.waiting.join(new[:fill]), new[fill:]
+            whole = len(held) - len(held) % size
+            stream = replace(stream.fold(held[:whole], frozen), waiting=Buffer())
+            stream = stream.buffered(held[whole:])
+        whole = len(new) - len(new) % size
+        return stream.fold(new[:whole], frozen).buffered(new[whole:])
 
     def learn_all(self, rows: Rows) -> Stream:
         """Learn rows that are all at hand: the points are chosen from all of them."""
@@ -274,114 +285,39 @@ class Stream(Value):
         """The stream of the rows of both, those that wait included."""
         return merge(self, other)
 
-    def _cure(self, new: Rows, frozen: bool) -> str | None:
-        """What to do about rows that cannot be learned after those that came before them.
+    def buffered(self, rows: Rows) -> Stream:
+        """The stream with more rows in its buffer.
 
-        None where they are not the reason, or where that cannot be tried: a function of the user
-        is not called again after it has failed.
+        Buffered rows cannot be taken back, and every later call would fail with them. So they are
+        refused here if their sums would overflow; with a kernel that is not known to be positive
+        semidefinite they are learned into a copy, which shows whether they can be.
         """
-        if not self.chain.kernel.psd:
-            return None
-        if len(self.waiting) and replace(self, waiting=Buffer())._takes(new, frozen):
-            return (
-                f"It is the {len(self.waiting)} rows that wait for their block which cannot be "
-                "learned together with these: leave these out, or take out those that wait with "
-                "model.drop_waiting()."
-            )
-        if self.state is not None and replace(self.with_state(None), waiting=Buffer())._takes(new):
-            return (
-                "It is the rows learned before, in places far from these, after which these cannot "
-                "be learned: leave these out, or begin a new model with them."
-            )
-        return None
-
-    def _takes(self, rows: Rows, frozen: bool = False) -> bool:
-        """Whether rows can be learned and answered with."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                _ = self._learn(rows, frozen).caught_up
-        except Exception:
-            return False
-        return True
-
-    def _learn(self, new: Rows, frozen: bool) -> Stream:
-        stream = self
-        if stream.state is None:
-            missing = stream.start_rows - len(stream.waiting)
-            if len(new) < missing:
-                return stream.wait(new)
-            with cores():
-                stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
-        size = stream.batch_size
-        if len(stream.waiting) + len(new) < size:
-            return stream.wait(new)
-        if len(stream.waiting):
-            # More than a block may have waited for the start, and end within one.
-            fill = -len(stream.waiting) % size
-            held, new = stream.waiting.join(new[:fill]), new[fill:]
-            whole = len(held) - len(held) % size
-            stream = replace(stream.fold(held[:whole], frozen), waiting=Buffer())
-            stream = stream.wait(held[whole:])
-        whole = len(new) - len(new) % size
-        return stream.fold(new[:whole], frozen).wait(new[whole:])
-
-    def wait(self, rows: Rows) -> Stream:
-        """Let rows wait for their block, unless a fold would refuse them."""
         if not len(rows):
             return self
-        self.require_foldable(rows)
+        self.require_summable(rows)
         stream = replace(self, waiting=self.waiting.append(rows))
-        if not self.is_usual(rows):
-            _ = stream._folded  # only folding shows it; the next query needs it anyway
+        if not self.chain.kernel.psd:
+            _ = stream._folded  # the next query needs it anyway
         return stream
 
-    def is_usual(self, rows: Rows) -> bool:
-        """Whether a fold has no reason to refuse rows that ``require_foldable`` lets pass.
+    def require_summable(self, rows: Rows) -> None:
+        """Raise unless sums of ``w k(x, x)`` over any number of such rows are finite.
 
-        It may find that a kernel is not semidefinite on them: one that is not known to be (a
-        function of the user may also fail), or any kernel where rows are so much farther out than
-        those before that their distances are rounding.
+        Each row is checked by itself, so nothing depends on how rows are cut into calls.
         """
-        if not (self.chain.kernel.psd and self.knows_units):
-            return self.chain.kernel.psd  # the first rows are what units are taken from
-        farthest = largest_entry(row_norms_squared(self.scaled(rows.X)))
-        return farthest <= max(self.reach, self.clear_reach)
-
-    @property
-    def clear_reach(self) -> float:
-        """A squared norm up to which rounding hardly moves a kernel value; 0: none is known.
-
-        Distances of stationary kernels are rounded by shares of the squared norms.
-        """
-        kernel = self.chain.kernel
-        return CLEAR / kernel.resolution if isinstance(kernel, Euclidean) and kernel.fixed else 0.0
-
-    @property
-    def reach(self) -> float:
-        """The squared norm of rows up to twice as far out as points, or rows that wait, are."""
-        known = [self.scaled(rows.X) for rows in self.waiting.blocks[:1]]
-        if self.state is not None:
-            known.append(self.state.basis.span.points)
-        norms = [largest_entry(row_norms_squared(X)) for X in known if X.shape[0]]
-        return 4.0 * max(norms, default=0.0)
-
-    def require_foldable(self, rows: Rows) -> None:
-        """Raise in words for rows that a fold would refuse.
-
-        Now, while the caller knows them: rows that wait cannot be taken back, and every later call
-        would fail with them. Each row is looked at by itself, so that nothing depends on cuts.
-        """
+        kernel, largest, X = self.chain.kernel, 1.0, rows.X
         if self.scaling is not None:
-            require_dense(rows.X)
-        kernel, largest = self.chain.kernel, 1.0
-        # Rows on a device were not looked at yet: those that are folded show it, these would not.
-        if self.knows_units and (not kernel.unit_norm or on_accelerator(rows.X)):
-            X = self.scaled(rows.X)
-            finite(4.0 * row_norms_squared(X), kernel)
-            # A width that is still to be chosen does not matter for whether an energy overflows.
-            kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
-            largest = max(largest, largest_entry(finite(kernel.diag(X), kernel)))
+            require_dense(X)
+        if self.knows_units:
+            # Squared distances are finite: estimators checked it, but not after scaling, and not
+            # of rows on a device.
+            if self.scaler is not None or on_accelerator(X):
+                X = self.scaled(X)
+                finite(4.0 * row_norms_squared(X), kernel)
+            if not kernel.unit_norm:
+                # A number that is still to be chosen does not decide whether k(x, x) overflows.
+                kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
+                largest = largest_entry(finite(kernel.diag(X), kernel))
         if rows.weights is not None:  # Σ w x is added up, too
             known = np.nan_to_num(rows.X) if self.fills else rows.X
             largest = max(largest, largest_entry(known)) * float(rows.weights.max())
@@ -399,13 +335,6 @@ class Stream(Value):
             START_ROWS if self.chain.robust else 0,
             choosing.START_ROWS if self.chain.auto else 0,
         )
-
-    @property
-    def rows_to_decision(self) -> int:
-        """How many more rows complete the start of the stream, or the present block."""
-        if self.state is None:
-            return self.start_rows - len(self.waiting)
-        return self.batch_size - len(self.waiting) % self.batch_size
 
     def start(self, first: Rows, all_rows: Rows | None = None) -> Stream:
         """Decide what the first rows decide: scaling, the kernel's numbers, the basis.

@@ -19,7 +19,7 @@ from kernelstream.tables.live import LiveRow, LiveRows
 from kernelstream.tables.model import TableModel
 from kernelstream.tables.readers import BadRow, Connection
 from kernelstream.tables.run import FileRows, calibrate, prepare
-from kernelstream.tables.source import BadRowError, Block, Position, Source
+from kernelstream.tables.source import BadRowError, Block, Position, Source, open_table
 from kernelstream.tables.survey import Wishes, treatment_of
 from kernelstream.tables.target import Target, target_of
 from kernelstream.tables.text import as_number
@@ -50,6 +50,7 @@ __all__ = [
     "fingerprint",
     "is_address",
     "open_address",
+    "open_table",
     "prepare",
     "read_settings",
     "target_of",

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelstream.tables.frames import as_table
 from kernelstream.tables.readers import Batch
 from kernelstream.tables.survey import Wishes, treatment_of
-from kernelstream.tables.treatment import Treatment
+from kernelstream.tables.treatment import Treatment, column_means
 
 SAMPLED = 10_000  # rows from which column types are inferred
 MOST_NAMED = 5  # columns in a warning
@@ -257,9 +257,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         schema = treatment_of(sample, self.wishes(), whole=whole, where="The table")
         warn_of_excluded(schema)
         rows = TableEncoder.of(schema).split(sample, "skip")[0]
-        missing = np.isnan(rows)
-        present = np.maximum((~missing).sum(axis=0), 1)
-        return self._fitted(schema, np.where(missing, 0.0, rows).sum(axis=0) / present)
+        return self._fitted(schema, column_means(rows))
 
     def _fitted(self, schema: Treatment, fill_values: np.ndarray) -> Self:
         self.schema_ = schema

@@ -1,7 +1,7 @@
 """Uniform sample of the rows of all files, for schema inference; independent of file order.
 
 A row is drawn by a number that belongs to its place in its file. So the same rows in another format
-give the same sample, as long as the file is not so large that only spots of it are read.
+give the same sample.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from kernelstream.tables.text import CsvReader, NdjsonReader, parse_json, squeez
 ROWS = 10_000  # of a sample, and no more numbers in them than …
 NUMBERS = 4_000_000
 FEWEST = 500  # rows of one file, where it has so many
-READ_WHOLE = 1 << 26  # bytes of a text up to which all its lines are looked at
-SPOTS = 200  # places at which a larger one is read
 SEED = 0  # the sample is the same whatever is drawn later
 PIECE = 1 << 20  # bytes of text that are cut into lines at a time
 
@@ -47,6 +45,7 @@ class Sample:
     whole: bool = True
     remarks: tuple[str, ...] = ()
     lacking: tuple[tuple[str, tuple[str, ...]], ...] = ()  # files, and columns they have not
+    numbers: tuple[np.ndarray, ...] = ()  # of arrays: the rows of each file, from 0
 
     @property
     def batch(self) -> Batch:
@@ -74,7 +73,7 @@ def sampled(
     if first.file not in files:
         return head_of(first, reading)
     total = sum(file.size for file in files) or 1
-    parts: list[pa.Table | np.ndarray] = []
+    parts: list[pa.Table | tuple[np.ndarray, np.ndarray]] = []
     remarks: dict[str, None] = {}
     lacking = []
     for file in files:
@@ -96,9 +95,11 @@ def sampled(
                 reader.close()
         if limit is not None:
             break  # its first rows are in the first files
-    matrices = [part for part in parts if isinstance(part, np.ndarray)]
-    if matrices:
-        return Sample(pa.table({}), np.concatenate(matrices), remarks=tuple(remarks))
+    arrays = [part for part in parts if isinstance(part, tuple)]
+    if arrays:
+        numbers, matrices = zip(*arrays, strict=True)
+        matrix = np.concatenate(matrices)
+        return Sample(pa.table({}), matrix, remarks=tuple(remarks), numbers=numbers)
     return Sample(
         joined([part for part in parts if isinstance(part, pa.Table)], list(first.fields)),
         remarks=tuple(remarks),
@@ -142,7 +143,9 @@ def head_of(first: Reader, reading: Reading) -> Sample:
     return Sample(schema.empty_table(), whole=False, remarks=remarks)
 
 
-def _sample(reader: Reader, reading: Reading, n: int, limit: int | None) -> pa.Table | np.ndarray:
+def _sample(
+    reader: Reader, reading: Reading, n: int, limit: int | None
+) -> pa.Table | tuple[np.ndarray, np.ndarray]:
     if isinstance(reader, ArrayReader):
         return _of_array(reader, reading, n if limit is None else min(n, limit), limit)
     if limit is None and isinstance(reader, CsvReader):
@@ -191,7 +194,9 @@ def _lowest(
     return [table.take(pa.array(places))], numbers[places]
 
 
-def _of_array(reader: ArrayReader, reading: Reading, n: int, limit: int | None) -> np.ndarray:
+def _of_array(
+    reader: ArrayReader, reading: Reading, n: int, limit: int | None
+) -> tuple[np.ndarray, np.ndarray]:
     rows = reader.n_rows if limit is None else min(limit, reader.n_rows)
     drawn = uniforms(SEED, "survey", 0, rows)
     places = np.sort(np.argsort(drawn, kind="stable")[:n])
@@ -204,7 +209,7 @@ def _of_array(reader: ArrayReader, reading: Reading, n: int, limit: int | None) 
         for place in places.tolist():
             main.stream.seek(main.start + place * width)
             found.append(main.read(1).reshape(-1)[features])
-        return np.array(found)
+        return places, np.array(found)
     found, at = [], 0
     for batch in reader.batches(list(reading.features), 0, reading):
         assert batch.matrix is not None
@@ -213,7 +218,7 @@ def _of_array(reader: ArrayReader, reading: Reading, n: int, limit: int | None) 
         at += len(batch.matrix)
         if at >= rows:
             break
-    return np.concatenate(found)
+    return places, np.concatenate(found)
 
 
 # -- lines of text
@@ -242,25 +247,19 @@ def pieces_of(stream: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def sampled_lines(reader: CsvReader | NdjsonReader, n: int) -> list[bytes]:
-    """N lines, in their order: of all, or at many spots of a file that is very large."""
+    """N of all lines, in their order."""
     opened = rows_of_text(reader)
     try:
-        is_plain = opened.stream.raw is opened.stored
-        if is_plain and reader.file.size > READ_WHOLE:
-            return lines_at_spots(reader.file, getattr(reader, "header_lines", 0), n)
-        return lowest_lines(opened.stream, n, reader.file.size if is_plain else None)
+        return lowest_lines(opened.stream, n)
     finally:
         opened.stream.close()
 
 
-def lowest_lines(stream: BinaryIO, n: int, size: int | None = None) -> list[bytes]:
-    """The n lines with the lowest numbers, in their order; ``size`` bytes where that is known."""
+def lowest_lines(stream: BinaryIO, n: int) -> list[bytes]:
+    """The n lines with the lowest numbers, in their order."""
     kept: list[tuple[float, int, bytes]] = []
     row, below = 0, 1.0
     for piece in pieces_of(stream):
-        if row == 0 and size is not None and size > 4 * PIECE:
-            lines = size * len(piece) / PIECE  # about as many as there are
-            below = min(1.0, (1.5 * n + 50) / lines)
         piece = [line.removeprefix(codecs.BOM_UTF8) for line in piece[:1]] + piece[1:]
         drawn = uniforms(SEED, "survey", row, len(piece))
         kept += [(drawn[i], row + i, piece[i]) for i in np.flatnonzero(drawn < below).tolist()]
@@ -269,22 +268,6 @@ def lowest_lines(stream: BinaryIO, n: int, size: int | None = None) -> list[byte
             kept = sorted(kept)[:n]
             below = kept[-1][0]
     return [line for _, _, line in sorted(sorted(kept)[:n], key=lambda entry: entry[1])]
-
-
-def lines_at_spots(file: File, header_lines: int, n: int) -> list[bytes]:
-    """Some lines at each of many places that are spread evenly."""
-    each, found = max(1, n // SPOTS), []
-    with open(file.path, "rb") as stream:
-        for _ in range(header_lines):
-            stream.readline()
-        begin = stream.tell()
-        for start in np.linspace(begin, file.size, SPOTS, endpoint=False).astype(int).tolist():
-            stream.seek(start)
-            if start > begin:
-                stream.readline()  # the rest of a line
-            lines = (stream.readline() for _ in range(each))
-            found += [line.rstrip(b"\n") for line in lines if line.strip()]
-    return found
 
 
 def csv_table(reader: CsvReader, lines: list[bytes]) -> pa.Table:

@@ -21,10 +21,10 @@ from kernelstream.tables.files import File, SourceError, find_files
 from kernelstream.tables.formats import open_reader
 from kernelstream.tables.memory import give_back
 from kernelstream.tables.readers import UNREADABLE, BadRow, Batch, Connection, Reader, Reading
-from kernelstream.tables.sample import ROWS, Sample, sampled
-from kernelstream.tables.survey import Wishes, treatment_of
+from kernelstream.tables.sample import Sample, sampled
+from kernelstream.tables.survey import NO_WISHES, Wishes, treatment_of
 from kernelstream.tables.target import Target, target_of
-from kernelstream.tables.treatment import Column, Treatment
+from kernelstream.tables.treatment import Column, Treatment, column_means
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,8 @@ class Source:
     sampled_rows : array of shape (n, d) or None
         The rows by which that was decided, as they would be learned: a uniform sample of all
         files, or the head of a pipe.
+    sampled_targets : array of shape (n,) or None
+        The targets of the sampled rows, where the source has a target.
     target : Target or None
         What is predicted.
 
@@ -231,6 +233,7 @@ class Source:
         self.remarks = first.remarks
         self.sample: Sample | None = None
         self.sampled_rows: np.ndarray | None = None
+        self.sampled_targets: np.ndarray | None = None
         self.sampled_bad: tuple[Bad, ...] = ()  # among them, left out of them
         aim = target.name if isinstance(target, Target) else target
         if aim is not None:
@@ -281,6 +284,12 @@ class Source:
         self.dtype = dtype
         if self.sample is not None and treat is not None:
             self.sampled_rows, bad = treat.encode(self.sample.batch, dtype)
+            if isinstance(target, Target):
+                cells = self._table_with(first, target.name).column(target.name)
+                self.sampled_targets, wrong = target.values(cells)
+                bad = bad + wrong
+                invalid = [cell.place for cell in bad]
+                self.sampled_targets = np.delete(self.sampled_targets, invalid, axis=0)
             self.sampled_bad = tuple(bad)
             self.sampled_rows = np.delete(self.sampled_rows, [c.place for c in bad], axis=0)
             # Where the sample has no gap, one that comes later is a bad row, as it always was.
@@ -291,6 +300,15 @@ class Source:
         self._first: Reader | None = first
         self._open: Reader | None = first if self.has_places else None
         self._done = 0.0
+
+    @property
+    def filled_sample(self) -> np.ndarray:
+        """The sampled rows with missing values replaced by the means of their columns.
+
+        For methods that take finite rows, such as :func:`kernelstream.suggest`.
+        """
+        rows = np.asarray(self.sampled_rows, dtype=np.float64)
+        return np.where(np.isnan(rows), column_means(rows), rows)
 
     def _choose(
         self,
@@ -350,12 +368,11 @@ class Source:
         if self.from_pipe:
             raise SourceError("The target of an array in a pipe is not known before: name a file.")
         cells = []
-        for file in self.files:
+        for file, numbers in zip(self.files, self.sample.numbers, strict=False):
             reader = open_reader(file, self._reading, None)
-            step = max(1, getattr(reader, "n_rows", 1) // ROWS)
             require([target], list(reader.fields), file.name)
             cells += [
-                batch.table.filter(pa.array(batch.numbers % step == 0))
+                batch.table.filter(pa.array(np.isin(batch.numbers - 1, numbers)))
                 for batch in reader.batches([target], 0, self._reading)
             ]
             reader.close()
@@ -563,6 +580,51 @@ class Source:
         negative = np.flatnonzero(weights < 0)
         cells += [Bad(int(i), name, f"the weight {weights[i]:g} is negative") for i in negative]
         return weights, cells
+
+
+def open_table(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    schema: Wishes | Treatment = NO_WISHES,
+    target: str | Target | None = None,
+    **options: Any,
+) -> Source:
+    r"""Open files as a table: the intake of every command that fits or examines rows.
+
+    The schema is inferred from a uniform random sample of the rows of all files (of a pipe, from
+    its first rows), or taken as it is. Nothing is scaled.
+
+    Parameters
+    ----------
+    paths : path-like or sequence of them
+        As for :class:`Source`.
+    schema : Wishes or Treatment
+        What the user says about columns, or a schema that was inferred before.
+    target : str or Target, optional
+        The column to be predicted; it is no feature then.
+    **options : dict
+        Further parameters of :class:`Source`: ``columns``, ``exclude``, ``weight_column``,
+        ``keep``, ``on_bad_rows``, ``limit`` and how files are read.
+
+    Returns
+    -------
+    Source
+        ``treatment`` is its schema; ``sampled_rows`` are the encoded rows of the sample, NaN where
+        values are missing, ``filled_sample`` the same with column means there, and
+        ``sampled_targets`` their targets. Iterate over it to read all rows.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("kg,color,fast\n" + "1.5,red,1\n,blue,0\n2.5,red,1\n" * 10)
+    >>> table = open_table(path, target="fast")
+    >>> table.names
+    ('kg', 'color=blue', 'color=red')
+    >>> table.filled_sample[:2], table.sampled_targets[:2]
+    (array([[1.5, 0. , 1. ],
+           [2. , 1. , 0. ]]), array([1, 0]))
+    """
+    return Source(paths, treat=schema, target=target, **options)
 
 
 def names_asked(

@@ -16,6 +16,7 @@ from kernelstream.tables.columns import matching, name_list, require
 from kernelstream.tables.files import SourceError
 from kernelstream.tables.treatment import (
     BOOLEAN,
+    BRACKETS,
     CALENDAR,
     CATEGORY,
     CODES,
@@ -28,7 +29,6 @@ from kernelstream.tables.treatment import (
     MINUS,
     MISSING,
     NUMBER,
-    SPELLINGS,
     TRUE,
     UNITS,
     Column,
@@ -56,8 +56,7 @@ _DATE = re.compile(
     r"|\d\d?[- ][A-Za-z]{3}[- ]\d{4}(\s+\d\d?:\d\d(:\d\d)?)?$"
     r"|\d\d?:\d\d(:\d\d)?$"
 )
-SIGNS = MINUS + UNITS
-_SIGN_NAMES = {MINUS: "a long minus", "(": "negative ones in brackets", "D": "exponents after D"}
+_SIGN_NAMES = {MINUS: "a long minus", "(": "negative ones in brackets"}
 _SIGNED = re.compile(rf"([-+{MINUS}]?)\s*[{UNITS}]?\s*([0-9.,].*?)\s*[{UNITS}]?")
 _COMMA = re.compile(
     r"[+-]?(\d+|\d{1,3}(\.\d{3})+|\d{1,3}([ '\u00a0\u202f]\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
@@ -324,9 +323,8 @@ def _numbers(name: str, words: list[str], wishes: Wishes) -> Column | None:
     Signs around them, 12 % or $ 1,200, are passed over; a minus may be a long one.
     """
     column = _spelling(name, [_bare(word) for word in words], wishes)
-    signs = "".join(sorted({sign for word in words for sign in word if sign in SIGNS}))
-    for sign, (pattern, _) in SPELLINGS.items():
-        signs += sign if any(re.search(pattern, word) for word in words) else ""
+    signs = "".join(sorted({sign for word in words for sign in word if sign in MINUS + UNITS}))
+    signs += "(" if any(re.search(BRACKETS, word) for word in words) else ""
     if column is None or not signs:
         return column
     more = "with" if column.is_plain else "and"
@@ -340,11 +338,10 @@ def _bare(word: str) -> str:
 
     Examples
     --------
-    >>> _bare("12.5 %"), _bare("-$ 3"), _bare("\u2212 3 \u20ac"), _bare("($3)"), _bare("1.5D-02")
-    ('12.5', '-3', '-3', '-3', '1.5e-02')
+    >>> _bare("12.5 %"), _bare("-$ 3"), _bare("\u2212 3 \u20ac"), _bare("($3)")
+    ('12.5', '-3', '-3', '-3')
     """
-    for pattern, plain in SPELLINGS.values():
-        word = re.sub(pattern, plain, word)
+    word = re.sub(BRACKETS, r"-\1", word)
     found = _SIGNED.fullmatch(word)
     return word if found is None else f"{found[1].replace(MINUS, '-')}{found[2]}"
 

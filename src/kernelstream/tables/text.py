@@ -46,7 +46,6 @@ SUBSTITUTE = "\x1a"  # of ASCII, for a byte that is no text
 SMALLEST_PIECE, ROWS_OF_PIECE = 1 << 16, 256
 DELIMITERS = ",;\t|"  # that are guessed, in this order
 NULL_LINE = re.compile(rb"(?:\A|\n)\s*null")  # of JSON: no object, and no row
-FORTRAN = re.compile(r"([0-9.])[dD]([+-][0-9])")  # an exponent: 1.5D-02
 DECIMAL_COMMA = re.compile(r"\A\s*[+-]?\d+,\d+\s*\Z")
 BLANKS_AROUND, BLANKS = re.compile(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)"), re.compile(rb"[ \t]+")
 _TO_CLOSING_QUOTE = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
@@ -783,7 +782,7 @@ def header_names(cells: list[str], header: bool | None) -> list[str] | None:
     """
     if header is None:
         counted = len(cells) > 2 and cells == [str(i) for i in range(len(cells))]
-        plain = [DECIMAL_COMMA.sub("0", FORTRAN.sub(r"\1e\2", cell)) for cell in cells]
+        plain = [DECIMAL_COMMA.sub("0", cell) for cell in cells]
         header = counted or not all(map(looks_like_number, plain))
     return [cell.strip() for cell in cells] if header else None
 

@@ -21,14 +21,12 @@ import pyarrow.compute as pc
 from kernelstream.tables.columns import Bad, as_numbers, why
 from kernelstream.tables.files import SourceError
 from kernelstream.tables.readers import Batch
-from kernelstream.tables.text import FORTRAN
 
 NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR = "number", "boolean", "category", "codes", "calendar"
 LEFT_OUT = "left out"
 MINUS = "\u2212"
 UNITS = "%\u2030$\u20ac\u00a3\u00a5\u20b9"  # signs of shares and of money
-# Spellings of numbers, by the sign that stands for each beside those between thousands.
-SPELLINGS = {"(": (r"^\s*\((.*)\)\s*$", r"-\1"), "D": (FORTRAN.pattern, r"\1e\2")}
+BRACKETS = r"^\s*\((.*)\)\s*$"  # around negative numbers
 KINDS = (NUMBER, BOOLEAN, CATEGORY, CODES, CALENDAR)  # of columns that are learned
 # What people write where nothing was measured, beside an empty cell and the NaN of floats.
 MISSING = frozenset(
@@ -263,14 +261,13 @@ def as_words(cells: pa.Array) -> pa.Array:
 
 def spelt_plainly(cells: pa.Array, decimal: str, thousands: str) -> pa.Array:
     """Text of numbers with a decimal point and nothing between or around their digits."""
-    for sign, (pattern, plain) in SPELLINGS.items():
-        if sign in thousands:
-            cells = pc.replace_substring_regex(cells, pattern, plain)
+    if "(" in thousands:
+        cells = pc.replace_substring_regex(cells, BRACKETS, r"-\1")
     if MINUS in thousands:
         cells = pc.replace_substring(cells, MINUS, "-")
     apart = " \u00a0\u202f" if any(sign in thousands for sign in UNITS) else ""
     for separator in thousands + apart:
-        if separator not in SPELLINGS:
+        if separator != "(":
             cells = pc.replace_substring(cells, separator, "")
     return cells if decimal == "." else pc.replace_substring(cells, decimal, ".")
 
@@ -558,6 +555,13 @@ class Treatment:
             raise ValueError(
                 f"the file treats columns in a way that no release has written ({problem})."
             ) from problem
+
+
+def column_means(rows: np.ndarray) -> np.ndarray:
+    """Means of the values that are not missing; 0 for a column without any."""
+    missing = np.isnan(rows)
+    present = np.maximum((~missing).sum(axis=0), 1)
+    return np.where(missing, 0.0, rows).sum(axis=0) / present
 
 
 def few(names: Sequence[str], most: int = 8) -> str:

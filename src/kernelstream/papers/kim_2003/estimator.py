@@ -277,12 +277,10 @@ class KernelHebbianPCA(PaperMethod):
         x : array of shape (d,)
             The row.
         """
-        if self._single_rows is None:  # else a stream is under way
-            with self.transaction() as draft:
-                draft._open()
-                super(KernelHebbianPCA, draft).learn_one(x)
-            return self
-        return super().learn_one(x)
+        with self.transaction() as draft:
+            draft._open()
+            super(KernelHebbianPCA, draft).learn_one(x)
+        return self
 
     def new_stream(self, X: Any) -> Stream:
         """A stream for rows like X with the parameters of this estimator, which are checked.
