@@ -15,7 +15,7 @@ from kernelstream.certificates.certificate import certify as certified
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.certificates.observer import CertificateObserver, enter
 from kernelstream.landmarks import Clock, Start
-from kernelstream.landmarks.block import Measured
+from kernelstream.landmarks.base import Measured
 from kernelstream.landmarks.nystroem import factorise, transition
 from tests.certificates.reference import (
     BASES,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks
-from kernelstream.landmarks.block import Clock, Measured
+from kernelstream.landmarks.base import Clock, Measured
 from kernelstream.landmarks.nystroem import (
     VISIBLE,
     Span,

@@ -8,7 +8,7 @@ import scipy.sparse
 import scipy.stats
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks
-from kernelstream.landmarks.block import Clock
+from kernelstream.landmarks.base import Clock
 from kernelstream.landmarks.growing import GrowingState, _strained
 from kernelstream.landmarks.nystroem import factorise
 from tests.conftest import ledger_of, settled_state

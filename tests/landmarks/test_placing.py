@@ -11,7 +11,7 @@ import pytest
 import scipy.linalg
 
 from kernelstream import kernels, landmarks
-from kernelstream.landmarks.block import Clock, Measured
+from kernelstream.landmarks.base import Clock, Measured
 from kernelstream.landmarks.optimized import polish as placing
 from kernelstream.landmarks.optimized.polish import (
     Sampled,
@@ -20,8 +20,7 @@ from kernelstream.landmarks.optimized.polish import (
     n_directions,
     polish,
 )
-from kernelstream.landmarks.optimized.sample import Reservoir
-from kernelstream.landmarks.optimized.state import CentroidsState, Work
+from kernelstream.landmarks.optimized.state import CentroidsState, Reservoir, Work
 from kernelstream.landmarks.optimized.strategy import means_of_rows
 from kernelstream.landmarks.sample import UniformSample
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks
-from kernelstream.landmarks.block import Clock
+from kernelstream.landmarks.base import Clock
 from kernelstream.landmarks.nystroem import factorise, transition
 from kernelstream.landmarks.reduced_set import _Found, compress, improve
 from tests.naive import reduced_set as naive

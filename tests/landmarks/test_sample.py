@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from kernelstream import StreamingKernelPCA, kernels, trackers
 from kernelstream.arrays.draws import pick, uniforms
 from kernelstream.landmarks import sample as sampling
-from kernelstream.landmarks.block import Clock, Correction
+from kernelstream.landmarks.base import Clock, Correction
 from kernelstream.landmarks.nystroem import factorise
-from kernelstream.landmarks.optimized.sample import Reservoir
+from kernelstream.landmarks.optimized.state import Reservoir
 from tests.naive import chain as naive
 
 

@@ -34,8 +34,8 @@ from kernelstream import (
     serialization,
     trackers,
 )
-from kernelstream.landmarks.block import Clock
-from kernelstream.landmarks.optimized.sample import Reservoir
+from kernelstream.landmarks.base import Clock
+from kernelstream.landmarks.optimized.state import Reservoir
 from kernelstream.papers import schedules
 from kernelstream.tables import TableModel
 from tests import samples

@@ -11,7 +11,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
 from kernelstream.certificates.rounding import moved_in_float32
-from kernelstream.landmarks.block import Correction
+from kernelstream.landmarks.base import Correction
 from kernelstream.landmarks.fixed import FixedState
 from kernelstream.landmarks.nystroem import factorise
 from kernelstream.stream.components import Components, agreement, chosen, lift, n_followed, n_shown

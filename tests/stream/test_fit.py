@@ -128,7 +128,7 @@ def test_a_first_pass_multiplies_no_coordinates(monkeypatch: pytest.MonkeyPatch)
     stream = begin_first_pass(new(basis=landmarks.Distance(0.3))).learn(Rows(X[:500]))
     assert share_of_first_pass(stream) == 0.5
     monkeypatch.setattr(
-        "kernelstream.landmarks.block.weighted_gram", lambda *given: pytest.fail("a scatter matrix")
+        "kernelstream.landmarks.base.weighted_gram", lambda *given: pytest.fail("a scatter matrix")
     )
     assert stream.learn(Rows(X)).n_rows == 1400
 

@@ -17,7 +17,7 @@ import numpy as np
 from kernelstream.arrays.draws import generator, uniforms
 from kernelstream.arrays.namespaces import Array, as_dense, largest_entry, to_host
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.block import Clock, Measured
+from kernelstream.landmarks.base import Clock, Measured
 from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 

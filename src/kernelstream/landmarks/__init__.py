@@ -5,8 +5,14 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from kernelstream.landmarks.base import Kind, LandmarkState, LandmarkStrategy, Start
-from kernelstream.landmarks.block import Clock, Projection
+from kernelstream.landmarks.base import (
+    Clock,
+    Kind,
+    LandmarkState,
+    LandmarkStrategy,
+    Projection,
+    Start,
+)
 from kernelstream.landmarks.criteria import Coherence, Distance, Everything
 from kernelstream.landmarks.fixed import FixedLandmarks, Landmarks
 from kernelstream.landmarks.nystroem import Span, finite, require_semidefinite

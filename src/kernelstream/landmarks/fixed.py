@@ -12,15 +12,14 @@ import numpy as np
 from kernelstream.arrays.draws import generator, pick
 from kernelstream.arrays.namespaces import Array, as_dense, like, take_rows, to_host
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import LandmarkState, LandmarkStrategy, Start
-from kernelstream.landmarks.block import KeptCorrection, Measured
-from kernelstream.landmarks.nystroem import (
-    Span,
-    distinct_rows,
-    factorise,
-    onto,
-    same_points,
+from kernelstream.landmarks.base import (
+    KeptCorrection,
+    LandmarkState,
+    LandmarkStrategy,
+    Measured,
+    Start,
 )
+from kernelstream.landmarks.nystroem import Span, distinct_rows, factorise, onto, same_points
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 

@@ -30,8 +30,15 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.arrays.threads import by_rows
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import Kind, LandmarkState, LandmarkStrategy, Start, Vectors
-from kernelstream.landmarks.block import Clock, Projection
+from kernelstream.landmarks.base import (
+    Clock,
+    Kind,
+    LandmarkState,
+    LandmarkStrategy,
+    Projection,
+    Start,
+    Vectors,
+)
 from kernelstream.landmarks.nystroem import (
     NEGATIVE_SHARE,
     Span,

@@ -16,8 +16,14 @@ from kernelstream.arrays.namespaces import (
     weighted_gram,
 )
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import LandmarkState, LandmarkStrategy, Start, Vectors
-from kernelstream.landmarks.block import Clock, Projection
+from kernelstream.landmarks.base import (
+    Clock,
+    LandmarkState,
+    LandmarkStrategy,
+    Projection,
+    Start,
+    Vectors,
+)
 from kernelstream.landmarks.criteria import Everything
 from kernelstream.landmarks.growing import GrowingState
 from kernelstream.landmarks.nystroem import Span, transition

@@ -23,7 +23,7 @@ import numpy as np
 
 from kernelstream.arrays.draws import highest, uniforms
 from kernelstream.arrays.namespaces import Array, concatenate_rows, take_rows
-from kernelstream.landmarks.block import Clock
+from kernelstream.landmarks.base import Clock
 
 AT_ONCE = 2**20  # rows whose priorities are compared at a time, where all are at hand
 # Pieces of a log: more would make every look at it slow. Then those join that have less than a

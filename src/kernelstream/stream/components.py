@@ -23,7 +23,7 @@ from kernelstream.arrays.threads import cores
 from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import LandmarkStrategy, Span
-from kernelstream.landmarks.block import Correction, KeptCorrection
+from kernelstream.landmarks.base import Correction, KeptCorrection
 from kernelstream.landmarks.fixed import FixedState
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value

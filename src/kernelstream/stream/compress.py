@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from kernelstream.arrays.draws import generator
 from kernelstream.arrays.threads import cores
-from kernelstream.landmarks.block import KeptCorrection
+from kernelstream.landmarks.base import KeptCorrection
 from kernelstream.landmarks.fixed import FixedState, Landmarks
 from kernelstream.landmarks.nystroem import factorise, transition
 from kernelstream.landmarks.optimized.fewer import fewer_points

@@ -16,7 +16,7 @@ import numpy as np
 from kernelstream.arrays.namespaces import Array, all_finite, like, to_host
 from kernelstream.certificates import CertificateObserver, rounding
 from kernelstream.landmarks import Clock
-from kernelstream.landmarks.block import Measured
+from kernelstream.landmarks.base import Measured
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream

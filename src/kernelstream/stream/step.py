@@ -34,7 +34,7 @@ from kernelstream.arrays.threads import in_threads, in_turn
 from kernelstream.certificates.observer import Accumulated, CertificateObserver
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Clock, LandmarkStrategy, Start
-from kernelstream.landmarks.block import Measured
+from kernelstream.landmarks.base import Measured
 from kernelstream.landmarks.nystroem import finite
 from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored

@@ -1,21 +1,30 @@
-"""State of optimized landmarks: change detection by the residual, cost and budget of an update."""
+"""State of optimized landmarks: sample with coordinates, change detection, cost of an update."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from kernelstream.arrays.namespaces import Array
+from kernelstream.arrays.namespaces import (
+    Array,
+    as_dense,
+    like,
+    namespace_of,
+    row_norms_squared,
+    take_rows,
+    to_float64,
+    to_host,
+    weighted_sum,
+)
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import LandmarkState
-from kernelstream.landmarks.block import Clock, Correction
-from kernelstream.landmarks.nystroem import Span
+from kernelstream.landmarks.base import Clock, Correction, LandmarkState
+from kernelstream.landmarks.nystroem import Span, residual_energy, weighted_total
 from kernelstream.landmarks.optimized.polish import n_directions
-from kernelstream.landmarks.optimized.sample import Reservoir, no_coordinates
+from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 
 # Found on MNIST, Elec2, Frey faces and Adult streams; docs/centroids.md has other values.
@@ -28,6 +37,89 @@ CREDIT = 2  # looks beyond that when the stream has moved
 ENTRY, ROW = 30.0, 2000.0
 STEPS = 3  # of Lloyd's, where points are looked for anew
 FEWEST, MOST = 4, 12  # evaluations of the captured variance a look
+HELD_BACK = 4  # one row of so many judges points that are chosen with the others
+
+
+@stored
+@dataclass(frozen=True)
+class Reservoir(UniformSample):
+    """A sample of all rows, beside the coordinates with which they were folded."""
+
+    LOGS: ClassVar[tuple[str, ...]] = ("rows", "coordinates")
+
+    coordinates: tuple[Annotated[Array, "float (?, rank)"], ...] = ()
+
+    @classmethod
+    def of(cls, sample: UniformSample, Z: Array) -> Reservoir:
+        """A sample whose rows are projected with these coordinates."""
+        kept = sample.compact()
+        values = {field.name: getattr(kept, field.name) for field in fields(UniformSample)}
+        return cls(**values, coordinates=(Z,))
+
+    def rebase(self, T: Array) -> Reservoir:
+        """Carry the old coordinates along: c ← T c, as the scatter matrix is carried."""
+        if len(self) == 0:
+            return self
+        rows, coordinates = self.held()
+        xp = namespace_of(T)
+        carried = coordinates @ xp.astype(xp.matrix_transpose(T), coordinates.dtype, copy=False)
+        return replace(self, rows=(rows,), coordinates=(carried,), position=np.arange(len(self)))
+
+    def without_coordinates(self) -> Reservoir:
+        """The same sample, of whose rows only they themselves are kept."""
+        return replace(self, coordinates=tuple(map(no_coordinates, self.rows)))
+
+    def with_unknown(self, like_one: Array) -> Reservoir:
+        """The same sample with zeros like a row of coordinates; they take no memory."""
+        xp, zero = namespace_of(like_one), 0.0 * like_one
+        shapes = [(int(rows.shape[0]), int(zero.shape[1])) for rows in self.rows]
+        return replace(self, coordinates=tuple(xp.broadcast_to(zero, shape) for shape in shapes))
+
+    def correction(self, kernel: Kernel, span: Span) -> Correction | None:
+        """The sample in this basis, beside the coordinates with which it was folded."""
+        if len(self) == 0:
+            return None
+        rows, old = self.held()
+        present = to_float64(span.many_coordinates(kernel, rows))
+        return Correction(rows, to_float64(old), present, self.stands_for())
+
+    def held_back(self) -> np.ndarray:
+        """Which of the rows judge points that were chosen with the others."""
+        return np.arange(HELD_BACK - 1, len(self), HELD_BACK)
+
+    def candidates(self) -> np.ndarray:
+        """Which of the rows points may be chosen with."""
+        return np.setdiff1d(np.arange(len(self)), self.held_back())
+
+    def residual(self, kernel: Kernel, span: Span, unit: float) -> tuple[float, float]:
+        """Mean and variance of what a basis misses of the rows held back, in a unit."""
+        missed, _, weights = self.judged(kernel, span)
+        missed = missed / unit
+        mean = float(np.average(missed, weights=weights))
+        return mean, float(np.average((missed - mean) ** 2, weights=weights))
+
+    def missed_share(self, kernel: Kernel, span: Span) -> float:
+        """What a basis misses of the rows held back, relative to the variance that it holds."""
+        missed, Z, weights = self.judged(kernel, span)
+        w = None if weights is None else like(weights / weights.mean(), Z)
+        n, total = len(missed), to_host(weighted_sum(Z, w))
+        held = weighted_total(row_norms_squared(Z), w) / n - float(total @ total) / n**2
+        mean = float(np.average(missed, weights=weights))
+        return mean / held if held > 0.0 else math.inf
+
+    def judged(self, kernel: Kernel, span: Span) -> tuple[np.ndarray, Array, np.ndarray | None]:
+        """Of the rows held back what a basis misses, their coordinates, what they stand for."""
+        chosen = self.held_back() if len(self) >= HELD_BACK else np.arange(len(self))
+        rows = take_rows(self.held()[0], chosen)
+        Z = span.many_coordinates(kernel, rows)
+        missed = to_host(residual_energy(kernel.diag(span.rows(rows)), Z)).astype(float)
+        stands_for = self.stands_for()
+        return missed, Z, None if stands_for is None else stands_for[chosen]
+
+
+def no_coordinates(rows: Array) -> Array:
+    """Coordinates of rows that have none yet: (n, 0)."""
+    return like(np.zeros((int(rows.shape[0]), 0)), as_dense(rows[:1, :]), rows.dtype)
 
 
 @dataclass(frozen=True)

@@ -32,11 +32,14 @@ from kernelstream.arrays.namespaces import (
     to_host,
 )
 from kernelstream.kernels import Kernel, Smoothness, squared_distances
-from kernelstream.landmarks.base import Kind, LandmarkStrategy, Start, Vectors
-from kernelstream.landmarks.block import (
+from kernelstream.landmarks.base import (
     Clock,
+    Kind,
+    LandmarkStrategy,
     Measured,
     Projection,
+    Start,
+    Vectors,
 )
 from kernelstream.landmarks.criteria import Distance
 from kernelstream.landmarks.growing import GrowingState
@@ -52,14 +55,15 @@ from kernelstream.landmarks.nystroem import (
 )
 from kernelstream.landmarks.optimized.kmeans import kmeans, nearest
 from kernelstream.landmarks.optimized.polish import Sampled, captured, polish
-from kernelstream.landmarks.optimized.sample import HELD_BACK, Reservoir
 from kernelstream.landmarks.optimized.state import (
     CREDIT,
     FEWEST,
     FIT_SHARE,
+    HELD_BACK,
     STEPS,
     STREAM_SHARE,
     CentroidsState,
+    Reservoir,
     Work,
 )
 from kernelstream.serialization import stored
