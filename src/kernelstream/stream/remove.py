@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernelstream.arrays.namespaces import Array, all_finite, like, to_host
-from kernelstream.certificates import CertificateObserver, rounding
+from kernelstream.certificates.observer import CertificateObserver, rounding
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.base import Measured
 from kernelstream.stream.state import Rows, State
