@@ -49,7 +49,7 @@ class KernelHebbianPCA(PaperMethod):
     schedule : "auto", float or Schedule
         Step sizes. ``"auto"`` needs no tuning; a number is a constant step; see
         :mod:`kernelstream.papers.schedules`. To follow a distribution that moves, let
-        ``partial_fit``'s steps tend to a small constant, as in ``schedules.Automatic(floor=0.01)``.
+        ``partial_fit``'s steps tend to a small constant: ``schedules.AutomaticRate(floor=0.01)``.
     n_epochs : int
         Most passes that ``fit`` makes.
     tol : float
