@@ -28,8 +28,10 @@ from kernelstream import serialization
 from kernelstream.arrays import progress
 from kernelstream.arrays.devices import checked_device
 from kernelstream.arrays.namespaces import Array
+from kernelstream.estimators import inputs
 from kernelstream.serialization.part import checked_seed
 from kernelstream.stream.buffer import Buffer
+from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
 Model = TypeVar("Model", bound="StoredEstimator")
@@ -327,6 +329,62 @@ class StreamEstimator(StoredEstimator):
             The stream that replaces the present one.
         """
         self._stream = stream
+
+    # -- rows
+
+    def _rows_to_learn(
+        self,
+        X: Any,
+        sample_weight: Any,
+        on_bad_rows: str = "error",
+        targets: np.ndarray | None = None,
+        anew: bool = False,
+    ) -> tuple[Rows, Stream | None]:
+        """The next rows, checked, and the stream that they continue; None where they begin one.
+
+        ``anew`` says that they are all rows, and that what was learned before is forgotten.
+        """
+        if not anew and self._stream is not None:
+            stream = self._stream
+            return inputs.check_rows(stream, X, sample_weight, targets, self, on_bad_rows), stream
+        rows = inputs.first_rows(self, X, sample_weight, on_bad_rows, targets)
+        if anew and not len(rows):
+            raise ValueError(inputs.NO_WEIGHT)
+        return rows, None
+
+    def _learn_rows(self, learn: Callable[[Rows], Stream], rows: Rows) -> None:
+        """Continue with the stream that has learned rows; errors name the rows to blame."""
+        with inputs.explain_rows(rows.X):
+            self.set_stream(learn(rows))
+
+    def check_rows(self, X: Any) -> Array:
+        """The rows of a query: finite numbers, as many features as were learned, the same names.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR, or data frame
+            Rows in the units of the data.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The rows, for functions of :class:`~kernelstream.stream.Stream`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import KernelNovelty
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> model = KernelNovelty(basis=20, random_state=0).fit(X)
+        >>> stream = model.stream_
+        >>> stream.query(stream.components.scores, model.check_rows(X[:5])).shape
+        (5, 20)
+        """
+        return inputs.query_rows(self.stream_, X, self)
+
+    def _query(self, function: Callable[[Array], Array], X: Any) -> Array:
+        """Apply a function of rows, as the kernel sees them, to the rows of a query."""
+        return self.stream_.query(function, self.check_rows(X))
 
     def report_progress(self) -> None:
         """Tell how many rows were seen, where that was asked for."""

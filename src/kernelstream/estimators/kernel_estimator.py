@@ -18,13 +18,11 @@ from sklearn.base import clone
 from kernelstream import kernels, landmarks, trackers
 from kernelstream.arrays.devices import checked_device, preferred_rows
 from kernelstream.arrays.namespaces import Array, as_dense, dtype_name, is_foreign, like, to_host
-from kernelstream.estimators import inputs
 from kernelstream.estimators.base import StreamEstimator, at_one_moment
 from kernelstream.estimators.explain import RowExplanation, explain_rows
 from kernelstream.kernels import Kernel
 from kernelstream.serialization.part import as_number, check_choice, check_count
 from kernelstream.stream import scaling
-from kernelstream.stream.state import Rows
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
 
@@ -79,32 +77,6 @@ class KernelEstimator(StreamEstimator):
             draft.set_stream(stream)
         return self
 
-    def _rows_to_learn(
-        self,
-        X: Any,
-        sample_weight: Any,
-        on_bad_rows: str = "error",
-        targets: np.ndarray | None = None,
-        anew: bool = False,
-    ) -> tuple[Rows, Stream | None]:
-        """The next rows, checked, and the stream that they continue; None where they begin one.
-
-        ``anew`` says that they are all rows, and that what was learned before is forgotten.
-        """
-        if anew or self._stream is None:
-            rows = inputs.first_rows(self, X, sample_weight, on_bad_rows, targets)
-            if anew and not len(rows):
-                raise ValueError(inputs.NO_WEIGHT)
-            return inputs.with_summable_targets(rows), None
-        stream = self.stream_
-        rows = inputs.next_rows(self, stream, X, sample_weight, on_bad_rows, targets)
-        return inputs.with_summable_targets(rows), stream
-
-    def _learn_rows(self, learn: Callable[[Rows], Stream], rows: Rows) -> None:
-        """Continue with the stream that has learned rows; errors name the rows to blame."""
-        with inputs.explain_rows(rows.X):
-            self.set_stream(learn(rows))
-
     @property
     def fills(self) -> bool:
         """Whether missing values are filled, instead of being an error."""
@@ -130,35 +102,6 @@ class KernelEstimator(StreamEstimator):
         return self
 
     # -- queries
-
-    def check_rows(self, X: Any) -> Array:
-        """The rows of a query: finite numbers, as many features as were learned, the same names.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), dense or CSR, or data frame
-            Rows in the units of the data.
-
-        Returns
-        -------
-        array of shape (n, d)
-            The rows, for functions of :class:`~kernelstream.stream.Stream`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelstream import KernelNovelty
-        >>> X = np.random.default_rng(0).normal(size=(300, 2))
-        >>> model = KernelNovelty(basis=20, random_state=0).fit(X)
-        >>> stream = model.stream_
-        >>> stream.query(stream.components.scores, model.check_rows(X[:5])).shape
-        (5, 20)
-        """
-        return inputs.query_rows(self, self.stream_, X)
-
-    def _query(self, function: Callable[[Array], Array], X: Any) -> Array:
-        """Apply a function of rows, as the kernel sees them, to the rows of a query."""
-        return self.stream_.query(function, self.check_rows(X))
 
     def _of_host_rows(self, function: Any) -> Callable[[np.ndarray], np.ndarray]:
         """A function of rows, as the kernel sees them, for rows of numbers on the host."""

@@ -21,6 +21,7 @@ from kernelstream.arrays import progress
 from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
+    cast,
     is_foreign,
     is_sparse,
     like,
@@ -47,7 +48,6 @@ from kernelstream.stream import queries
 from kernelstream.stream.compress import compress
 from kernelstream.stream.remove import remove
 from kernelstream.stream.scaling import ColumnScales
-from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
 FEWEST_TO_WARN = 50  # rows by which the scales of columns can be compared
@@ -363,12 +363,12 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         -------
         self
         """
+        row = block_of_one(x)
         if self._stream is None:
-            row = x if is_foreign(x) or is_sparse(x) else np.asarray(x)
-            return self.partial_fit(row[None, :] if row.ndim == 1 else row)
+            return self.partial_fit(row)
         with self._turn(), np.errstate(over="ignore", invalid="ignore"):
             stream = self.stream_
-            self.set_stream(stream.learn(Rows(inputs.one_row(stream, x, learning=True))))
+            self.set_stream(stream.learn(inputs.check_rows(stream, row, estimator=self)))
         return self
 
     # -- queries
@@ -412,7 +412,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             The row.
         """
         stream = self.stream_
-        row = inputs.one_row(stream, x)
+        row = inputs.query_rows(stream, block_of_one(x))
+        row = cast(row, getattr(namespace_of(row), stream.dtype))
         state = stream.state
         current = stream.chain.tracker.sequential or state is None or not state.n_rows
         shown = stream.components if current else stream.learned.components
@@ -475,7 +476,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         array([[0.84, 0.54, 1.  ]])
         """
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
-        rows = inputs.query_rows(self, self.stream_, X, check_finite=False)
+        rows = inputs.query_rows(self.stream_, X, self, check_finite=False)
         found = queries.fill(self.stream_, as_dense(rows), method, mask, loss)
         return found if return_report else like(found.X, rows, rows.dtype)
 
@@ -507,7 +508,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         y : ignored
         """
         shown, stream = self.stream_.components, self.stream_
-        rows = as_dense(inputs.query_rows(self, stream, X))
+        rows = as_dense(inputs.query_rows(stream, X, self))
         scores = queries.in_pieces(stream, shown.scores, rows)
         method = preimages.resolve(self.preimage, shown.kernel)
         back = queries.inputs_of(stream, scores, method).X
@@ -831,6 +832,15 @@ def require_rows(X: Any) -> None:
     paths = several and all(isinstance(path, str | os.PathLike) for path in X)
     if paths or isinstance(X, str | os.PathLike) or hasattr(X, "from_pipe"):
         raise TypeError(f"fit takes rows, and got files: {X!r}. {FILES}")
+
+
+def block_of_one(x: Any) -> Any:
+    """One row as a block of one."""
+    X = x if is_foreign(x) or is_sparse(x) else np.asarray(x)
+    X = X[None, :] if X.ndim == 1 else X
+    if X.ndim != 2 or X.shape[0] != 1:
+        raise ValueError(f"Expected one row, got an array of shape {np.shape(x)}.")
+    return X
 
 
 def is_dressed(estimator: StreamingKernelPCA) -> bool:

@@ -111,7 +111,7 @@ class Population:
 
     def checked(self, model: Any, X: Any) -> Any:
         """Draws as a query of a model."""
-        return inputs.query_rows(model, model.stream_, X)
+        return inputs.query_rows(model.stream_, X, model)
 
 
 def taken_in_order(X: Any, index: np.ndarray) -> np.ndarray:

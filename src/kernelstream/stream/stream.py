@@ -316,7 +316,7 @@ class Stream(Value):
             if not kernel.unit_norm:
                 # A number that is still to be chosen does not decide whether k(x, x) overflows.
                 kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
-                largest = largest_entry(kernel.diag(X))
+                largest = largest_entry(finite(kernel.diag(X), kernel))
         if rows.weights is not None:  # Σ w x is added up, too
             known = np.nan_to_num(rows.X) if self.fills else rows.X
             largest = max(largest, largest_entry(known)) * float(rows.weights.max())
