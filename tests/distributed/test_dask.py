@@ -840,7 +840,7 @@ X = da.from_array(np.random.default_rng(0).normal(size=(6000, 60)), chunks=(2000
 for passes in (1, 2):
     model = StreamingKernelPCA(4, gamma=0.02, basis=100, random_state=0)
     kernelstream.distributed.dask.fit(model, X, passes=passes)
-    print(hashlib.sha256(files.to_bytes({"model": model.stream_.for_file()})).hexdigest())
+    print(hashlib.sha256(serialization.to_bytes({"model": model.stream_.for_file()})).hexdigest())
 """
 
     def bits(threads: str) -> str:
