@@ -123,7 +123,7 @@ class ExpansionChain(Chain):
         new = w[:, None] / weight if self.center else np.zeros((block.n_rows, 1))
         Q = np.hstack([V @ T.T - np.outer(mu, S @ a), old_share * mu[:, None]])
         R = np.hstack([H.T @ S.T, new])
-        span, coordinates, residuals = block.joined(self.kernel, state.basis.span, Q, R)
+        span, coordinates = block.joined(self.kernel, state.basis.span, Q, R)
         n_shortened = known.n_shortened + shortened
         if not known.n_shortened:
             rule.warn_of(n_shortened)
@@ -140,8 +140,11 @@ class ExpansionChain(Chain):
                 variances=variances,
                 n_shortened=n_shortened,
             ),
-            moments=trackers.Moments(weight, like(weight * coordinates[:, r], span.factor)),
-            ledger=state.ledger.fold(float(w @ block.squared_norms), float(w @ residuals)),
+            moments=trackers.Moments(
+                weight,
+                like(weight * coordinates[:, r], span.factor),
+                state.moments.squared_norm + float(w @ block.squared_norms),
+            ),
         )
         self.require_finite_sums(after)
         return after
@@ -183,12 +186,11 @@ class ExpansionBlock:
 
     def joined(
         self, kernel: Any, span: landmarks.Span, Q: np.ndarray, R: np.ndarray
-    ) -> tuple[landmarks.Span, np.ndarray, np.ndarray]:
+    ) -> tuple[landmarks.Span, np.ndarray]:
         """The span of new functions, with the rows among its points.
 
         The functions have the coefficients Q over those of the old span and R over the rows.
-        Returns the span, the coordinates of the functions in it as columns, and the squared
-        residuals of the rows.
+        Returns the span, and the coordinates of the functions in it as columns.
         """
         xp = array_namespace(span.factor)
         products = self.Z @ Q + self.inner @ R  # ⟨φ_t, function⟩
@@ -198,9 +200,7 @@ class ExpansionBlock:
         factor = xp.concat([old, like(R @ basis, span.factor)], axis=0)
         new = xp.astype(self.rows, span.points.dtype, copy=False)
         points = xp.concat([span.points, new], axis=0)
-        captured = products @ basis
-        residuals = np.maximum(self.squared_norms - np.vecdot(captured, captured), 0.0)
-        return landmarks.Span(points, factor, factor), coordinates, residuals
+        return landmarks.Span(points, factor, factor), coordinates
 
 
 def mean_shares(weight: float, w: np.ndarray, before: bool) -> tuple[np.ndarray, np.ndarray]:
