@@ -129,7 +129,7 @@ class TestOneProcess:
         assert_same(model, estimator(**options).fit(few))
 
     @pytest.mark.parametrize("basis", [landmarks.Distance(nu=0.05), landmarks.Coherence(delta=0.6)])
-    def test_growing_bases(self, basis: landmarks.Basis) -> None:
+    def test_growing_bases(self, basis: landmarks.LandmarkStrategy) -> None:
         model = kd.fit(estimator(basis=basis), da.from_array(X, chunks=(UNEQUAL, 4)))
         single = estimator(basis=basis).fit(X)
         ours, theirs = (metrics.captured_variance(m, X) for m in (model, single))
@@ -227,7 +227,7 @@ class TestOneProcess:
         assert kd.transform(model, chunked).dtype == np.float64
 
     @pytest.mark.parametrize("basis", [GIVEN, landmarks.Everything()])
-    def test_weights(self, basis: landmarks.Basis) -> None:
+    def test_weights(self, basis: landmarks.LandmarkStrategy) -> None:
         counts = np.random.default_rng(1).integers(0, 4, size=300)
         counts[100:130] = 0  # a whole chunk without weight
         few, options = X[:300], dict(basis=basis, kernel="poly", gamma=0.1, scale="standard")
@@ -423,7 +423,7 @@ class TestOneProcess:
 
     def test_a_basis_without_merge_is_refused(self) -> None:
         class Lonely(landmarks.Distance):
-            merge = landmarks.Basis.merge
+            merge = landmarks.LandmarkStrategy.merge
 
         with pytest.raises(ValueError, match=r"Lonely.* cannot be merged"):
             kd.fit(estimator(basis=Lonely(nu=0.1)), da.from_array(X, chunks=(500, 4)))

@@ -258,7 +258,7 @@ def condition(model: Any) -> np.ndarray:
     shown = chain.shown or len(getattr(model, "explained_variance_", values))
     leading = np.append(np.asarray(values)[: shown + 1], 0.0)[: shown + 1]
     gap = max(float(np.min(-np.diff(leading))) / max(leading[0], 1e-300), 1e-6)
-    span = chain.basis.span(state.basis)
+    span = state.basis.span
     return np.array(np.linalg.norm(span.factor, 2) / gap)
 
 

@@ -283,8 +283,8 @@ def test_ball_start_sees_rows_that_single_points_do_not() -> None:
         ("points", landmarks.Everything(start=1), False),
         ("ball", landmarks.Everything(start=600), True),
     ):
-        state = basis.begin(kernel, X, None, 0)
-        V = papers.Hebbian(spread=spread).begin(basis.rank(state), 1, X).V
+        state = basis.begin(kernel, landmarks.Start(X))
+        V = papers.Hebbian(spread=spread).begin(state.span.rank, 1, X).V
         seen[name] = np.mean(np.abs(basis.coordinates(kernel, state, X) @ V) > 1e-6)
     assert seen["points"] < 0.3
     assert seen["ball"] == 1.0

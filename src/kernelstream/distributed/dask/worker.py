@@ -45,21 +45,21 @@ def require_parallel(stream: Stream) -> None:
             "What is 'auto' is chosen from rows of one machine: kernelstream.suggest(X) with some "
             "of the rows gives numbers for gamma, n_components and basis."
         )
-    if type(basis).merge is landmarks.Basis.merge:
+    if type(basis).merge is landmarks.LandmarkStrategy.merge:
         raise ValueError(
             f"The basis {basis} cannot be merged: it cannot run on a cluster. Use "
             "landmarks.Centroids, or give points with landmarks.Landmarks."
         )
 
 
-def is_chosen_once(basis: landmarks.Basis) -> bool:
+def is_chosen_once(basis: landmarks.LandmarkStrategy) -> bool:
     """Whether the start of the stream decides the basis for ever: one for all chunks."""
     return isinstance(basis, landmarks.FixedLandmarks)
 
 
-def stays(basis: landmarks.Basis) -> bool:
+def stays(basis: landmarks.LandmarkStrategy) -> bool:
     """Whether rows that come later leave a basis that exists as it is."""
-    return is_chosen_once(basis) or (isinstance(basis, landmarks.Centroids) and not basis.follows)
+    return basis.kind == "fixed"
 
 
 def align(value: Any) -> Any:
@@ -242,7 +242,7 @@ def learn(
         seed = seed_of(stream, index, n_before)
         stream = stream.with_chain(seed=seed)
         order = np.arange(len(rows))
-        if stream.chain.basis.order_free:
+        if stream.chain.basis.kind in ("fixed", "adaptive"):
             order = generator(seed, "order").permutation(len(rows))
         for start in range(0, len(rows), stream.batch_size):
             stream = stream.learn(rows.take(order[start : start + stream.batch_size]))

@@ -316,7 +316,7 @@ class KernelHebbianPCA(PaperMethod):
         if self._stream is not None and isinstance(self._stream.chain.basis, landmarks.Landmarks):
             self.set_stream(grow(self.stream_))
 
-    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
+    def _basis_and_tracker(self) -> tuple[landmarks.LandmarkStrategy, trackers.Tracker]:
         at_rows = isinstance(self.init, np.ndarray)
         if not at_rows and self.init not in ("rows", "points"):
             check_count("KernelHebbianPCA", "init", self.init, none_allowed=False)
