@@ -12,10 +12,9 @@ from kernelstream import StreamingKernelClassifier, StreamingKernelRidge
 from kernelstream.cli.terminal import RowProgress, Screen
 from kernelstream.regression.base import (
     OnePassRidge,
-    fixed_points,
-    free_points,
     learn_block,
     mean_targets,
+    with_moving_points,
 )
 from kernelstream.regression.classifier import set_classes
 from kernelstream.regression.ridge import note_shape
@@ -55,7 +54,7 @@ class TargetLearner(Learner):
         self.kept: list[Rows] = []
         self.kept_bytes = 0
         if estimator.__sklearn_is_fitted__() and self.repeatable:
-            estimator.set_stream(free_points(estimator, estimator.stream_))
+            estimator.set_stream(with_moving_points(estimator, estimator.stream_, True))
 
     @property
     def n_passes(self) -> int:  # type: ignore[override]
@@ -103,7 +102,7 @@ class TargetLearner(Learner):
         if self.number == self.n_passes:
             return False
         stream = estimator.stream_.begin_second_pass()
-        estimator.set_stream(fixed_points(estimator, stream))
+        estimator.set_stream(with_moving_points(estimator, stream, False))
         self.number, self.n_rows = 2, 0
         return True
 

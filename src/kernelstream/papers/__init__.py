@@ -43,8 +43,8 @@ TRACKERS: dict[str, Any] = {
 }
 LANDMARKS: dict[str, Any] = {"iterated_preimages": IteratedPreimages}
 SCHEDULES: dict[str, Any] = {
-    "auto": schedules.Automatic,
-    "constant": schedules.Constant,
+    "auto": schedules.AutomaticRate,
+    "constant": schedules.ConstantRate,
     "inverse_time": schedules.InverseTime,
     "search_then_converge": schedules.SearchThenConverge,
     "eigenvalue_annealed": schedules.EigenvalueAnnealed,
