@@ -32,7 +32,7 @@ MOST_PIECES, SHORT = 64, 16
 
 
 @dataclass(frozen=True)
-class Sample:
+class UniformSample:
     """Sampled rows as a log of accepted rows and a table of those that are still in.
 
     The log makes an update cost the accepted rows only, and leaves earlier states valid: nothing
@@ -229,6 +229,10 @@ class Sample:
             name: (kept,) for name, kept in zip(self.LOGS, self.held(), strict=True)
         }
         return replace(self, **logs, position=np.arange(len(self)))
+
+    def with_rows(self, rows: Array) -> Self:
+        """The same sample with its rows, in one piece, in other units."""
+        return replace(self, rows=(rows,), position=np.arange(len(self)))
 
     def as_stored(self) -> Self:
         """Without dead rows: their number hangs on how many blocks were offered together."""

@@ -50,7 +50,7 @@ from kernelstream.arrays.namespaces import (
 )
 from kernelstream.arrays.threads import by_rows, cut, in_threads, in_turn, tiles
 from kernelstream.kernels import Kernel, Smoothness
-from kernelstream.landmarks.base import (
+from kernelstream.landmarks.nystroem import (
     FACTOR_ROWS,
     RANK_FLOOR,
     finite,
