@@ -63,12 +63,12 @@ def rounded(rule: Kernel, fixed: Kernel) -> Kernel:
 
 def few_digits(scaler: Any) -> Any:
     """A scaling whose numbers have few digits, in units of each column's deviation."""
-    if not isinstance(scaler, Standardisation | ImputationState):
+    if not isinstance(scaler, Standardisation):
         return scaler
     deviation = np.array([significant(value) for value in scaler.deviation])
     steps = 10.0 ** np.floor(np.log10(deviation) - DIGITS + 1)
     mean = np.round(scaler.mean / steps) * steps
-    if isinstance(scaler, Standardisation):
+    if not isinstance(scaler, ImputationState):
         return Standardisation(mean, deviation)
     examples = (scaler.undo(scaler.examples) - mean) / deviation
     unit = scaler.unit * scaler.deviation / deviation

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 from kernelstream import preimages
 from kernelstream.arrays.draws import evenly_spaced
-from kernelstream.arrays.namespaces import Array, is_foreign, like, to_host
+from kernelstream.arrays.namespaces import Array, is_foreign, to_host
 from kernelstream.kernels import Kernel
 from kernelstream.preimages.imputation import column_units, impute, local_means
 from kernelstream.serialization import stored
@@ -56,17 +56,15 @@ class MaskedPreimage:
     def of(shown: Components, n_rows: int) -> MaskedPreimage:
         """The components of a model that spans landmarks."""
         r = n_shown(EXPLAINED, to_host(shown.variances), shown.total_variance)
-        points, dual_coef, intercept, lifted, mean_coef = (
-            np.asarray(to_host(a), dtype=float)
-            for a in (
-                shown.points,
-                shown.dual_coef[:, :r],
-                shown.intercept[:r],
-                shown.span.factor @ shown.lift[:, :r],
-                shown.mean_coef,
-            )
+        arrays = (
+            shown.points,
+            shown.dual_coef[:, :r],
+            shown.intercept[:r],
+            shown.span.factor @ shown.lift[:, :r],
+            shown.mean_coef,
         )
-        return MaskedPreimage(shown.kernel, points, dual_coef, intercept, lifted, mean_coef, n_rows)
+        on_host: list[Any] = [np.asarray(to_host(array), dtype=float) for array in arrays]
+        return MaskedPreimage(shown.kernel, *on_host, n_rows)
 
     @cached_property
     def unit(self) -> np.ndarray:
@@ -89,7 +87,7 @@ class MaskedPreimage:
 
 @stored
 @dataclass(frozen=True)
-class ImputationState:
+class ImputationState(Standardisation):
     """A standardization, and rows of the start of the stream from which values are imputed.
 
     A missing value becomes the mean of its column over examples near the row in its known columns,
@@ -98,8 +96,6 @@ class ImputationState:
     many rows have come, and in ``fit`` between two passes.
     """
 
-    mean: Annotated[np.ndarray, "float64 (columns)"]
-    deviation: Annotated[np.ndarray, "float64 (columns), positive"]
     unit: Annotated[np.ndarray, "float64 (columns), positive"]  # of distances, after scaling
     examples: Annotated[np.ndarray, "float64 (.examples, columns)"]  # scaled
     model: MaskedPreimage | None = None
@@ -121,14 +117,9 @@ class ImputationState:
 
     def scaled(self, X: Array) -> np.ndarray:
         """Standardize rows; missing values stay NaN."""
-        require_dense(X)
         if is_foreign(X):
             raise ValueError("Missing values are imputed in NumPy arrays only: convert the rows.")
-        return np.asarray((X - self.mean.astype(X.dtype)) / self.deviation.astype(X.dtype))
-
-    def undo(self, X: Array) -> Array:
-        """Return to the units of the data."""
-        return X * like(self.deviation, X, X.dtype) + like(self.mean, X, X.dtype)
+        return np.asarray(super().apply(X))
 
 
 @stored
@@ -161,19 +152,15 @@ class Imputation(Scaling[ImputationState]):
         missing = np.isnan(X)
         moments = ColumnMoments.of(rows)
         X[missing] = np.broadcast_to(moments.mean, X.shape)[missing]
-        d = X.shape[1]
-        numbers = Standardisation(np.zeros(d), np.ones(d))
         scaling = resolve(self.scaling)
-        if scaling is not None:
+        if scaling is None:
+            numbers = Standardisation(np.zeros(X.shape[1]), np.ones(X.shape[1]))
+        else:
             numbers = scaling.measure(Rows(to_host(rows.X), rows.weights))
         # The rows with the fewest missing values, spread over all of them.
         order = np.argsort(missing.sum(axis=1), kind="stable")
         whole = order[: max(int((~missing.any(axis=1)).sum()), min(EXAMPLES, len(order)))]
         chosen = np.sort(whole[evenly_spaced(len(whole), EXAMPLES)])
         deviation = np.where(moments.deviation > 0, moments.deviation, 1.0)
-        return ImputationState(
-            numbers.mean,
-            numbers.deviation,
-            deviation / numbers.deviation,
-            numbers.apply(X[chosen]),
-        )
+        unit = deviation / numbers.deviation
+        return ImputationState(numbers.mean, numbers.deviation, unit, numbers.apply(X[chosen]))
