@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -63,8 +63,8 @@ class MaskedPreimage:
             shown.span.factor @ shown.lift[:, :r],
             shown.mean_coef,
         )
-        on_host: list[Any] = [np.asarray(to_host(array), dtype=float) for array in arrays]
-        return MaskedPreimage(shown.kernel, *on_host, n_rows)
+        on_host = [np.asarray(to_host(array), dtype=float) for array in arrays]
+        return MaskedPreimage(shown.kernel, *on_host, n_rows=n_rows)
 
     @cached_property
     def unit(self) -> np.ndarray:
