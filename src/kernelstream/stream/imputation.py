@@ -56,15 +56,15 @@ class MaskedPreimage:
     def of(shown: Components, n_rows: int) -> MaskedPreimage:
         """The components of a model that spans landmarks."""
         r = n_shown(EXPLAINED, to_host(shown.variances), shown.total_variance)
-        arrays = (
-            shown.points,
-            shown.dual_coef[:, :r],
-            shown.intercept[:r],
-            shown.span.factor @ shown.lift[:, :r],
-            shown.mean_coef,
+        return MaskedPreimage(
+            shown.kernel,
+            to_host(shown.points).astype(float),
+            to_host(shown.dual_coef[:, :r]).astype(float),
+            to_host(shown.intercept[:r]).astype(float),
+            to_host(shown.span.factor @ shown.lift[:, :r]).astype(float),
+            to_host(shown.mean_coef).astype(float),
+            n_rows,
         )
-        on_host = [np.asarray(to_host(array), dtype=float) for array in arrays]
-        return MaskedPreimage(shown.kernel, *on_host, n_rows=n_rows)
 
     @cached_property
     def unit(self) -> np.ndarray:
