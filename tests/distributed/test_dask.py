@@ -404,7 +404,7 @@ class TestOneProcess:
     @pytest.mark.parametrize(
         ("options", "sentence"),
         [
-            (dict(tracker=papers.Hebbian(schedules.Constant(0.1))), "cannot be merged"),
+            (dict(tracker=papers.Hebbian(schedules.ConstantRate(0.1))), "cannot be merged"),
             (dict(tracker=trackers.Covariance(forgetting=0.99)), "forgets old rows"),
             (dict(n_components=0), "n_components must be"),
         ],

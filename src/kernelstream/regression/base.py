@@ -184,7 +184,7 @@ class OnePassRidge(KernelEstimator):
     def _learn_from_all(self, rows: Rows) -> Stream:
         """Points may follow the rows while they are chosen, and stay from then on."""
         begun = self.new_stream(rows.X)
-        learned = free_points(self, begun).learn_all(rows)
+        learned = with_moving_points(self, begun, True).learn_all(rows)
         return learned.with_chain(basis=begun.chain.basis)
 
     @abstractmethod
@@ -291,20 +291,12 @@ def mean_targets(estimator: OnePassRidge) -> np.ndarray:
     return to_host(state.targets.origin + state.targets.total / state.moments.weight)
 
 
-def free_points(estimator: OnePassRidge, stream: Stream) -> Stream:
-    """The stream for a pass that looks for points: they may follow the rows."""
+def with_moving_points(estimator: OnePassRidge, stream: Stream, moving: bool) -> Stream:
+    """The stream for a pass that looks for points, which may move, or for one after it."""
     basis = stream.chain.basis
     if not estimator._stays(basis):
         return stream
-    return stream.with_chain(basis=clone(basis).set_params(follows=True))
-
-
-def fixed_points(estimator: OnePassRidge, stream: Stream) -> Stream:
-    """The stream after that pass: its points stay from now on."""
-    basis = stream.chain.basis
-    if not estimator._stays(basis):
-        return stream
-    return stream.with_chain(basis=clone(basis).set_params(follows=False))
+    return stream.with_chain(basis=clone(basis).set_params(follows=moving))
 
 
 def targets_of(estimator: OnePassRidge, y: Any) -> np.ndarray:

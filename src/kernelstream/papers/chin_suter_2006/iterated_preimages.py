@@ -13,7 +13,6 @@ from kernelstream import kernels, landmarks
 from kernelstream.arrays import Array, like, to_float64, to_host
 from kernelstream.serialization import check_choice, check_count, stored
 
-SHARING = ("separate", "shared", "second pass")
 STEPS = 200  # of the fixed-point iteration, at most
 WORSE = 1e-12  # share by which a step may lose: that is rounding
 AT_REST = 1e-13  # share of its largest entry by which a pre-image moves at the end
@@ -79,7 +78,8 @@ class IteratedPreimages(landmarks.Everything):
     def check(self) -> None:
         """Raise ``ValueError`` in words when a parameter makes no sense."""
         check_count("IteratedPreimages", "n_preimages", self.n_preimages, none_allowed=False)
-        check_choice("IteratedPreimages: sharing", self.sharing, SHARING)
+        ways = ("separate", "shared", "second pass")
+        check_choice("IteratedPreimages: sharing", self.sharing, ways)
 
     def suits(
         self, kernel: kernels.Kernel, n_features: int, tracker: Any = None, n_components: Any = None
