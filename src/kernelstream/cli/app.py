@@ -6,7 +6,6 @@ Help needs the arguments only: a function is imported when its command runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
@@ -51,10 +50,9 @@ class Commands(typer.core.TyperGroup):
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
-    """The application.
+    """The application; of its commands only the one that is called, if the first word is one.
 
-    ``words`` are those of the command line: other distributions are imported unless the first one
-    is a command of this distribution.
+    ``words`` are those of the command line.
     """
     app = typer.Typer(
         cls=Commands,
@@ -66,13 +64,22 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
+    called = words[0] if words and words[0] in COMMANDS else None
     for name, (kind, module) in COMMANDS.items():
-        add_command(app, name, kind, f"kernelstream.cli.{module}:{name}")
-    app.add_typer(paper_commands(), name="paper")
-    if not words or words[0] not in (*COMMANDS, "paper"):
-        for entry in entry_points(group=OTHER_COMMANDS):
-            app.add_typer(entry.load()(), name=entry.name)
+        if called in (None, name):
+            add_command(app, name, kind, f"kernelstream.cli.{module}:{name}")
+    if called is None:
+        app.add_typer(paper_commands(), name="paper")
+        add_other_commands(app)
     return app
+
+
+def add_other_commands(app: typer.Typer) -> None:
+    """Add the commands of other distributions."""
+    from importlib.metadata import entry_points  # slow, and most commands do without
+
+    for entry in entry_points(group=OTHER_COMMANDS):
+        app.add_typer(entry.load()(), name=entry.name)
 
 
 def show_version(wanted: bool) -> None:
