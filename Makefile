@@ -32,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-live lint test test-all test-torch test-oldest coverage fuzz mutants bench \
-	bench-over-time reproduce docs dist clean
+	bench-over-time reproduce docs registry dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ $(DOCS_STAMP): $(STAMP)
 docs: $(DOCS_STAMP) ## build the documentation; open build/docs/index.html
 	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -n -q \
 		-d build/doctrees docs build/docs
+
+registry: $(STAMP) ## write the lists that are generated from the named parts: registry.json, docs/api
+	$(BIN)/python -m tests.registry
 
 dist: $(STAMP) ## wheels and source archives of both distributions in dist/
 	$(BIN)/python -m pip install --quiet --group release

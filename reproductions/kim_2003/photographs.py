@@ -10,9 +10,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
-from kernelstream import landmarks
-from kernelstream.images import PatchReconstructor, SuperResolver
+from kernelstream import StreamingKernelPCA, landmarks
+from kernelstream.images import SuperResolver
 from kernelstream.images.files import resized
+from kernelstream.images.patches import Canvas, starts, windows
 from reproductions import drawing
 
 SCALE, SIDE, SIGMA, R = 4, 14, 0.5, 300
@@ -118,8 +119,37 @@ def figure_5(
     return {"n": n, "psnr": {name: psnr(found, truth) for name, found in ways.items()}}
 
 
-def rebuilt(train: np.ndarray, given: np.ndarray, **settings: Any) -> np.ndarray:
-    return PatchReconstructor(SIDE, random_state=0, **settings).fit(train).transform(given)
+def rebuilt(
+    train: np.ndarray,
+    given: np.ndarray,
+    patches_per_image: int,
+    step: int = SIDE,
+    keep_mean: bool = False,
+    **settings: Any,
+) -> np.ndarray:
+    """The image from the pre-images of its windows, averaged where they overlap."""
+
+    def means(rows: np.ndarray) -> Any:
+        return rows.mean(axis=1, keepdims=True) if keep_mean else 0.0
+
+    drawn = [patches(image, patches_per_image, seed) for seed, image in enumerate(train)]
+    rows = np.concatenate(drawn)
+    model = StreamingKernelPCA(random_state=0, **settings).fit(rows - means(rows))
+    tops, lefts = (starts(length, SIDE, step) for length in given.shape)
+    rows = windows(given, SIDE)[np.ix_(tops, lefts)].reshape(-1, SIDE**2)
+    found = model.inverse_transform(model.transform(rows - means(rows))) + means(rows)
+    canvas = Canvas(given.shape)
+    places = np.stack(np.meshgrid(tops, lefts, indexing="ij"), axis=-1).reshape(-1, 2)
+    for (top, left), patch in zip(places, found.reshape(-1, SIDE, SIDE), strict=True):
+        canvas.add(int(top), int(left), patch)
+    return canvas.image()
+
+
+def patches(image: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Windows of an image of 8 bits at random places, as rows."""
+    every = windows(image / 255.0, SIDE)
+    chosen = np.random.default_rng(seed).choice(every.shape[0] * every.shape[1], count, False)
+    return every[np.unravel_index(chosen, every.shape[:2])].reshape(count, -1)
 
 
 @drawing.styled()

@@ -31,14 +31,12 @@ def completed(line: str, word: str = "") -> list[str]:
 
 
 def test_the_names_are_those_of_the_parts() -> None:
-    assert set(completion.KERNELS) == {*kernels.NAMES, "on("}
-    assert set(completion.BASES) == {*landmarks.NAMES, *papers.LANDMARKS, "auto"}
-    assert set(completion.TRACKERS) == {*trackers.NAMES, *papers.TRACKERS}
+    assert set(completion.part_names("kernels")) == set(kernels.NAMES)
+    assert set(completion.part_names("landmarks")) == {*landmarks.NAMES, *papers.LANDMARKS}
+    assert set(completion.part_names("trackers")) == {*trackers.NAMES, *papers.TRACKERS}
+    assert set(completion.part_names("preimages")) == set(preimages.NAMES)
     assert set(completion.SCHEDULES) == set(STEPS)
     assert set(completion.USES) == {*KINDS, "out"}
-    for name in completion.PREIMAGES:
-        kernel = kernels.Linear() if name == "linear" else kernels.RBF()
-        assert isinstance(preimages.resolve(name, kernel), preimages.Preimage)
 
 
 def test_a_shell_is_told_parts_and_columns_and_nothing_heavy_is_imported(tmp_path: Path) -> None:

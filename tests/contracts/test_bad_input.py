@@ -155,16 +155,16 @@ def test_rows_of_another_width(name: str, method: str) -> None:
 @pytest.mark.parametrize(
     ("x", "words"),
     [
-        ([1.0, 2.0, 3.0], r"4 features.*\(3,\)"),
-        ([[1.0, 2.0, 3.0, 4.0]] * 2, r"one row of 4 features.*\(2, 4\)"),
-        (7.0, "one row of 4 features"),
-        ([1.0, np.nan, 3.0, 4.0], "NaN or infinity"),
-        ([1.0, np.inf, 3.0, 4.0], "NaN or infinity"),
-        ([1.0, -np.inf, np.inf, 4.0], "NaN or infinity"),
+        ([1.0, 2.0, 3.0], "3 features, but .* expecting 4"),
+        ([[1.0, 2.0, 3.0, 4.0]] * 2, r"Expected one row.*\(2, 4\)"),
+        (7.0, "Expected one row"),
+        ([1.0, np.nan, 3.0, 4.0], "contains NaN"),
+        ([1.0, np.inf, 3.0, 4.0], "contains infinity"),
+        ([1.0, -np.inf, np.inf, 4.0], "contains infinity"),
         (["a", "b", "c", "d"], "could not convert string"),
         (np.arange(4) + 1j, "Complex data not supported"),
         ([1.0, 2.0, 3.0, 4j], "Complex data not supported"),
-        ([], "one row of 4 features"),
+        ([], r"0 feature\(s\)"),
     ],
     ids=str,
 )
@@ -841,9 +841,18 @@ WRONG: dict[str, list[Case]] = {
         ({"tracker": any_trackers.Covariance(forgetting=None)}, "Covariance: forgetting.*None"),
         ({"tracker": any_papers.Hebbian(forgetting=2.0)}, "Hebbian: forgetting.*2.0"),
         ({"tracker": any_papers.Hebbian(schedule="fast")}, "schedule.*'fast'"),
-        ({"tracker": any_papers.Hebbian(any_schedules.Constant(-0.1))}, "Constant: eta.*-0.1"),
-        ({"tracker": any_papers.Hebbian(any_schedules.Constant(np.inf))}, "Constant: eta.*inf"),
-        ({"tracker": any_papers.Hebbian(any_schedules.Constant("a"))}, "Constant: eta.*'a'"),
+        (
+            {"tracker": any_papers.Hebbian(any_schedules.ConstantRate(-0.1))},
+            "Rate: eta.*-0.1",
+        ),
+        (
+            {"tracker": any_papers.Hebbian(any_schedules.ConstantRate(np.inf))},
+            "Rate: eta.*inf",
+        ),
+        (
+            {"tracker": any_papers.Hebbian(any_schedules.ConstantRate("a"))},
+            "Rate: eta.*'a'",
+        ),
         ({"tracker": any_papers.Hebbian(any_schedules.InverseTime(0))}, "InverseTime: eta0.*0"),
         ({"tracker": any_papers.Hebbian(any_schedules.SearchThenConverge(0.5, 0))}, "tau.*0"),
         (

@@ -37,7 +37,7 @@ from kernelstream import (
     trackers,
 )
 from kernelstream import load as load_model
-from kernelstream.certificates import audit
+from kernelstream.certificates import sample as audit_module
 from kernelstream.distributed.dask import worker
 from kernelstream.images import Denoiser
 from kernelstream.papers import schedules
@@ -129,7 +129,7 @@ class TestOneProcess:
         assert_same(model, estimator(**options).fit(few))
 
     @pytest.mark.parametrize("basis", [landmarks.Distance(nu=0.05), landmarks.Coherence(delta=0.6)])
-    def test_growing_bases(self, basis: landmarks.Basis) -> None:
+    def test_growing_bases(self, basis: landmarks.LandmarkStrategy) -> None:
         model = kd.fit(estimator(basis=basis), da.from_array(X, chunks=(UNEQUAL, 4)))
         single = estimator(basis=basis).fit(X)
         ours, theirs = (metrics.captured_variance(m, X) for m in (model, single))
@@ -227,7 +227,7 @@ class TestOneProcess:
         assert kd.transform(model, chunked).dtype == np.float64
 
     @pytest.mark.parametrize("basis", [GIVEN, landmarks.Everything()])
-    def test_weights(self, basis: landmarks.Basis) -> None:
+    def test_weights(self, basis: landmarks.LandmarkStrategy) -> None:
         counts = np.random.default_rng(1).integers(0, 4, size=300)
         counts[100:130] = 0  # a whole chunk without weight
         few, options = X[:300], dict(basis=basis, kernel="poly", gamma=0.1, scale="standard")
@@ -404,7 +404,7 @@ class TestOneProcess:
     @pytest.mark.parametrize(
         ("options", "sentence"),
         [
-            (dict(tracker=papers.Hebbian(schedules.Constant(0.1))), "cannot be merged"),
+            (dict(tracker=papers.Hebbian(schedules.ConstantRate(0.1))), "cannot be merged"),
             (dict(tracker=trackers.Covariance(forgetting=0.99)), "forgets old rows"),
             (dict(n_components=0), "n_components must be"),
         ],
@@ -423,7 +423,7 @@ class TestOneProcess:
 
     def test_a_basis_without_merge_is_refused(self) -> None:
         class Lonely(landmarks.Distance):
-            merge = landmarks.Basis.merge
+            merge = landmarks.LandmarkStrategy.merge
 
         with pytest.raises(ValueError, match=r"Lonely.* cannot be merged"):
             kd.fit(estimator(basis=Lonely(nu=0.1)), da.from_array(X, chunks=(500, 4)))
@@ -462,7 +462,7 @@ class TestOneProcess:
         """Pickles of every task's result: a chunk four times as long weighs the same."""
         m, d = 40, 4  # the larger of the numbers of points
         sample = 8 * max(1000, 30 * m) * (d + m)  # its rows and their coordinates
-        sample += 8 * audit.ROWS * (d + 4)  # rows that judge, with energies and priorities
+        sample += 8 * audit_module.ROWS * (d + 4)  # rows that judge, with energies and priorities
         bound = sample + 8 * (12 * m * m + 40 * m * d) + 20_000
         begun = estimator(basis=basis).new_stream(X)
         fixed = worker.decide(begun, worker.sample(begun, 0, "", X, None))
@@ -796,7 +796,9 @@ class TestCluster:
         kinds = {"sample", "learn", "merge_all", "without_sums", "sum_chunk", "add_sums"}
         assert kinds <= watch.bytes.keys()
         sample = 8 * 1000 * (d + m)  # its rows and their coordinates, of two models on the way
-        bound = 2 * (sample + 8 * audit.ROWS * (d + 4)) + 8 * (12 * m * m + 40 * m * d) + 20_000
+        bound = (
+            2 * (sample + 8 * audit_module.ROWS * (d + 4)) + 8 * (12 * m * m + 40 * m * d) + 20_000
+        )
         assert max(watch.bytes.values()) < bound < n * d * 8, watch.bytes
 
 
@@ -840,7 +842,7 @@ X = da.from_array(np.random.default_rng(0).normal(size=(6000, 60)), chunks=(2000
 for passes in (1, 2):
     model = StreamingKernelPCA(4, gamma=0.02, basis=100, random_state=0)
     kernelstream.distributed.dask.fit(model, X, passes=passes)
-    print(hashlib.sha256(files.to_bytes({"model": model.stream_.for_file()})).hexdigest())
+    print(hashlib.sha256(serialization.to_bytes({"model": model.stream_.for_file()})).hexdigest())
 """
 
     def bits(threads: str) -> str:

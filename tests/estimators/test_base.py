@@ -28,7 +28,7 @@ from kernelstream import (
     StreamingKernelRidge,
     landmarks,
 )
-from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver
+from kernelstream.images import Denoiser, SuperResolver
 from kernelstream.integrations.river import KernelComponents
 from kernelstream.papers import KernelHebbianPCA, OnlineKernelPCA
 
@@ -57,10 +57,6 @@ def pca() -> StreamingKernelPCA:
 
 def resolver() -> SuperResolver:
     return SuperResolver(2, basis=3, patches_per_image=60, refinements=0, random_state=0)
-
-
-def reconstructor() -> PatchReconstructor:
-    return PatchReconstructor(3, 2, gamma=0.3, basis=landmarks.Everything(), patches_per_image=30)
 
 
 def dictionaries() -> KernelComponents:
@@ -131,12 +127,6 @@ KINDS: dict[str, Kind] = {
         lambda m: m.partial_fit(IMAGE[::-1].copy()),
         lambda m: m.partial_fit(IMAGE[:3, :3]),
         lambda m: m.predict(IMAGE[:8, :8]),
-    ),
-    "reconstructor": Kind(
-        lambda: reconstructor().set_params(random_state=0).fit([IMAGE]),
-        lambda m: m.partial_fit(IMAGE[::-1].copy()),
-        lambda m: m.partial_fit(IMAGE[:2, :2]),
-        lambda m: m.transform(IMAGE[:6, :6]),
     ),
     "monitor": Kind(
         lambda: KernelMonitor(basis=5, width=300.0, ridge=0.1, whiten=False, random_state=0).fit(X),

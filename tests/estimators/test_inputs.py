@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernelstream import StreamingKernelPCA, landmarks
+from kernelstream import StreamingKernelPCA, StreamingKernelRidge, landmarks
 from kernelstream.estimators import inputs
+from kernelstream.estimators.streaming_kernel_pca import block_of_one
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 
@@ -58,41 +59,41 @@ def test_names_of_a_frame_are_forgotten_with_rows_that_have_none() -> None:
 
 def test_the_number_of_features_is_that_of_the_stream() -> None:
     stream = model().stream_
-    for act in (inputs.plain_rows, inputs.check_rows):
+    for act in (inputs.query_rows, inputs.check_rows):
         with pytest.raises(ValueError, match="X has 2 features, but StreamingKernelPCA is expecti"):
             act(stream, X[:, :2])
-    with pytest.raises(ValueError, match="X has 4 features, but Other is expecting 3 features"):
-        inputs.checked_rows(np.zeros((2, 4)), 3, name="Other")
+    other = StreamingKernelRidge()
+    with pytest.raises(ValueError, match="4 features, but StreamingKernelRidge is expecting 3"):
+        inputs.query_rows(stream, np.zeros((2, 4)), other)
     spoiled = np.full((1, 3), np.nan)
     with pytest.raises(ValueError, match="NaN"):
-        inputs.plain_rows(stream, spoiled)
-    assert inputs.checked_rows(spoiled, 3, check_finite=False).shape == (1, 3)
+        inputs.query_rows(stream, spoiled)
+    assert inputs.query_rows(stream, spoiled, check_finite=False).shape == (1, 3)
     with pytest.raises(ValueError, match="NaN"):
         inputs.check_rows(stream, spoiled)
     assert inputs.check_rows(stream, X[:2].astype("f4")).X.dtype == np.float64
-    csr = inputs.plain_rows(stream, scipy.sparse.csc_matrix(X))
+    csr = inputs.query_rows(stream, scipy.sparse.csc_matrix(X))
     assert csr.format == "csr"
 
 
-def test_one_row_is_a_block_of_one() -> None:
+def test_block_of_one_takes_one_row_of_any_kind() -> None:
+    for row in ([1, 2, 3], X[0], X[:1], scipy.sparse.csr_matrix(X[:1]), strict.asarray(X[0])):
+        assert block_of_one(row).shape == (1, 3)
+    with pytest.raises(ValueError, match=r"Expected one row, got an array of shape \(2, 3\)"):
+        block_of_one([[1.0, 2.0, 3.0]] * 2)
     single = model(X.astype(np.float32))
-    row = inputs.one_row(single.stream_, [1, 2, 3])
-    assert row.shape == (1, 3) and row.dtype == np.float32
-    given = np.array([1.0, 2.0, 3.0], dtype=np.float32)
-    assert not np.shares_memory(inputs.one_row(single.stream_, given), given)
-    for bad in ([1.0, 2.0], [[1.0, 2.0]], [[1.0, 2.0, 3.0]] * 2):
-        with pytest.raises(ValueError, match="Expected one row of 3 features, got an array of sh"):
-            inputs.one_row(single.stream_, bad)
-    for spoiled in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="The row contains NaN or infinity"):
-            inputs.one_row(single.stream_, [1.0, spoiled, 0.0])
-    with pytest.raises(ValueError, match="Complex data"):
-        inputs.one_row(single.stream_, [1.0, 2.0, 1j])
-    sparse = scipy.sparse.csr_matrix(X[:1])
-    assert inputs.one_row(single.stream_, sparse).dtype == np.float32
+    for act in (single.learn_one, single.transform_one):
+        with pytest.raises(ValueError, match="X has 2 features, but StreamingKernelPCA is expecti"):
+            act([1.0, 2.0])
+        for spoiled in (np.nan, np.inf):
+            with pytest.raises(ValueError, match=r"contains (NaN|infinity)"):
+                act([1.0, spoiled, 0.0])
+        with pytest.raises(ValueError, match="Complex data"):
+            act([1.0, 2.0, 1j])
+    assert single.transform_one([1, 2, 3]).dtype == np.float32
+    assert single.transform_one(scipy.sparse.csr_matrix(X[:1])).dtype == np.float32
     foreign = model(strict.asarray(X))
-    assert inputs.one_row(foreign.stream_, strict.asarray(X[0])).shape == (1, 3)
-    assert inputs.one_row(foreign.stream_, strict.asarray(X[:1])).shape == (1, 3)
+    assert foreign.transform_one(strict.asarray(X[0])).shape == (2,)
 
 
 @pytest.mark.parametrize("kind", ["array", "sparse", "fortran"])
@@ -118,12 +119,9 @@ def test_rows_too_large_for_their_squares_are_not_learned(kind: str) -> None:
 
 
 def test_a_large_single_row_may_be_asked_about_but_not_learned() -> None:
-    stream = model(kernel="linear", gamma=None).stream_
     large = [1e154, 0.0, 0.0]
-    assert inputs.one_row(stream, large).shape == (1, 3)
-    with pytest.raises(ValueError, match="so large that their squared norm overflows"):
-        inputs.one_row(stream, large, learning=True)
     learner = model(kernel="linear", gamma=None)
+    assert learner.transform_one(large).shape == (2,)
     with pytest.raises(ValueError, match="so large that their squared norm overflows"):
         learner.learn_one(large)
     with pytest.raises(ValueError, match="so large that their squared norm overflows"):
@@ -167,7 +165,7 @@ def test_scores_have_a_column_for_each_component() -> None:
 def test_rows_stay_in_the_namespace_of_the_first() -> None:
     stream = model(basis=landmarks.Landmarks(X[:5])).stream_
     with pytest.raises(ValueError, match=r"numpy and was given an array of array_api_strict: conv"):
-        inputs.plain_rows(stream, strict.asarray(X))
+        inputs.query_rows(stream, strict.asarray(X))
 
 
 def test_sparse_rows_name_each_entry_once() -> None:
@@ -176,9 +174,9 @@ def test_sparse_rows_name_each_entry_once() -> None:
     learned = model()
     for found in (
         inputs.first_rows(StreamingKernelPCA(), twice).X,
-        inputs.next_rows(learned, learned.stream_, twice).X,
-        inputs.query_rows(learned, learned.stream_, twice),
-        inputs.plain_rows(learned.stream_, twice),
+        inputs.check_rows(learned.stream_, twice, estimator=learned).X,
+        inputs.query_rows(learned.stream_, twice, learned),
+        inputs.query_rows(learned.stream_, twice),
     ):
         np.testing.assert_array_equal(found.data, [5.0, 3.0])
         np.testing.assert_array_equal(found.indices, [0, 1])

@@ -27,7 +27,6 @@ import os
 import struct
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +36,6 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from kernelstream import (
@@ -55,7 +53,7 @@ from kernelstream import (
     tables,
     trackers,
 )
-from kernelstream.images import Denoiser, ImageReconstructor, PatchReconstructor, SuperResolver
+from kernelstream.images import Denoiser, SuperResolver
 from kernelstream.papers import (
     AdaptiveKernelPCA,
     IncrementalKernelPCA,
@@ -178,7 +176,10 @@ def drawn(model: Any, table: Table) -> Any:
     """Fit a random sample of the rows, until the captured variance is known well enough."""
     model.fit(table.X, until=0.5)
     # without the sample of 8,192 rows, which would be most of the file
-    model.set_stream(model.stream_.with_state(replace(model.stream_.begun, audit=None)))
+    state = model.stream_.begun
+    assert state.observer is not None
+    unsampled = replace(state, observer=replace(state.observer, sample=None))
+    model.set_stream(model.stream_.with_state(unsampled))
     return model
 
 
@@ -257,7 +258,7 @@ def condition(model: Any) -> np.ndarray:
     shown = chain.shown or len(getattr(model, "explained_variance_", values))
     leading = np.append(np.asarray(values)[: shown + 1], 0.0)[: shown + 1]
     gap = max(float(np.min(-np.diff(leading))) / max(leading[0], 1e-300), 1e-6)
-    span = chain.basis.span(state.basis)
+    span = state.basis.span
     return np.array(np.linalg.norm(span.factor, 2) / gap)
 
 
@@ -520,28 +521,6 @@ class Pictured(Case):
         return {**parameters(model), **attributes(model), **found}
 
 
-@dataclass(frozen=True)
-class Whole(Case):
-    """A model of whole images, which are learned all at once."""
-
-    model: Any
-
-    def write(self, path: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            clone(self.model).fit(np.stack([picture(i, side=6) for i in range(12)])).save(path)
-
-    def proceed(self, before: Path, after: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            load(before).fit(np.stack([picture(i, side=6) for i in range(15)])).save(after)
-
-    def ask(self, path: Path) -> Arrays:
-        model = load(path)
-        found = {"transform": model.transform(picture(20, side=6)[None])}
-        return {**parameters(model), **attributes(model), **found}
-
-
 def frame(n: int, seed: int = 0) -> pd.DataFrame:
     """A table with numbers, missing values, and words."""
     X = rows(n, seed)
@@ -797,7 +776,7 @@ TRACKERS: dict[str, Case] = {
         trackers.Covariance(forgetting=0.95), kernels.RBF(), preimages.FixedPoint(n_starts=2)
     ),
     "tracker_hebbian": tracked(
-        papers.Hebbian(schedules.Automatic(floor=0.01), forgetting=0.98),
+        papers.Hebbian(schedules.AutomaticRate(floor=0.01), forgetting=0.98),
         kernels.Laplacian(gamma=0.2),
         preimages.Ridge(0.05, source="points"),
     ),
@@ -828,7 +807,7 @@ KERNELS: dict[str, Case] = {
     "kernel_composite": Learned(
         pca(
             basis=given(),
-            tracker=papers.Hebbian(schedules.Constant(0.05)),
+            tracker=papers.Hebbian(schedules.ConstantRate(0.05)),
             kernel=kernels.RBF(gamma=0.2) * 0.5 * kernels.Linear() + kernels.Laplacian(0.1) + 1.0,
         )
     ),
@@ -867,13 +846,6 @@ ESTIMATORS: dict[str, Case] = {
     "table_model": Tabled(tables.TableModel(pca(basis=6, certify=False, scale="auto"))),
     # images
     "denoiser": Denoised(Denoiser(0.01, width=0.3, **SMALL)),
-    "image_reconstructor": Whole(
-        ImageReconstructor(3, gamma=0.05, n_epochs=10, tol=1.0, random_state=0)
-    ),
-    "patch_reconstructor": Pictured(
-        PatchReconstructor(3, 3, gamma=1.0, basis=4, patches_per_image=30, random_state=0),
-        "transform",
-    ),
     "super_resolver": Pictured(
         SuperResolver(2, 3, patches_per_image=6, random_state=0), "predict", single=True
     ),

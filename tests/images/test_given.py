@@ -11,7 +11,7 @@ from PIL import Image
 from sklearn.base import clone
 
 from kernelstream import landmarks, load
-from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver, files
+from kernelstream.images import Denoiser, SuperResolver, files
 from tests.images.test_images import noisy_digits, picture
 
 
@@ -28,23 +28,19 @@ def test_sixteen_bits_are_the_same_images():
     assert large.dtype == np.uint16
     np.testing.assert_allclose(large / 65535, resolver.predict(low / 65535), atol=1e-4)
 
-    model = PatchReconstructor(5, 6, basis=20, random_state=0).fit([picture()])
-    np.testing.assert_allclose(model.transform(low), model.transform(low / 65535), atol=1e-5)
-
 
 def test_masks_are_black_and_white():
-    model = PatchReconstructor(5, 6, basis=20, random_state=0).fit([picture()])
+    model = SuperResolver(2, 20, random_state=0).fit([picture()])
     mask = picture(1) > 0.5
-    np.testing.assert_array_equal(model.transform(mask), model.transform(mask.astype(float)))
+    np.testing.assert_array_equal(model.predict(mask), model.predict(mask.astype(float)))
 
 
 @pytest.mark.parametrize("number", [np.int64, np.int32, np.uint32])
 def test_whole_numbers_that_do_not_say_what_white_is_are_refused(number):
     whole = np.rint(picture() * 255).astype(number)
     resolver = SuperResolver(2, 20, random_state=0).fit([picture()])
-    model = PatchReconstructor(5, 6, basis=20, random_state=0).fit([picture()])
     words = f"{np.dtype(number)} .* which number is white"
-    for query in (resolver.predict, resolver.partial_fit, model.transform, model.partial_fit):
+    for query in (resolver.predict, resolver.partial_fit):
         with pytest.raises(ValueError, match=words):
             query(whole)
     with pytest.raises(ValueError, match=words):
@@ -83,12 +79,6 @@ def test_parameters_that_make_the_rows_cannot_change_under_a_model(tmp_path):
             [("method", "stein")],
         ),
         (SuperResolver(2, 400), picture(), "predict", [("scale", 3)]),
-        (
-            PatchReconstructor(5, 6, basis=200, patches_per_image=100),
-            picture(),
-            "transform",
-            [("side", 6), ("keep_mean", True)],
-        ),
     ]
     for model, data, query, changes in cases:
         model.partial_fit(data)  # the rows of some of them still wait
@@ -136,7 +126,7 @@ def test_steins_moments_are_not_carried_through_a_move_of_the_points():
 
 def test_models_of_another_kind_are_not_merged():
     """A user's argument: also told where Python leaves assertions out."""
-    patches = PatchReconstructor(5, 6, gamma=1.0, basis=20, random_state=0).fit([picture()])
+    patches = SuperResolver(2, 20, random_state=0).fit([picture()])
     images = Denoiser(0.09, basis=20).fit(np.random.default_rng(0).random((60, 5, 5)))
     pairs: list[tuple[Any, Any]] = [(patches, images), (images, patches), (patches, "no model")]
     for one, other in pairs:
@@ -145,13 +135,8 @@ def test_models_of_another_kind_are_not_merged():
 
 
 def test_models_of_other_rows_are_not_merged():
-    one, two = (
-        PatchReconstructor(5, 6, gamma=1.0, basis=20, keep_mean=kept, random_state=0).fit(
-            [picture()]
-        )
-        for kept in (True, False)
-    )
-    with pytest.raises(ValueError, match="keep_mean=True and keep_mean=False"):
+    one, two = (SuperResolver(scale, 20, random_state=0).fit([picture()]) for scale in (2, 3))
+    with pytest.raises(ValueError, match="scale=2 and scale=3"):
         one.merge(two)
 
 
@@ -165,15 +150,6 @@ def test_strengths_are_checked_when_they_are_used(alpha):
     ):
         with pytest.raises(ValueError, match="alpha must be a number above 0"):
             getattr(model.set_params(alpha=alpha), query)(data)
-
-
-def test_windows_leave_no_pixel_out():
-    with pytest.raises(ValueError, match="step=6 would leave pixels out between windows of side 5"):
-        PatchReconstructor(5, 6, basis=20, step=6).fit([picture()])
-    model = PatchReconstructor(5, 6, basis=20, step=5, random_state=0).fit([picture()])
-    for step in (6, 0, -1):
-        with pytest.raises(ValueError, match="step"):
-            model.set_params(step=step).transform(picture())
 
 
 @pytest.mark.parametrize("refinements", [-1, 1.5, None])
@@ -192,8 +168,6 @@ def test_one_colour_image_is_one_image():
     alone, listed = clone(make).fit(colour), clone(make).fit([colour])
     assert alone.n_images_seen_ == 1
     np.testing.assert_array_equal(alone.predict(colour), listed.predict(colour))
-    with pytest.raises(ValueError, match="looks like one image in colour"):
-        PatchReconstructor(3, 2, basis=20).fit(colour)
 
 
 def test_files_of_other_kinds_are_read_as_they_look(tmp_path):

@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 
 from kernelstream import StreamingKernelPCA, images, landmarks, load
 from kernelstream.arrays import generator
-from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver, files, noise, patches
+from kernelstream.images import Denoiser, SuperResolver, files, noise, patches
 from kernelstream.images.features import PatchFeatures
 from kernelstream.images.superresolution import TO_YCBCR, counts, enlarge, luma
 from tests.naive import images as naive_images
@@ -275,7 +275,7 @@ def test_sixteen_positions_of_a_patch_are_one():
     x -= x.mean()
     all_of_them = np.concatenate([s * patches.turned(x, t) for t in range(8) for s in (1, -1)])
     assert len(np.unique(all_of_them, axis=0)) == 16
-    position = patches.Position.of(all_of_them)
+    position = patches.Orientation.of(all_of_them)
     upright = position.upright(all_of_them)
     np.testing.assert_array_equal(upright, np.broadcast_to(upright[:1], upright.shape))
     np.testing.assert_array_equal(upright[0], naive_images.upright(x[0])[0])
@@ -302,7 +302,7 @@ def test_files(tmp_path):
 def test_patch_features_are_the_formula():
     X = np.random.default_rng(0).normal(size=(300, 25)) * 0.1
     basis = PatchFeatures(15)
-    state = basis.begin(None, X, None, seed=0)
+    state = basis.begin(None, landmarks.Start(X))
     Z = basis.coordinates(None, state, X[:20])
     for x, z in zip(X, Z, strict=False):
         expected = naive_images.patch_features(x, state.directions, 0.2, 10 / 255, 1.2)
@@ -476,63 +476,7 @@ def test_super_resolver_refuses_parameters_in_words(parameters, words):
         SuperResolver(**parameters).fit([picture()])
 
 
-# --- reconstruction
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-@pytest.mark.parametrize("keep_mean", [False, True])
-def test_reconstruction_is_the_naive_one(kernel, keep_mean):
-    model = PatchReconstructor(
-        6, 7, kernel=kernel, basis=30, step=4, keep_mean=keep_mean, random_state=0
-    ).fit([picture(0), picture(1)])
-    pca = StreamingKernelPCA(7)
-    pca.set_stream(model.stream_)
-    pca.n_features_in_ = 36
-
-    def project(row):
-        mean = row.mean() if keep_mean else 0.0
-        return pca.inverse_transform(pca.transform((row - mean)[None]))[0] + mean
-
-    image = picture(2, (21, 18))
-    expected = naive_images.reconstructed(image, 6, [0, 4, 8, 12, 15], [0, 4, 8, 12], project)
-    np.testing.assert_allclose(model.transform(image), expected, atol=1e-7)
-
-
-def test_linear_reconstruction_is_pca():
-    image = picture(0, (40, 40))
-    model = PatchReconstructor(5, 6, kernel="linear", basis=60, patches_per_image=None)
-    model.fit([image])
-    rows = patches.windows(image, 5).reshape(-1, 25)
-    pca = PCA(6).fit(rows)
-    blocks = patches.windows(image, 5, 5).reshape(-1, 25)
-    expected = pca.inverse_transform(pca.transform(blocks))
-    found = patches.windows(model.transform(image), 5, 5).reshape(-1, 25)
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-
-
-def test_patch_reconstructor_obeys_the_laws(tmp_path):
-    make = PatchReconstructor(4, 5, basis=10, patches_per_image=300, random_state=0)
-    one, two = clone(make), clone(make)
-    for i in range(3):
-        one.partial_fit(picture(i))
-        two.partial_fit(picture(i))
-        two.save(tmp_path / "model")
-        two = load(tmp_path / "model")
-    np.testing.assert_array_equal(one.transform(picture(4)), two.transform(picture(4)))
-    for bad, words in [
-        (np.zeros((3, 9)), "no windows of side 4"),
-        (np.zeros((9, 9, 3)), "Expected one image of shape"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            two.partial_fit(bad)
-        with pytest.raises(ValueError, match=words):
-            two.transform(bad)
-    assert two.n_images_seen_ == 3
-    with pytest.raises(ValueError, match="no image"):
-        make.fit([])
-
-
-MODELS: list[Any] = [Denoiser(), SuperResolver(), PatchReconstructor()]
+MODELS: list[Any] = [Denoiser(), SuperResolver()]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)

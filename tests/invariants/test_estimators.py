@@ -31,8 +31,8 @@ from kernelstream import (
     load,
     serialization,
 )
-from kernelstream.images import Denoiser, PatchReconstructor, SuperResolver
-from kernelstream.integrations.river import KernelComponents, KernelNovelty
+from kernelstream.images import Denoiser, SuperResolver
+from kernelstream.integrations.river import KernelComponents, NoveltyDetector
 from kernelstream.papers import (
     AdaptiveKernelPCA,
     IncrementalKernelPCA,
@@ -204,13 +204,6 @@ ESTIMATORS: dict[str, Stream] = {
         9,
         (4, 7),
     ),
-    "reconstructor": Stream(
-        lambda: PatchReconstructor(3, 2, basis=6, patches_per_image=150, random_state=0),
-        images,
-        lambda m: m.transform(IMAGES[0][:6, :6]),
-        9,
-        (4, 7),
-    ),
     "monitor": Stream(
         lambda: pickle.loads(fitted_monitor()),
         followed,
@@ -234,7 +227,7 @@ ESTIMATORS: dict[str, Stream] = {
         keep=part_bytes,
     ),
     "river, novelty": Stream(
-        lambda: KernelNovelty(small(), refresh=100),
+        lambda: NoveltyDetector(small(), refresh=100),
         frames,
         lambda m: m.score_one({"a": 0.0, "b": 1.0, "c": 0.0}),
         200,

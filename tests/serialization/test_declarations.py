@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass, field, make_dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
-from kernelstream import StreamingKernelPCA, kernels, serialization
+from kernelstream import kernels
 from kernelstream.papers import schedules
-from kernelstream.serialization import STORED, VERSION, stored, stored_name
+from kernelstream.serialization import STORED, stored, stored_name
 from kernelstream.serialization.declarations import (
     Declaration,
     Sizes,
@@ -24,104 +22,7 @@ from kernelstream.serialization.declarations import (
     declare,
     is_state,
 )
-from tests.golden import declarations as declarations_of
-from tests.golden import write
-from tests.golden.declarations import cases_with, changes, declared, with_tables
-
-
-def instructions(changed: dict[str, str]) -> str:
-    """What to do when files that were written before cannot be read any more."""
-    cases = " ".join(cases_with(set(changed)))
-    lines = "\n".join(f"    {name} {reason}" for name, reason in changed.items())
-    return f"""Model files of version {VERSION} hold what the code does not read any more:
-{lines}
-Has a release written version {VERSION} (see CHANGELOG.md)? If not, run
-    {declarations_of.COMMAND}
-    {write.COMMAND} --anew --only {cases}
-Otherwise raise VERSION in src/kernelstream/serialization/format.py, and run
-    {declarations_of.COMMAND}
-    {write.COMMAND} --anew
-"""
-
-
-def test_files_that_were_written_can_be_read() -> None:
-    kept = json.loads(declarations_of.KEPT.read_text(encoding="utf-8"))
-    if kept["version"] != VERSION:
-        pytest.fail(f"Run {declarations_of.COMMAND} and {write.COMMAND} --anew: VERSION was raised")
-    changed = changes(kept, declared())
-    assert not changed, instructions(changed)
-
-
-def test_the_page_and_the_list_show_what_files_hold() -> None:
-    page = declarations_of.PAGE.read_text(encoding="utf-8")
-    kept = json.loads(declarations_of.KEPT.read_text(encoding="utf-8"))
-    advice = f"What model files may hold has grown; run: {declarations_of.COMMAND}"
-    assert with_tables(page) == page, advice
-    assert kept == declared(), advice
-    assert f"an integer; {VERSION} now" in page
-
-
-@dataclass(frozen=True)
-class More:
-    """A state that is stored since today."""
-
-    weight: float
-
-
-def test_a_class_that_is_new_is_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = declared()
-    declarations(More)  # its types are looked up where it is defined
-    monkeypatch.setattr(More, "__module__", "kernelstream.trackers.more")
-    monkeypatch.setitem(STORED, "More", More)
-    now = declared()
-    assert now["states"]["More"] == {"weight": "number"} and changes(kept, now) == {}
-    assert changes(now, kept) == {"More": "is not there any more"}
-
-
-def test_what_is_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever files that were written before do not have, or have besides."""
-    kept = declared()
-
-    def after(kind: str, name: str, value: Any) -> dict[str, str]:
-        return changes(kept, {**kept, kind: {**kept[kind], name: value}})
-
-    fields, parameters = kept["states"]["Moments"], kept["parts"]["kernels.Matern"]
-    facts = kept["estimators"]["StreamingKernelPCA"]
-    assert after("states", "Moments", fields) == {}
-    assert "weight" in after("states", "Moments", fields | {"weight": "integer"})["Moments"]
-    assert "weight" in after("states", "Moments", {"total": fields["total"]})["Moments"]
-    assert after("parts", "kernels.Matern", [*parameters, "period"]) == {}
-    assert "nu" in after("parts", "kernels.Matern", ["length_scale"])["kernels.Matern"]
-    more = {**facts, "parameters": [*facts["parameters"], "period"]}
-    assert after("estimators", "StreamingKernelPCA", more) == {}
-    less = {**facts, "parameters": facts["parameters"][1:]}
-    assert "n_components" in after("estimators", "StreamingKernelPCA", less)["StreamingKernelPCA"]
-    # a field that is new, with and without a default
-    needed = make_dataclass("Moments", [("weight", float), ("more", float)])
-    optional = make_dataclass("Moments", [("weight", float), ("more", float, field(default=0.0))])
-    for new, change in ((needed, True), (optional, False)):
-        with monkeypatch.context() as patched:
-            patched.setitem(STORED, "Moments", new)
-            now = after("states", "Moments", {**fields, "more": "number"})
-        assert ("Moments" in now) is change
-
-
-def test_the_message_names_the_commands() -> None:
-    """Those that write the declarations, and the golden files that hold the class."""
-    text = instructions({"RLSState": "has other fields: Q"})
-    assert "RLSState has other fields: Q" in text and declarations_of.COMMAND in text
-    assert f"{write.COMMAND} --anew --only tracker_rls adaptive_kernel_pca\n" in text
-
-
-def test_the_command_writes_list_and_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = declarations_of.PAGE.read_text(encoding="utf-8")
-    (tmp_path / "page.md").write_text(page.replace("| `weight` |", "| `mass` |"), encoding="utf-8")
-    monkeypatch.setattr(declarations_of, "PAGE", tmp_path / "page.md")
-    monkeypatch.setattr(declarations_of, "KEPT", tmp_path / "kept.json")
-    declarations_of.main()
-    assert (tmp_path / "page.md").read_text(encoding="utf-8") == page
-    assert json.loads((tmp_path / "kept.json").read_text(encoding="utf-8")) == declared()
-
+from tests.registry import classes
 
 # --- names
 
@@ -129,17 +30,6 @@ def test_the_command_writes_list_and_page(tmp_path: Path, monkeypatch: pytest.Mo
 def test_names_in_files_are_unique() -> None:
     names = [stored_name(cls) for cls in STORED.values()]
     assert len(set(names)) == len(names) and names == list(STORED)
-
-
-def test_a_class_that_moves_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = StreamingKernelPCA(2, kernel=kernels.RBF(0.3), random_state=0).fit(np.eye(9, 3))
-    before = serialization.to_bytes(model._content())
-    for cls in list(STORED.values()):
-        monkeypatch.setattr(cls, "__module__", "kernelstream.elsewhere.deep.inside")
-    assert [stored_name(cls) for cls in STORED.values()] == list(STORED)
-    assert serialization.to_bytes(model._content()) == before
-    values = serialization.from_bytes(before).values()
-    assert isinstance(values["model"].chain.kernel, kernels.RBF)
 
 
 def test_homonyms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +46,7 @@ def test_homonyms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ValueError, match=f"{words}kernelstream.elsewhere: rename one of them"):
             stored(cls)
         assert STORED[name] is held and stored(held) is held  # a class may be declared twice
-    assert stored_name(kernels.Constant) != stored_name(schedules.Constant)
+    assert stored_name(kernels.Constant) != stored_name(schedules.ConstantRate)
 
 
 PROGRAM = """
@@ -172,7 +62,7 @@ def test_loading_can_import_all_stored_classes() -> None:
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )
-    assert set(declarations_of.classes()) <= set(json.loads(result.stdout))
+    assert set(classes()) <= set(json.loads(result.stdout))
 
 
 def test_every_array_is_declared() -> None:

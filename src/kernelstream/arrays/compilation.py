@@ -16,9 +16,18 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-# What a folder that cannot be written, a full disk or a file that another process left half
-# written raises out of Numba's cache. Passes themselves, arithmetic on arrays, raise none of these.
-_CACHE_FAILS = (OSError, EOFError, pickle.UnpicklingError)
+# What a cache that cannot be had raises ("cannot cache function ...: no locator available"), and a
+# folder that cannot be written, a full disk or a file that another process left half written.
+# Passes themselves, arithmetic on arrays, raise none of these.
+_CACHE_FAILS = (RuntimeError, OSError, EOFError, pickle.UnpicklingError)
+
+# Sums may be taken in any order and fused with products: that is what lets inner loops use vector
+# registers. Nothing else of IEEE arithmetic is given up.
+_FAST_MATH = {"reassoc", "contract"}
+
+# Compiled functions and their Python functions: since they may call each other, Numba has to know
+# all of them before it compiles one.
+_functions: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,7 +36,9 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     Parameters
     ----------
     function : callable
-        Function of numbers and arrays that Numba can compile.
+        Function of numbers and arrays that Numba can compile. It may call other compiled functions
+        of the same file, whose machine code becomes part of its own. (Those of other files as well,
+        but Numba's cache would not notice when they change.)
 
     Returns
     -------
@@ -39,14 +50,14 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
         nonlocal fast
-        if fast is None:
-            fast = _compile(function, cache=True)
         try:
+            fast = fast or _compile(function, cache=True)
             return fast(*arguments)
         except _CACHE_FAILS:  # before the pass ran: its arguments are as they were
             fast = _compile(function, cache=False)
             return fast(*arguments)
 
+    _functions.append((call, function))
     return call
 
 
@@ -54,13 +65,16 @@ def _compile(function: Callable[..., Any], cache: bool) -> Callable[..., Any]:
     numba = _numba()
     if numba is None:
         return function
-    # Sums may be taken in any order and fused with products: that is what lets inner loops use
-    # vector registers. Nothing else of IEEE arithmetic is given up.
-    fastmath = {"reassoc", "contract"}
-    try:
-        return numba.njit(cache=cache, fastmath=fastmath)(function)
-    except (RuntimeError, *_CACHE_FAILS):  # "cannot cache function ...: no locator available"
-        return numba.njit(fastmath=fastmath)(function)
+    for call, inner in tuple(_functions):
+        _make_callable(call, inner)
+    return numba.njit(cache=cache, fastmath=_FAST_MATH)(function)
+
+
+@functools.cache
+def _make_callable(call: Callable[..., Any], function: Callable[..., Any]) -> None:
+    """Let compiled functions call this one: its machine code becomes part of theirs."""
+    options = {"fastmath": _FAST_MATH, "forceinline": True}
+    _numba().extending.overload(call, options, strict=False)(lambda *types: function)
 
 
 @functools.cache
@@ -68,6 +82,7 @@ def _numba() -> Any:
     """Numba, or None with a warning where it is missing or does not know this Python."""
     try:
         import numba
+        import numba.extending
     except (ImportError, OSError) as problem:  # OSError: its library of LLVM cannot be loaded
         warnings.warn(
             f"Numba cannot be imported ({problem}). Sequential passes (trackers hebbian, "

@@ -118,8 +118,7 @@ def preferred_rows(X: Array, device: str | None, m: int, otherwise: int) -> int:
     if not where.startswith("cuda"):
         return otherwise
     memory = _torch(where).cuda.get_device_properties(where).total_memory
-    d = int(X.shape[1])
-    rows = int(memory * _BLOCK_SHARE / (4 * (d + 3 * m)))
+    rows = int(memory * _BLOCK_SHARE / (4 * (int(X.shape[1]) + 3 * m)))
     return min(max(2 ** (rows.bit_length() - 1), _LEAST_ROWS), _MOST_ROWS)
 
 

@@ -75,10 +75,9 @@ def short(value: Any, inside: bool = False) -> str:
         return f"{type(value).__name__}(…)"
     if isinstance(value, Mapping) or (isinstance(value, Sequence) and (inside or len(value) > FEW)):
         return f"<{len(value)} {'entry' if len(value) == 1 else 'entries'}>"
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
+        entries = ", ".join(short(entry, inside=True) for entry in value)
         comma = "," if len(value) == 1 else ""
-        return f"({', '.join(short(entry, inside=True) for entry in value)}{comma})"
-    if isinstance(value, list):
-        return f"[{', '.join(short(entry, inside=True) for entry in value)}]"
+        return f"[{entries}]" if isinstance(value, list) else f"({entries}{comma})"
     text = repr(value)
     return text if len(text) <= LONG else f"{text[: LONG - 1]}…"

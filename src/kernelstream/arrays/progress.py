@@ -14,14 +14,12 @@ logger = logging.getLogger("kernelstream")
 EVERY = 0.2  # seconds between two drawings of a line that is drawn anew
 LOG_EVERY = 10.0  # seconds between two lines where none can be drawn anew
 
-_watcher: ContextVar[Callable[[int], None] | None] = ContextVar("watcher", default=None)
+_watcher: ContextVar[Callable[[int], None]] = ContextVar("watcher", default=lambda rows: None)
 
 
 def advance(rows: int) -> None:
     """More rows were worked on; nothing happens where nobody watches."""
-    watcher = _watcher.get()
-    if watcher is not None:
-        watcher(rows)
+    _watcher.get()(rows)
 
 
 def say(text: str) -> None:
@@ -81,7 +79,11 @@ class Line:
             self.looked = now, self.total()
         if now - self.shown >= (EVERY if self.redraws else LOG_EVERY):
             self.shown = now
-            self._show(self.text(now - self.began))
+            text = self.text(now - self.began)
+            if self.redraws:
+                _write(f"\r{text}\033[K")
+            else:
+                say(text)
 
     def share(self) -> float | None:
         """How much is done, between 0 and 1; None where nobody knows."""
@@ -99,12 +101,6 @@ class Line:
             left = f"{duration(taken * (1.0 - share) / more)} left, " if more > 0.0 else ""
             done = f"{share:.0%}, {left}"
         return f"{self.title}: {done}{self.rows:,} rows, {rate:,.0f} rows/s"
-
-    def _show(self, text: str) -> None:
-        if self.redraws:
-            _write(f"\r{text}\033[K")
-        else:
-            say(text)
 
     def close(self) -> None:
         """Take the line away."""

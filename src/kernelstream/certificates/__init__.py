@@ -4,6 +4,6 @@ Every bound is a function of numbers: no module of this package imports a stream
 """
 
 from kernelstream.certificates.certificate import Certificate
-from kernelstream.certificates.statement import Statement
+from kernelstream.certificates.confidence import ConfidenceBounds
 
-__all__ = ["Certificate", "Statement"]
+__all__ = ["Certificate", "ConfidenceBounds"]

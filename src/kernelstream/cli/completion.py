@@ -1,8 +1,8 @@
 """Shell completion: names of kernels and trackers, column names from CSV and Parquet headers.
 
 Completion imports none of the packages that the commands need: a shell calls it at every press of a
-key. So the names of parts are repeated here (a test compares them), and only the head of a file is
-read.
+key. So the names of parts come from the registry file of the package (``make registry``), and only
+the head of a file is read.
 """
 
 from __future__ import annotations
@@ -13,50 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-KERNELS = (
-    "rbf",
-    "laplacian",
-    "exponential",
-    "matern",
-    "poly",
-    "polynomial",
-    "sigmoid",
-    "linear",
-    "cosine",
-    "categorical",
-    "on(",
-)
-BASES = (
-    "auto",
-    "centroids",
-    "coherence",
-    "distance",
-    "everything",
-    "iterated_preimages",
-    "landmarks",
-    "pivoted_cholesky",
-    "reduced_set",
-)
-TRACKERS = (
-    "covariance",
-    "hebbian",
-    "incremental_svd",
-    "lms",
-    "recentred_hebbian",
-    "rls",
-    "subset_hebbian",
-    "window",
-)
-PREIMAGES = (
-    "auto",
-    "conformal",
-    "fixed_point",
-    "gradient",
-    "linear",
-    "neighbours",
-    "neighbours_then_gradient",
-    "ridge",
-)
 SCHEDULES = (
     "auto",
     "constant",
@@ -80,6 +36,35 @@ def names(*known: str) -> Completion:
         return [before + name for name in known if name.startswith(last)]
 
     return complete
+
+
+def parts(family: str, *others: str) -> Completion:
+    """Complete the name of a part of a family, or one of the others."""
+
+    def complete(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+        return names(*part_names(family), *others)(ctx, args, incomplete)
+
+    return complete
+
+
+def part_names(family: str) -> list[str]:
+    """The names of the parts of a family, such as ``kernels``, in the registry of the package.
+
+    Examples
+    --------
+    >>> part_names("trackers")[:2]
+    ['covariance', 'hebbian']
+    """
+    import json
+
+    path = Path(__file__).parents[1] / "serialization" / "registry.json"
+    registered = json.loads(path.read_text(encoding="utf-8"))["parts"]
+    return sorted(
+        name
+        for part, facts in registered.items()
+        if part.startswith(f"{family}.")
+        for name in facts["names"]
+    )
 
 
 def column(ctx: Any, args: list[str], incomplete: str) -> list[str]:

@@ -62,7 +62,7 @@ class Parts:
             help="rbf, poly(degree=2), matern(nu=1.5), …, sums and products, also of columns: "
             "on('t_*', rbf) * on('colour', categorical).",
             rich_help_panel=MODEL,
-            autocompletion=completion.names(*completion.KERNELS),
+            autocompletion=completion.parts("kernels", "on("),
         ),
     ] = "rbf"
     gamma: Annotated[
@@ -79,7 +79,7 @@ class Parts:
         typer.Option(
             help="A number of points, auto, or a basis: distance(nu=0.1), everything, …",
             rich_help_panel=MODEL,
-            autocompletion=completion.names(*completion.BASES),
+            autocompletion=completion.parts("landmarks", "auto"),
         ),
     ] = "256"
     tracker: Annotated[
@@ -87,7 +87,7 @@ class Parts:
         typer.Option(
             help="covariance, hebbian, rls, …",
             rich_help_panel=MODEL,
-            autocompletion=completion.names(*completion.TRACKERS),
+            autocompletion=completion.parts("trackers"),
         ),
     ] = "covariance"
     forgetting: Annotated[
@@ -116,7 +116,7 @@ class Parts:
         typer.Option(
             help="How denoise goes back to inputs.",
             rich_help_panel=MODEL,
-            autocompletion=completion.names(*completion.PREIMAGES),
+            autocompletion=completion.parts("preimages", "auto"),
         ),
     ] = "auto"
     robust: Annotated[

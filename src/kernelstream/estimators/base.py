@@ -28,8 +28,10 @@ from kernelstream import serialization
 from kernelstream.arrays import progress
 from kernelstream.arrays.devices import checked_device
 from kernelstream.arrays.namespaces import Array
+from kernelstream.estimators import inputs
 from kernelstream.serialization.part import checked_seed
-from kernelstream.stream.buffer import Buffer, SingleRows
+from kernelstream.stream.buffer import Buffer
+from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
 Model = TypeVar("Model", bound="StoredEstimator")
@@ -105,9 +107,6 @@ class Transactional:
         """
         with self._turn():
             before = dict(vars(self))
-            single = before.get("_single_rows")
-            if single is not None:
-                single.close()  # rows that come from now on wait for their turn
             draft = object.__new__(type(self))
             draft.__dict__.update(before)
             with np.errstate(over="ignore", invalid="ignore"):
@@ -259,19 +258,12 @@ class StreamEstimator(StoredEstimator):
     #: Fitted attributes that are not in the stream, but belong into its file.
     _also_saved: tuple[str, ...] = ()
 
-    #: The stream, but for rows that came one by one since it was last set.
     _stream: Stream | None = None
-
-    #: Those rows, if any came.
-    _single_rows: SingleRows | None = None
 
     @property
     def stream_(self) -> Stream:
-        """All that was learned, with the rows that wait, as a read-only value."""
-        held = vars(self)  # once: another thread may put another one into its place
-        single, stream = held.get("_single_rows"), held.get("_stream")
-        if single is not None:
-            return single.stream
+        """All that was learned, including buffered rows, as a read-only value."""
+        stream = self._stream  # once: another thread may assign another one
         if stream is None:
             self._require_fitted()
         assert stream is not None
@@ -284,16 +276,6 @@ class StreamEstimator(StoredEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._stream is not None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return dict(super(StreamEstimator, self._as_it_is()).__getstate__())
-
-    def _as_it_is(self) -> Self:
-        view = super()._as_it_is()
-        single = view.__dict__.pop("_single_rows", None)
-        if single is not None:  # more rows may be written there
-            view._stream = single.stream
-        return view
 
     def drop_waiting(self) -> Self:
         """Take the rows that wait for their block out of the model.
@@ -318,7 +300,7 @@ class StreamEstimator(StoredEstimator):
         with self.transaction() as draft:
             stream = draft.stream_
             if stream.state is None or not stream.state.n_rows:
-                draft._stream = draft._single_rows = None
+                draft._stream = None
             else:
                 draft.set_stream(replace(stream, waiting=Buffer()))
         return self
@@ -346,7 +328,63 @@ class StreamEstimator(StoredEstimator):
         stream : Stream
             The stream that replaces the present one.
         """
-        self._stream, self._single_rows = stream, None
+        self._stream = stream
+
+    # -- rows
+
+    def _rows_to_learn(
+        self,
+        X: Any,
+        sample_weight: Any,
+        on_bad_rows: str = "error",
+        targets: np.ndarray | None = None,
+        anew: bool = False,
+    ) -> tuple[Rows, Stream | None]:
+        """The next rows, checked, and the stream that they continue; None where they begin one.
+
+        ``anew`` says that they are all rows, and that what was learned before is forgotten.
+        """
+        if not anew and self._stream is not None:
+            stream = self._stream
+            return inputs.check_rows(stream, X, sample_weight, targets, self, on_bad_rows), stream
+        rows = inputs.first_rows(self, X, sample_weight, on_bad_rows, targets)
+        if anew and not len(rows):
+            raise ValueError(inputs.NO_WEIGHT)
+        return rows, None
+
+    def _learn_rows(self, learn: Callable[[Rows], Stream], rows: Rows) -> None:
+        """Continue with the stream that has learned rows; errors name the rows to blame."""
+        with inputs.explain_rows(rows.X):
+            self.set_stream(learn(rows))
+
+    def check_rows(self, X: Any) -> Array:
+        """The rows of a query: finite numbers, as many features as were learned, the same names.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), dense or CSR, or data frame
+            Rows in the units of the data.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The rows, for functions of :class:`~kernelstream.stream.Stream`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelstream import KernelNovelty
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> model = KernelNovelty(basis=20, random_state=0).fit(X)
+        >>> stream = model.stream_
+        >>> stream.query(stream.components.scores, model.check_rows(X[:5])).shape
+        (5, 20)
+        """
+        return inputs.query_rows(self.stream_, X, self)
+
+    def _query(self, function: Callable[[Array], Array], X: Any) -> Array:
+        """Apply a function of rows, as the kernel sees them, to the rows of a query."""
+        return self.stream_.query(function, self.check_rows(X))
 
     def report_progress(self) -> None:
         """Tell how many rows were seen, where that was asked for."""

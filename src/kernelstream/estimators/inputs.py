@@ -31,7 +31,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import cores, in_threads, tiles
 from kernelstream.serialization.part import check_choice
 from kernelstream.stream.buffer import MOST_OF_A_ROW
-from kernelstream.stream.scaling import Filled
+from kernelstream.stream.imputation import Imputation
 from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
@@ -61,19 +61,99 @@ def first_rows(
 
     ``targets`` (n, t) go with their rows.
     """
-    check_choice("on_bad_rows", on_bad_rows, ON_BAD_ROWS)
     if is_foreign(X):
         X = _foreign_rows(X, check_finite=False)
         estimator.n_features_in_ = int(X.shape[1])
         vars(estimator).pop("feature_names_in_", None)
     else:
         X = _validated(estimator, X, reset=True)
-    return _weighted_rows(X, weights, fills(estimator), estimator, on_bad_rows, targets)
+    return _rows_to_learn(X, weights, fills(estimator), estimator, on_bad_rows, targets)
+
+
+def check_rows(
+    stream: Stream,
+    X: Any,
+    weights: Any = None,
+    targets: np.ndarray | None = None,
+    estimator: BaseEstimator | None = None,
+    on_bad_rows: str = "error",
+) -> Rows:
+    """Rows to learn, checked against a stream and cast to its type.
+
+    Rows of weight zero are left out.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream that is to learn them.
+    X : array of shape (n, d)
+        The rows.
+    weights : array of shape (n,), optional
+        Non-negative weights.
+    targets : array of shape (n, t), optional
+        Targets of a regression.
+    estimator : estimator, optional
+        The estimator whose feature names the rows must have.
+    on_bad_rows : {"error", "skip"}, default="error"
+        What to do with rows that have numbers that are not finite.
+
+    Returns
+    -------
+    Rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import StreamingKernelPCA
+    >>> from kernelstream.estimators import check_rows
+    >>> stream = StreamingKernelPCA(2).new_stream(np.empty((0, 3)))
+    >>> len(check_rows(stream, np.ones((4, 3)), [1.0, 0.0, 2.0, 1.0]))
+    3
+    """
+    X = query_rows(stream, X, estimator, check_finite=False)
+    X = cast(X, getattr(namespace_of(X), stream.dtype))
+    return _rows_to_learn(X, weights, stream.fills, estimator, on_bad_rows, targets)
+
+
+def query_rows(
+    stream: Stream, X: Any, estimator: BaseEstimator | None = None, check_finite: bool = True
+) -> Array:
+    """Rows of a query: as many features as the stream has, and the names that an estimator has."""
+    name = type(estimator).__name__ if estimator is not None else "StreamingKernelPCA"
+    if is_foreign(X):
+        X = _foreign_rows(X, check_finite)
+    else:
+        if estimator is None:
+            X = check_array(X, ensure_all_finite=False, estimator=name, **_ROWS)
+            X = as_csr(X) if is_sparse(X) else X
+        elif not _is_plain(X, estimator):
+            X = _validated(estimator, X, reset=False)
+        if check_finite and not all(of_tiles(all_finite, X)):
+            allowed = estimator is not None and stream.fills
+            with np.errstate(invalid="ignore"):
+                assert_all_finite(X, allow_nan=allowed, estimator_name=name, input_name="X")
+    if X.shape[1] != stream.n_features:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting {stream.n_features} features "
+            "as input."
+        )
+    return _of_same_kind(stream, X)
+
+
+def _is_plain(X: Any, estimator: BaseEstimator) -> bool:
+    """Whether scikit-learn has nothing to check or to convert."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype in (np.float64, np.float32)
+        and X.size > 0
+        and not hasattr(estimator, "feature_names_in_")
+    )
 
 
 def fills(estimator: BaseEstimator) -> bool:
     """Whether the estimator fills missing values."""
-    return isinstance(getattr(estimator, "scale", None), Filled)
+    return isinstance(getattr(estimator, "scale", None), Imputation)
 
 
 def _validated(estimator: BaseEstimator, X: Any, reset: bool) -> Array:
@@ -132,113 +212,6 @@ def named(columns: list[str]) -> str:
     return f"Columns {listed}" if len(columns) > 1 else f"Column {listed}"
 
 
-def next_rows(
-    estimator: BaseEstimator,
-    stream: Stream,
-    X: Any,
-    weights: Any = None,
-    on_bad_rows: str = "error",
-    targets: np.ndarray | None = None,
-) -> Rows:
-    """Rows that an estimator goes on to learn, in the type of its stream."""
-    check_choice("on_bad_rows", on_bad_rows, ON_BAD_ROWS)
-    X = query_rows(estimator, stream, X, check_finite=False)
-    X = cast(X, getattr(namespace_of(X), stream.dtype))
-    return _weighted_rows(X, weights, stream.fills, estimator, on_bad_rows, targets)
-
-
-def query_rows(
-    estimator: BaseEstimator, stream: Stream, X: Any, check_finite: bool = True
-) -> Array:
-    """Rows of a query: the features and names that the estimator has learned."""
-    if is_foreign(X):
-        return plain_rows(stream, X, check_finite, type(estimator).__name__)
-    X = _validated(estimator, X, reset=False)
-    if check_finite and not all(of_tiles(all_finite, X)):
-        name = type(estimator).__name__
-        assert_all_finite(X, allow_nan=stream.fills, estimator_name=name, input_name="X")
-    return _of_same_kind(stream, X)
-
-
-def plain_rows(
-    stream: Stream, X: Any, check_finite: bool | str = True, name: str = "StreamingKernelPCA"
-) -> Array:
-    """Rows checked against a stream alone, for those who have no estimator at hand."""
-    return _of_same_kind(stream, checked_rows(X, stream.n_features, check_finite, name))
-
-
-def checked_rows(
-    X: Any, n_features: int, check_finite: bool | str = True, name: str = "StreamingKernelPCA"
-) -> Array:
-    """Rows of so many features; ``name`` is for the error message."""
-    if is_foreign(X):
-        X = _foreign_rows(X, bool(check_finite))
-    else:
-        X = check_array(X, ensure_all_finite=check_finite, estimator=name, **_ROWS)
-        X = as_csr(X) if is_sparse(X) else X
-    if X.shape[1] != n_features:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {name} is expecting {n_features} features as input."
-        )
-    return X
-
-
-def check_rows(
-    stream: Stream, X: Any, weights: Any = None, targets: np.ndarray | None = None
-) -> Rows:
-    """Rows to learn, checked against a stream and cast to its type.
-
-    Rows of weight zero are left out.
-
-    Parameters
-    ----------
-    stream : Stream
-        The stream that is to learn them.
-    X : array of shape (n, d)
-        The rows.
-    weights : array of shape (n,), optional
-        Non-negative weights.
-    targets : array of shape (n, t), optional
-        Targets of a regression.
-
-    Returns
-    -------
-    Rows
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream import StreamingKernelPCA
-    >>> from kernelstream.estimators import check_rows
-    >>> stream = StreamingKernelPCA(2).new_stream(np.empty((0, 3)))
-    >>> len(check_rows(stream, np.ones((4, 3)), [1.0, 0.0, 2.0, 1.0]))
-    3
-    """
-    X = plain_rows(stream, X, check_finite=False)
-    X = cast(X, getattr(namespace_of(X), stream.dtype))
-    return with_summable_targets(_weighted_rows(X, weights, stream.fills, targets=targets))
-
-
-def one_row(stream: Stream, x: Any, learning: bool = False) -> Array:
-    """One row as a block of one, in the type of the stream."""
-    if is_sparse(x) or is_foreign(x):
-        row = plain_rows(stream, x if x.ndim == 2 else x[None, :])
-        row = cast(row, getattr(namespace_of(row), stream.dtype))
-        return require_summable(row) if learning else row
-    row = np.array(real_numbers(x), dtype=stream.dtype, ndmin=2)  # a copy: it may wait
-    if row.shape != (1, stream.n_features):
-        raise ValueError(
-            f"Expected one row of {stream.n_features} features, got an array of shape "
-            f"{np.shape(x)}."
-        )
-    # one product instead of the passes that a block gets: rows come by the million
-    if not row[0] @ row[0] < np.finfo(row.dtype).max / 4.0:
-        if not all_finite(row) and not (stream.fills and not np.isinf(row).any()):
-            raise ValueError("The row contains NaN or infinity; give finite numbers.")
-        row = require_summable(row, stream.fills) if learning else row
-    return _of_same_kind(stream, row)
-
-
 def given_scores(stream: Stream, X: Any) -> Array:
     """Scores given by the user, checked."""
     if not is_foreign(X):
@@ -255,40 +228,46 @@ def given_scores(stream: Stream, X: Any) -> Array:
     return _of_same_kind(stream, X)
 
 
-def _weighted_rows(
+def _rows_to_learn(
     X: Array,
     weights: Any,
-    gaps: bool = False,
-    estimator: BaseEstimator | None = None,
-    on_bad_rows: str = "error",
-    targets: np.ndarray | None = None,
+    gaps: bool,
+    estimator: BaseEstimator | None,
+    on_bad_rows: str,
+    targets: np.ndarray | None,
 ) -> Rows:
-    """Rows and their weights; those of weight zero are dropped, bad ones where that is asked for.
+    """Rows with weights and targets, without those of weight zero, and invalid ones on request.
 
     ``gaps`` says whether missing values will be filled.
     """
+    if on_bad_rows not in ON_BAD_ROWS:
+        check_choice("on_bad_rows", on_bad_rows, ON_BAD_ROWS)
     if on_bad_rows == "skip":
         good = good_rows(X, gaps)
         if weights is not None:
             weights = checked_weights(weights, len(good))[good]
         targets = targets if targets is None else targets[good]
         X = take_rows(X, np.flatnonzero(good)) if not good.all() else X
-    if not on_accelerator(X):  # there a look costs a pass, and the fold finds it out itself
-        # of a number that is not finite, no square is: one look for both
+    if not on_accelerator(X):  # there this costs a pass, and the step finds it out itself
+        # the square of a number that is not finite is not finite: one pass for both
         X = require_summable(X, gaps, getattr(estimator, "feature_names_in_", None))
-    if weights is None:
-        return Rows(X, targets=targets)
-    host = checked_weights(weights, int(X.shape[0]))
-    kept = np.flatnonzero(host)
-    rows = Rows(X, host, targets)
-    return rows.take(kept) if len(kept) < len(host) else rows
+    rows = Rows(X, targets=targets)
+    if weights is not None:
+        host = checked_weights(weights, int(X.shape[0]))
+        kept = np.flatnonzero(host)
+        rows = Rows(X, host, targets)
+        rows = rows.take(kept) if len(kept) < len(host) else rows
+    return rows if targets is None else with_summable_targets(rows)
 
 
 def _of_same_kind(stream: Stream, X: Array) -> Array:
     """An array of the namespace that the stream lives in, or an error."""
     if not stream.n_rows:  # nothing is held yet (a cluster checks its chunks)
         return X
-    ours, given = namespace_of(stream.held_array), namespace_of(X)
+    held = stream.held_array
+    if isinstance(held, np.ndarray) and isinstance(X, np.ndarray):
+        return X
+    ours, given = namespace_of(held), namespace_of(X)
     sent = stream.device is not None and (not is_foreign(X) or is_torch_array(X))
     if ours is not given and not sent:
         raise ValueError(
@@ -374,13 +353,13 @@ def require_summable(X: Array, gaps: bool = False, names: Any = None) -> Array:
     if gaps and isinstance(X, np.ndarray) and not all_finite(X):
         require_summable(np.nan_to_num(X, nan=0.0, posinf=np.inf, neginf=-np.inf), names=names)
         return X
-    with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(X, np.ndarray) and X.flags.c_contiguous:
-            # The sum of all squares is above that of every row, and is a product of BLAS.
-            total = sum(of_tiles(lambda rows: float(np.vdot(rows, rows)), X))
-            fine = bool(np.isfinite(4.0 * X.dtype.type(total)))
-            fine = fine or all_finite(4.0 * row_norms_squared(X))
-        else:
+    fine = False
+    if isinstance(X, np.ndarray) and X.flags.c_contiguous:
+        # The sum of all squares is above that of every row, and is a product of BLAS.
+        total = sum(of_tiles(lambda rows: float(np.vdot(rows, rows)), X))
+        fine = total < np.finfo(X.dtype).max / 4.0
+    if not fine:
+        with np.errstate(over="ignore", invalid="ignore"):
             fine = all_finite(4.0 * row_norms_squared(X))
     if not fine:
         if not all_finite(X):
@@ -393,8 +372,8 @@ def require_summable(X: Array, gaps: bool = False, names: Any = None) -> Array:
 
 
 def with_summable_targets(rows: Rows) -> Rows:
-    """Rows whose targets, if any, as they were given, can be learned with them."""
-    if rows.targets is None or len(rows) == 0:
+    """Rows with their targets as an array of the same namespace; overflow raises an error."""
+    if len(rows) == 0:
         return rows
     targets, weights = np.asarray(rows.targets), rows.weights
     weighted = targets if weights is None else targets * weights[:, None]

@@ -18,15 +18,24 @@ from sklearn.base import clone
 from kernelstream import kernels, landmarks, trackers
 from kernelstream.arrays.devices import checked_device, preferred_rows
 from kernelstream.arrays.namespaces import Array, as_dense, dtype_name, is_foreign, like, to_host
-from kernelstream.estimators import inputs
 from kernelstream.estimators.base import StreamEstimator, at_one_moment
 from kernelstream.estimators.explain import RowExplanation, explain_rows
 from kernelstream.kernels import Kernel
 from kernelstream.serialization.part import as_number, check_choice, check_count
 from kernelstream.stream import scaling
-from kernelstream.stream.state import Rows
+from kernelstream.stream.imputation import Imputation
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
+
+# Rows of a block on a host, and at most on a device, by the kind of the landmarks: blocks are long
+# where nothing is decided at their end, and short where landmarks of a block are compared with each
+# other.
+BLOCK_ROWS = {
+    "fixed": (2048, sys.maxsize),
+    "adaptive": (1024, 16384),
+    "growing": (256, 1024),
+    "reduced": (256, 1024),
+}
 
 
 class KernelEstimator(StreamEstimator):
@@ -79,36 +88,10 @@ class KernelEstimator(StreamEstimator):
             draft.set_stream(stream)
         return self
 
-    def _rows_to_learn(
-        self,
-        X: Any,
-        sample_weight: Any,
-        on_bad_rows: str = "error",
-        targets: np.ndarray | None = None,
-        anew: bool = False,
-    ) -> tuple[Rows, Stream | None]:
-        """The next rows, checked, and the stream that they continue; None where they begin one.
-
-        ``anew`` says that they are all rows, and that what was learned before is forgotten.
-        """
-        if anew or self._stream is None:
-            rows = inputs.first_rows(self, X, sample_weight, on_bad_rows, targets)
-            if anew and not len(rows):
-                raise ValueError(inputs.NO_WEIGHT)
-            return inputs.with_summable_targets(rows), None
-        stream = self.stream_
-        rows = inputs.next_rows(self, stream, X, sample_weight, on_bad_rows, targets)
-        return inputs.with_summable_targets(rows), stream
-
-    def _learn_rows(self, learn: Callable[[Rows], Stream], rows: Rows) -> None:
-        """Continue with the stream that has learned rows; errors name the rows to blame."""
-        with inputs.explain_rows(rows.X):
-            self.set_stream(learn(rows))
-
     @property
     def fills(self) -> bool:
         """Whether missing values are filled, instead of being an error."""
-        return isinstance(self.scale, scaling.Filled)
+        return isinstance(self.scale, Imputation)
 
     def fill_missing(self) -> Self:
         """Fill missing values from the next ``fit`` on, with means over rows that are near.
@@ -126,39 +109,10 @@ class KernelEstimator(StreamEstimator):
         >>> StreamingKernelPCA(2, random_state=0).fill_missing().fit(X).n_samples_seen_
         500
         """
-        self.scale = scaling.Filled(self.scale)
+        self.scale = Imputation(self.scale)
         return self
 
     # -- queries
-
-    def check_rows(self, X: Any) -> Array:
-        """The rows of a query: finite numbers, as many features as were learned, the same names.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), dense or CSR, or data frame
-            Rows in the units of the data.
-
-        Returns
-        -------
-        array of shape (n, d)
-            The rows, for functions of :class:`~kernelstream.stream.Stream`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernelstream import KernelNovelty
-        >>> X = np.random.default_rng(0).normal(size=(300, 2))
-        >>> model = KernelNovelty(basis=20, random_state=0).fit(X)
-        >>> stream = model.stream_
-        >>> stream.query(stream.components.scores, model.check_rows(X[:5])).shape
-        (5, 20)
-        """
-        return inputs.query_rows(self, self.stream_, X)
-
-    def _query(self, function: Callable[[Array], Array], X: Any) -> Array:
-        """Apply a function of rows, as the kernel sees them, to the rows of a query."""
-        return self.stream_.query(function, self.check_rows(X))
 
     def _of_host_rows(self, function: Any) -> Callable[[np.ndarray], np.ndarray]:
         """A function of rows, as the kernel sees them, for rows of numbers on the host."""
@@ -330,7 +284,7 @@ class KernelEstimator(StreamEstimator):
         self,
         X: Array,
         kernel: Kernel,
-        basis: landmarks.Basis,
+        basis: landmarks.LandmarkStrategy,
         tracker: trackers.Tracker,
         center: bool = True,
         certify: str | bool = False,
@@ -348,7 +302,7 @@ class KernelEstimator(StreamEstimator):
             kernel = kernels.with_numbers(kernel, getattr(self, "feature_names_in_", None))
         n_components = self._n_components_for(tracker)
         tracker.suits(basis, n_components, center)
-        basis.suits(kernel, d)
+        basis.suits(kernel, d, tracker, n_components)
         check_choice("certify", certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(device)
         batch_size = checked_batch_size(self.batch_size)
@@ -370,17 +324,15 @@ class KernelEstimator(StreamEstimator):
 
 
 def suitable_batch_size(
-    basis: landmarks.Basis, tracker: trackers.Tracker, X: Array, device: str | None
+    basis: landmarks.LandmarkStrategy, tracker: trackers.Tracker, X: Array, device: str | None
 ) -> int:
     """Rows in a block that suit the parts, and fill a GPU where the result allows any blocks."""
-    on_host = min(basis.preferred_batch, 256) if tracker.sequential else basis.preferred_batch
+    on_host, most = BLOCK_ROWS[basis.kind]
+    if tracker.sequential:
+        on_host = min(on_host, 256)
     if not tracker.any_blocks:
         return on_host
-    most = basis.preferred_on_device
-    return min(
-        preferred_rows(X, device, basis.size, on_host),
-        sys.maxsize if most is None else max(most, on_host),
-    )
+    return min(preferred_rows(X, device, basis.size, on_host), max(most, on_host))
 
 
 def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:

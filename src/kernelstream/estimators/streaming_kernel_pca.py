@@ -21,6 +21,7 @@ from kernelstream.arrays import progress
 from kernelstream.arrays.namespaces import (
     Array,
     as_dense,
+    cast,
     is_foreign,
     is_sparse,
     like,
@@ -44,11 +45,9 @@ from kernelstream.estimators.until import Population, ProgressiveSampling
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import check_count
 from kernelstream.stream import queries
-from kernelstream.stream.buffer import SingleRows
 from kernelstream.stream.compress import compress
 from kernelstream.stream.remove import remove
 from kernelstream.stream.scaling import ColumnScales
-from kernelstream.stream.state import Rows
 from kernelstream.stream.stream import Stream
 
 FEWEST_TO_WARN = 50  # rows by which the scales of columns can be compared
@@ -79,7 +78,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         Width of a kernel given by name; None is the kernel's own default (for RBF the median
         distance of the first rows), ``"auto"`` the one from whose scores inputs are reconstructed
         best. With a kernel object use ``kernel__gamma``.
-    basis : str, int or Basis
+    basis : str, int or LandmarkStrategy
         The points that span the model: ``"centroids"``, ``"distance"``, ``"coherence"``,
         ``"everything"``, ``"landmarks"``, ``"pivoted_cholesky"``, ``"reduced_set"``, a number of
         centroids, ``"auto"`` for as many as miss less than .01 of the variance of any component,
@@ -278,7 +277,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         if sample_weight is not None:
             raise ValueError("Weights of blocks come with them, as pairs of rows and weights.")
         with self.transaction() as draft:
-            for name in ("_stream", "_single_rows", "feature_names_in_"):
+            for name in ("_stream", "feature_names_in_"):
                 draft.__dict__.pop(name, None)
             learn_blocks(draft, blocks)
         self.report_progress()
@@ -364,25 +363,13 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         -------
         self
         """
-        single = self._single_rows
-        if single is None or not single.put(x):
-            self._learn_unusual(x)
-        return self
-
-    def _learn_unusual(self, x: Any) -> None:
-        """Learn a row that begins a stream, ends a block, or is not a plain array of its type."""
+        row = block_of_one(x)
         if self._stream is None:
-            row = x if is_foreign(x) or is_sparse(x) else np.asarray(x)
-            self.partial_fit(row[None, :] if row.ndim == 1 else row)
-            return
-        single = self._single_rows
-        with np.errstate(over="ignore", invalid="ignore"):
-            row = inputs.one_row(self.stream_, x, learning=True)
-        if single is not None and isinstance(row, np.ndarray) and single.put(row[0]):
-            return
-        with self.transaction() as draft:
-            draft.set_stream(draft.stream_.learn(Rows(row)))
-            draft._single_rows = SingleRows.beside(draft.stream_)
+            return self.partial_fit(row)
+        with self._turn(), np.errstate(over="ignore", invalid="ignore"):
+            stream = self.stream_
+            self.set_stream(stream.learn(inputs.check_rows(stream, row, estimator=self)))
+        return self
 
     # -- queries
 
@@ -425,7 +412,8 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             The row.
         """
         stream = self.stream_
-        row = inputs.one_row(stream, x)
+        row = inputs.query_rows(stream, block_of_one(x))
+        row = cast(row, getattr(namespace_of(row), stream.dtype))
         state = stream.state
         current = stream.chain.tracker.sequential or state is None or not state.n_rows
         shown = stream.components if current else stream.learned.components
@@ -488,7 +476,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         array([[0.84, 0.54, 1.  ]])
         """
         method = preimages.resolve(self.preimage, self.stream_.components.kernel)
-        rows = inputs.query_rows(self, self.stream_, X, check_finite=False)
+        rows = inputs.query_rows(self.stream_, X, self, check_finite=False)
         found = queries.fill(self.stream_, as_dense(rows), method, mask, loss)
         return found if return_report else like(found.X, rows, rows.dtype)
 
@@ -520,7 +508,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         y : ignored
         """
         shown, stream = self.stream_.components, self.stream_
-        rows = as_dense(inputs.query_rows(self, stream, X))
+        rows = as_dense(inputs.query_rows(stream, X, self))
         scores = queries.in_pieces(stream, shown.scores, rows)
         method = preimages.resolve(self.preimage, shown.kernel)
         back = queries.inputs_of(stream, scores, method).X
@@ -796,7 +784,7 @@ class StreamingKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             if isinstance(kernel, kernels.Euclidean | kernels.Laplacian):
                 ColumnScales.of(X).warn(getattr(self, "feature_names_in_", None))
 
-    def _basis_and_tracker(self) -> tuple[landmarks.Basis, trackers.Tracker]:
+    def _basis_and_tracker(self) -> tuple[landmarks.LandmarkStrategy, trackers.Tracker]:
         """The two parts that make a method; the papers' estimators choose their own."""
         basis = landmarks.Centroids() if "points" in self._chosen_later() else self.basis
         return landmarks.resolve(basis), trackers.resolve(self.tracker)
@@ -846,13 +834,24 @@ def require_rows(X: Any) -> None:
         raise TypeError(f"fit takes rows, and got files: {X!r}. {FILES}")
 
 
+def block_of_one(x: Any) -> Any:
+    """One row as a block of one."""
+    X = x if is_foreign(x) or is_sparse(x) else np.asarray(x)
+    X = X[None, :] if X.ndim == 1 else X
+    if X.ndim != 2 or X.shape[0] != 1:
+        raise ValueError(f"Expected one row, got an array of shape {np.shape(x)}.")
+    return X
+
+
 def is_dressed(estimator: StreamingKernelPCA) -> bool:
     """Whether scikit-learn puts what ``transform`` returns into a data frame."""
     own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
     return (own or get_config()["transform_output"]) != "default"
 
 
-def checked_robust(robust: Any, n_components: int | float | None, basis: landmarks.Basis) -> bool:
+def checked_robust(
+    robust: Any, n_components: int | float | None, basis: landmarks.LandmarkStrategy
+) -> bool:
     """Whether rows that do not fit lose weight, or an error in words."""
     if not isinstance(robust, bool | np.bool_):
         raise ValueError(f"robust must be True or False; got {robust!r}.")
@@ -861,7 +860,7 @@ def checked_robust(robust: Any, n_components: int | float | None, basis: landmar
             "robust=True judges a row by what the components miss of it: give n_components as an "
             f"integer, got {n_components!r}."
         )
-    if robust and basis.starts_empty:
+    if robust and basis.kind in ("growing", "reduced"):
         raise ValueError(
             f"robust=True judges the first rows before points are chosen, and {basis} takes them "
             "one by one as they come: use landmarks.Centroids or Landmarks."

@@ -1,15 +1,11 @@
-"""Image models: denoising, super-resolution, patch and face reconstruction; Pillow input."""
+"""Image models: denoising, super-resolution, patches; files with Pillow."""
 
 from kernelstream.images import files, noise, patches
 from kernelstream.images.denoise import Denoiser
-from kernelstream.images.reconstruct import PatchReconstructor
 from kernelstream.images.superresolution import SuperResolver, enlarge
-from kernelstream.images.whole import ImageReconstructor
 
 __all__ = [
     "Denoiser",
-    "ImageReconstructor",
-    "PatchReconstructor",
     "SuperResolver",
     "enlarge",
     "files",

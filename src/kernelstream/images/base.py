@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -10,10 +9,11 @@ import numpy as np
 
 from kernelstream import kernels, landmarks, trackers
 from kernelstream.estimators import StreamEstimator, at_one_moment
-from kernelstream.images.pixels import as_floats, real_numbers, require_pixels
+from kernelstream.images.files import as_floats, real_numbers, require_pixels
 from kernelstream.stream import Chain, Scaling, Stream
 
 ROUNDING = 1e-6  # of pixels that were scaled in single precision
+STRIP = 4096  # patches or rows that are processed at a time, so that memory stays bounded
 
 
 class ImageModel(StreamEstimator):
@@ -60,7 +60,7 @@ class ImageModel(StreamEstimator):
     def _blank_stream(
         self,
         kernel: kernels.Kernel,
-        basis: landmarks.Basis,
+        basis: landmarks.LandmarkStrategy,
         n_features: int,
         dtype: str,
         n_components: int | None = None,
@@ -120,71 +120,9 @@ class ImageModel(StreamEstimator):
         return model
 
 
-class PatchModel(ImageModel):
-    """An image model whose rows are patches: it learns one image after the other."""
-
-    n_images_seen_: int
-
-    _also_saved = ("n_images_seen_", "_learned_with")
-
-    def _check_restored(self) -> None:
-        super()._check_restored()
-        n = getattr(self, "n_images_seen_", None)
-        if type(n) is not int or n < 1:
-            raise ValueError(f"{n!r} images")
-
-    @abstractmethod
-    def _learn_image(self, stream: Stream, image: Any, number: int) -> Stream:
-        """Learn the patches of an image."""
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on learning from one more good image; a rejected one changes nothing.
-
-        Parameters
-        ----------
-        X : array of shape (height, width), or (height, width, 3) where colour is allowed
-            Of 8 or 16 bits, or floats in [0, 1].
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        with self.transaction() as draft:
-            if not draft.__sklearn_is_fitted__():
-                draft._hold(draft._learn_image(draft.new_stream(X), X, 0), 1)
-            else:
-                draft._require_same_parameters()
-                number = draft.n_images_seen_
-                draft._hold(draft._learn_image(draft.stream_, X, number), number + 1)
-        return self
-
-    def _hold(self, stream: Stream, n_images: int) -> None:
-        self.set_stream(stream)
-        self.n_images_seen_, self.n_features_in_ = n_images, stream.n_features
-
-    @at_one_moment
-    def merge(self, other: ImageModel) -> Self:
-        """A new model of what both have seen, with the parameters of this one.
-
-        Parameters
-        ----------
-        other : the same kind of estimator
-            Neither of the two is changed.
-        """
-        model = super().merge(other)
-        model.n_images_seen_ = self.n_images_seen_ + other.n_images_seen_
-        return model
-
-
-def as_list(images: Iterable[Any], colour: bool = False) -> list[Any]:
+def as_list(images: Iterable[Any]) -> list[Any]:
     """Images to learn from as a list; one image stands for itself."""
     if isinstance(images, np.ndarray) and images.ndim == 3 and images.shape[2] == 3:
-        if not colour:
-            raise ValueError(
-                f"An array of shape {images.shape} looks like one image in colour, and grey images "
-                "are needed: give a list of them."
-            )
         return [images]
     found = [images] if isinstance(images, np.ndarray) and images.ndim == 2 else list(images)
     if not found:
@@ -229,14 +167,14 @@ def as_rows(
     return rows, stack.shape
 
 
-def checked_image(image: Any, colour: bool = True) -> np.ndarray:
-    """One image of finite numbers, grey or, where that is allowed, in colour."""
+def checked_image(image: Any) -> np.ndarray:
+    """One image of finite numbers, grey or in colour."""
     image = real_numbers(image)
-    fits = image.ndim == 2 or (colour and image.ndim == 3 and image.shape[2] == 3)
+    fits = image.ndim == 2 or (image.ndim == 3 and image.shape[2] == 3)
     if not fits or 0 in image.shape:
         raise ValueError(
-            f"Expected one image of shape (height, width){' or (height, width, 3)' * colour}, got "
-            f"an array of shape {image.shape}."
+            "Expected one image of shape (height, width) or (height, width, 3), got an array of "
+            f"shape {image.shape}."
         )
     require_pixels(image)
     return image

@@ -23,7 +23,6 @@ from kernelstream.stream import HeldBack, Stream
 
 LLOYD_STEPS = 10  # to means of noisy images, for pre-images: 5 lose 0.02 dB on digits
 STRENGTHS = np.geomspace(1e-7, 1.0, 22)  # that "sure" chooses from: three a decade
-NOT_MEASURED = "Denoiser(method='project') does not measure the noise: give noise_variance."
 
 
 @stored
@@ -50,7 +49,7 @@ class Denoiser(TransformerMixin, ImageModel):
     clipped : bool
         Whether noisy pixels were clipped to [0, 1]. The mean of a clipped pixel is not the clean
         one; that is undone, and results are in [0, 1].
-    basis : int, str or Basis
+    basis : int, str or LandmarkStrategy
         The points of the features; an integer is a number of centroids, which stay where the first
         images (in ``fit``: a sample of all) put them. ``"stein"`` learns streams with points that
         stay only.
@@ -199,8 +198,15 @@ class Denoiser(TransformerMixin, ImageModel):
         for name in ("noise_variance", "width"):
             if getattr(self, name) is not None:
                 check_number("Denoiser", name, getattr(self, name))
+        self._require_noise_variance()
+
+    def _require_noise_variance(self) -> None:
+        """Raise in words where clipping cannot be undone."""
         if self.method == "project" and self.clipped and self.noise_variance is None:
-            raise ValueError(NOT_MEASURED)
+            raise ValueError(
+                "Denoiser(method='project') does not measure the noise, which clipped=True has to "
+                "know: give noise_variance."
+            )
 
     def new_stream(self, rows: np.ndarray) -> Stream:
         """A stream for rows like these with the parameters of this estimator, which are checked.
@@ -235,16 +241,16 @@ class Denoiser(TransformerMixin, ImageModel):
         scaling.check()
         return self._blank_stream(kernel, basis, size, dtype, scaling=scaling, regress_inputs=True)
 
-    def _points(self) -> landmarks.Basis:
+    def _points(self) -> landmarks.LandmarkStrategy:
         """The landmarks; those given by number or name stay fixed where a weak ridge learns."""
         basis = landmarks.resolve(self.basis)
         if self._chooses_landmarks(basis) and self.method == "stein":
             return landmarks.resolve(clone(basis).set_params(follows=False))
         return basis
 
-    def _chooses_landmarks(self, basis: landmarks.Basis) -> bool:
+    def _chooses_landmarks(self, basis: landmarks.LandmarkStrategy) -> bool:
         """Whether a number or a name was given that leaves the kind of landmarks to the method."""
-        given = isinstance(self.basis, landmarks.Basis)
+        given = isinstance(self.basis, landmarks.LandmarkStrategy)
         return isinstance(basis, landmarks.Centroids) and not given
 
     def _with_means(self, stream: Stream, rows: Array) -> Stream:
@@ -259,7 +265,7 @@ class Denoiser(TransformerMixin, ImageModel):
         means = landmarks.kmeans(rows, basis.size, LLOYD_STEPS, rng)
         return stream.with_chain(basis=landmarks.Landmarks(means))
 
-    def _require_points_that_stay(self, basis: landmarks.Basis) -> None:
+    def _require_points_that_stay(self, basis: landmarks.LandmarkStrategy) -> None:
         """Raise in words where a stream would carry Stein's moments into another basis."""
         if self.method == "stein" and isinstance(basis, landmarks.Centroids) and basis.follows:
             raise ValueError(
@@ -289,6 +295,7 @@ class Denoiser(TransformerMixin, ImageModel):
         array of the shape of X
         """
         self._require_same_parameters()
+        self._require_noise_variance()
         rows, shape = as_rows(X, self.n_features_in_, self.clipped, gaps=True)
         clean = self._project if self.method == "project" else self._regress
         if mask is None and loss == "squared" and not np.isnan(rows).any():
@@ -296,8 +303,6 @@ class Denoiser(TransformerMixin, ImageModel):
         else:
             found = self._repaired(rows, shape, mask, loss, clean)
         if self.clipped:
-            if not hasattr(self, "noise_variance_"):
-                raise ValueError(NOT_MEASURED)
             found = undo_clipping(found, self.noise_variance_)
         return found.reshape(shape)
 
@@ -310,7 +315,9 @@ class Denoiser(TransformerMixin, ImageModel):
         self._require_same_parameters()
         known = self.stream_.settled.scaler
         if not isinstance(known, LinearMap):
-            raise AttributeError(NOT_MEASURED)
+            raise AttributeError(
+                "Denoiser(method='project') does not measure the noise: give noise_variance."
+            )
         return known.noise_variance / (LEFT_ON_BLACK if self.clipped else 1.0)
 
     def _repaired(
@@ -462,7 +469,7 @@ def estimated_errors(
     """
     chain, state = stream.chain, stream.begun
     kernel: Any = chain.kernel
-    span = chain.basis.span(state.basis)
+    span = state.basis.span
     points, v = span.points.astype(np.float64), standard.noise_variance
     A = standard.apply(X)
     K = kernel.block(A, points)
@@ -490,7 +497,7 @@ def noise_moments(stream: Stream, standard: LinearMap) -> np.ndarray:
     chain, state = stream.chain, stream.begun
     assert state.targets is not None
     kernel: Any = chain.kernel
-    span = chain.basis.span(state.basis)
+    span = state.basis.span
     moments, targets = state.moments, state.targets
     about_mean = targets.about(standard.mean, moments.weight, moments.total)
     with_a = about_mean.cross / moments.weight @ standard.matrix

@@ -1,4 +1,4 @@
-"""Noise clipping: expected value of noisy pixels clipped to [0, 1], and its inverse."""
+"""Noise of pixels: its variance from a spectrum (Marchenko-Pastur), and clipping to [0, 1]."""
 
 from __future__ import annotations
 
@@ -79,3 +79,58 @@ def undo_clipping(mean: np.ndarray, noise_variance: float) -> np.ndarray:
     place *= np.diff(inverse).astype(kind)[before]
     place += inverse.astype(kind)[before]
     return place
+
+
+def noise_level(spectrum: np.ndarray, n_rows: int) -> float:
+    """Variance of white noise under the signal, from the spectrum of a sampled covariance.
+
+    The lower half of the eigenvalues is taken for noise. Sampling spreads the eigenvalues of noise
+    of variance v between ``v (1 − √q)²`` and ``v (1 + √q)²``, q features a degree of freedom
+    (Marchenko and Pastur 1967), so that their lower half lies below v: with four rows a feature at
+    0.58 v, with one at 0.21 v. Their mean is divided by that of the same eigenvalues of noise of
+    variance one. Eigenvalues above the upper edge are signal: they are no part of the law, and each
+    has taken a degree of freedom.
+
+    Parameters
+    ----------
+    spectrum : array of shape (d,)
+        Eigenvalues, descending, of the covariance of n rows (about their mean, divided by n).
+    n_rows : int
+        n, at least 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.images.noise import noise_level
+    >>> X = 0.5 * np.random.default_rng(0).normal(size=(200, 100))
+    >>> spectrum = np.linalg.eigvalsh(np.cov(X.T, ddof=0))[::-1]
+    >>> float(spectrum[50:].mean().round(2)), round(noise_level(spectrum, 200), 2)
+    (0.1, 0.25)
+    """
+    if n_rows < 2:
+        raise ValueError("The noise cannot be measured from one row: give noise_variance.")
+    there = min(n_rows - 1, len(spectrum))  # the others are zero whatever the noise
+    if there == 0:  # nothing varies
+        return 0.0
+    low = spectrum[there // 2 : there]
+    n_signal, found, settled = 0, 0.0, False
+    while not settled:  # more signal means less noise, and that more signal: it ends
+        features, freedom = len(spectrum) - n_signal, n_rows - 1 - n_signal
+        q = features / freedom
+        lowest = (np.arange(len(low)) + 0.5) / (there - n_signal)
+        unit = freedom / n_rows  # of eigenvalues that were divided by n
+        found = float(low.mean()) / (unit * float(marchenko_pastur(q, lowest).mean()))
+        above = int(np.sum(spectrum > found * unit * (1.0 + math.sqrt(q)) ** 2))
+        above = min(max(above, n_signal), there - len(low))
+        n_signal, settled = above, above == n_signal
+    return found
+
+
+def marchenko_pastur(q: float, shares: np.ndarray) -> np.ndarray:
+    """Quantiles of the eigenvalues (above zero) of noise of variance one."""
+    # With x = 1 + q − 2√q cos t the density √((x₊ − x)(x − x₋))/x dx is that of sin² t/x dt.
+    t = np.linspace(0.0, math.pi, 4001)
+    x = 1.0 + q - 2.0 * math.sqrt(q) * np.cos(t)
+    density = np.sin(t) ** 2 / np.maximum(x, np.finfo(float).tiny)
+    below = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
+    return np.interp(shares, below / below[-1], x)

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-EVEN = 1e-5  # of white: differences that rounding may have made decide about no position
+EVEN = 1e-5  # of white: differences that rounding may have made decide about no orientation
 
 
 def windows(image: np.ndarray, side: int, step: int = 1) -> np.ndarray:
@@ -118,13 +118,13 @@ def overlapped(blocks: np.ndarray, scale: int) -> np.ndarray:
 
 
 def turned(blocks: np.ndarray, turn: int) -> np.ndarray:
-    """Square blocks (n, side, side) in one of the eight positions: four turns, mirrored or not."""
+    """Square blocks (n, side, side) in one of eight orientations: four turns, mirrored or not."""
     blocks = np.rot90(blocks, turn % 4, axes=(1, 2))
     return blocks[:, :, ::-1] if turn >= 4 else blocks
 
 
-class Position(NamedTuple):
-    """How patches are seen, each in one of sixteen ways: turned, mirrored, negated.
+class Orientation(NamedTuple):
+    """The orientation of each patch, one of sixteen: turned, mirrored, negated.
 
     Upright patches have a middle that is not below their mean, and a gradient there that points to
     the right and down, more to the right than down.
@@ -135,11 +135,12 @@ class Position(NamedTuple):
     >>> from kernelstream.images import patches
     >>> X = np.random.default_rng(0).normal(size=(4, 5, 5))
     >>> X -= X.mean(axis=(1, 2), keepdims=True)
-    >>> position, other = patches.Position.of(X), patches.Position.of(-np.rot90(X, axes=(1, 2)))
-    >>> upright = position.upright(X)
-    >>> bool(np.all(upright == other.upright(-np.rot90(X, axes=(1, 2)))))
+    >>> rotated = -np.rot90(X, axes=(1, 2))
+    >>> orientation, other = patches.Orientation.of(X), patches.Orientation.of(rotated)
+    >>> upright = orientation.upright(X)
+    >>> bool(np.all(upright == other.upright(rotated)))
     True
-    >>> bool(np.all(position.as_seen(upright) == X))
+    >>> bool(np.all(orientation.as_seen(upright) == X))
     True
     """
 
@@ -150,7 +151,7 @@ class Position(NamedTuple):
 
     @classmethod
     def of(cls, blocks: np.ndarray) -> Self:
-        """Positions of square patches (n, side, side) of odd side and mean zero."""
+        """Orientations of square patches (n, side, side) of odd side and mean zero."""
         middle = blocks.shape[1] // 2
         sign = np.where(blocks[:, middle, middle] < -EVEN, -1.0, 1.0).astype(blocks.dtype)
         right = sign * (blocks[:, middle, middle + 1] - blocks[:, middle, middle - 1])

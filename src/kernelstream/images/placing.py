@@ -23,6 +23,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from kernelstream.arrays import cores, in_threads
+from kernelstream.images.base import STRIP
 from kernelstream.images.features import PatchFeatures, PatchFeaturesState
 
 PATCHES = 120  # a direction that are wanted, of which …
@@ -32,7 +33,6 @@ RIDGE = 1e-4  # share of the mean second moment: more than for regression, whose
 # Evaluations of E; the share of |Y|² that a step has to gain for another one; steps remembered.
 OPTIONS = {"maxfun": 6, "ftol": 1e-4, "maxcor": 8}
 UNIT = 10.0  # widths: how far all directions together are moved by the first step
-STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 
 
 def placed(

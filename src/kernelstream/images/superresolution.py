@@ -13,11 +13,10 @@ import numpy as np
 from kernelstream import kernels
 from kernelstream.arrays import generator
 from kernelstream.estimators import at_one_moment
-from kernelstream.images.base import PatchModel, as_list, checked_image
+from kernelstream.images.base import STRIP, ImageModel, as_list, checked_image
 from kernelstream.images.features import PatchFeatures
-from kernelstream.images.files import resized
-from kernelstream.images.patches import Position, overlapped, windows
-from kernelstream.images.pixels import WHITE, as_floats, as_integers
+from kernelstream.images.files import WHITE, as_floats, as_integers, resized
+from kernelstream.images.patches import Orientation, overlapped, windows
 from kernelstream.images.placing import PATCHES, placed
 from kernelstream.regression.base import Regression
 from kernelstream.regression.normal_equations import NormalEquations, Prediction
@@ -25,24 +24,22 @@ from kernelstream.serialization import check_count, check_number, stored
 from kernelstream.stream import Rows, Stream
 
 SIDE = 5  # pixels of a low-resolution patch
-MARGIN = SIDE // 2
 FEWEST_IMAGES = 4  # for which directions are moved: of fewer they would suit these alone
-STRIP = 4096  # patches that are worked on at a time, so that memory stays bounded
 TO_YCBCR = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
 )
 
 
 @stored
-class SuperResolver(PatchModel):
+class SuperResolver(ImageModel):
     """Enlarge images with the detail that images of the same kind have, learned in one pass.
 
     High-resolution images are shrunk; from each 5×5 patch of the small image, ridge regression on
     kernel features (``images.features.PatchFeatures``) learns what bicubic
     interpolation misses on the pixel and its eight neighbours. Patches are first turned, mirrored
     and negated until their gradients point one way, so that an edge is learned once for all its
-    positions, and what is predicted is turned back. Where four images or more are at hand, ``fit``
-    moves the centroids to where regression errs least (``images.placing``). Predicted blocks
+    orientations, and what is predicted is turned back. From four images on, ``fit`` moves the
+    centroids to where regression errs least (``images.placing``). Predicted blocks
     overlap and are averaged. The result is corrected so that it shrinks to the image that was
     given.
 
@@ -79,6 +76,10 @@ class SuperResolver(PatchModel):
     (64, 64)
     """
 
+    n_images_seen_: int
+
+    _also_saved = ("n_images_seen_", "_learned_with")
+
     def __init__(
         self,
         scale: int = 2,
@@ -98,6 +99,12 @@ class SuperResolver(PatchModel):
         self.verbose = verbose
         self.random_state = random_state
 
+    def _check_restored(self) -> None:
+        super()._check_restored()
+        n = getattr(self, "n_images_seen_", None)
+        if type(n) is not int or n < 1:
+            raise ValueError(f"{n!r} images")
+
     # -- learning
 
     def fit(self, X: Iterable[Any], y: Any = None) -> Self:
@@ -116,7 +123,7 @@ class SuperResolver(PatchModel):
         -------
         self
         """
-        images = as_list(X, colour=True)
+        images = as_list(X)
         with self.transaction() as draft:
             stream = draft.new_stream()
             share = -(-stream.start_rows // len(images))
@@ -126,7 +133,31 @@ class SuperResolver(PatchModel):
             stream = draft._place(stream, images)
             for number, image in enumerate(images):
                 stream = draft._learn_image(stream, image, number)
-            draft._hold(stream, len(images))
+            draft.set_stream(stream)
+            draft.n_images_seen_, draft.n_features_in_ = len(images), stream.n_features
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on learning from one more high-resolution image; a rejected one changes nothing.
+
+        Parameters
+        ----------
+        X : array of shape (height, width) or (height, width, 3)
+            Of 8 or 16 bits, or floats in [0, 1].
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        with self.transaction() as draft:
+            number = 0
+            if draft.__sklearn_is_fitted__():
+                draft._require_same_parameters()
+                number = draft.n_images_seen_
+            stream = draft.stream_ if number else draft.new_stream()
+            draft.set_stream(draft._learn_image(stream, X, number))
+            draft.n_images_seen_, draft.n_features_in_ = number + 1, stream.n_features
         return self
 
     def _place(self, stream: Stream, images: list[Any]) -> Stream:
@@ -190,9 +221,22 @@ class SuperResolver(PatchModel):
         chosen = np.arange(n) if count is None or count >= n else rng.choice(n, count, False)
         i, j = np.unravel_index(chosen, small.shape[:2])
         X, Y = without_means(small[i, j]), large[i, j]
-        position = Position.of(X)
-        X, Y = position.upright(X), position.upright(Y)
+        orientation = Orientation.of(X)
+        X, Y = orientation.upright(X), orientation.upright(Y)
         return X.reshape(len(chosen), -1), Y.reshape(len(chosen), -1)
+
+    @at_one_moment
+    def merge(self, other: ImageModel) -> Self:
+        """A new model of what both have seen, with the parameters of this one.
+
+        Parameters
+        ----------
+        other : the same kind of estimator
+            Neither of the two is changed.
+        """
+        model = super().merge(other)
+        model.n_images_seen_ = self.n_images_seen_ + other.n_images_seen_
+        return model
 
     # -- queries
 
@@ -236,20 +280,20 @@ class SuperResolver(PatchModel):
         """What bicubic interpolation misses, strip by strip, averaged where blocks overlap."""
         s, regression = int(self.scale), self._solution()
         rows, columns = low.shape
-        wider = np.pad(low, MARGIN, mode="symmetric")  # the outside is like the inside
+        wider = np.pad(low, SIDE // 2, mode="symmetric")  # the outside is like the inside
         small = windows(wider.astype(np.float32), SIDE)
         total = np.zeros(((rows + 2) * s, (columns + 2) * s), dtype=np.float32)
         height = max(1, STRIP // columns)
         for top in range(0, rows, height):
             strip = small[top : top + height]
             patches = without_means(strip.reshape(-1, SIDE, SIDE))
-            position = Position.of(patches)
-            X = position.upright(patches).reshape(len(patches), -1)
+            orientation = Orientation.of(patches)
+            X = orientation.upright(patches).reshape(len(patches), -1)
             Z = regression.basis.coordinates(regression.kernel, regression.basis_state, X)
             # Features of a patch are bounded by its contrast and coefficients are of order ten, so
             # that single precision is enough: 1e-5 of white, at most, on photographs.
             blocks = regression.prediction.of_coordinates(Z).reshape(-1, 3 * s, 3 * s)
-            blocks = position.as_seen(blocks).reshape(len(strip), columns, 3 * s, 3 * s)
+            blocks = orientation.as_seen(blocks).reshape(len(strip), columns, 3 * s, 3 * s)
             total[top * s : (top + len(strip) + 2) * s] += overlapped(blocks, s)
             if self.verbose:
                 show_progress(min(top + height, rows) / rows)

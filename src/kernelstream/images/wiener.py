@@ -1,18 +1,17 @@
-"""Noise level estimation (Marchenko-Pastur) and Wiener filter in principal directions."""
+"""Wiener filter in principal directions, with a noise variance that is given or measured."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
 from kernelstream.arrays import Array, like, to_host
+from kernelstream.images.base import STRIP
+from kernelstream.images.noise import noise_level
 from kernelstream.serialization import check_count, check_number, stored
 from kernelstream.stream import Rows, Scaling
-
-PIECE = 4096  # rows that are worked on at a time
 
 
 @stored
@@ -44,7 +43,7 @@ class Wiener(Scaling[LinearMap]):
         Directions kept.
     noise_variance : float or None
         Of each entry; None measures it in the lower half of the spectrum, where rows of images
-        have little but noise (see :func:`noise_level`).
+        have little but noise (see :func:`~kernelstream.images.noise.noise_level`).
 
     Examples
     --------
@@ -78,7 +77,7 @@ class Wiener(Scaling[LinearMap]):
         X, weights = to_host(rows.X), rows.weights
         w = np.ones(len(X)) if weights is None else weights
         # In pieces: all rows in double precision would be the largest thing that fit holds.
-        pieces = [slice(start, start + PIECE) for start in range(0, len(X), PIECE)]
+        pieces = [slice(start, start + STRIP) for start in range(0, len(X), STRIP)]
         mean = sum(w[some] @ X[some].astype(np.float64) for some in pieces) / w.sum()
         scatter = np.zeros((X.shape[1], X.shape[1]))
         for some in pieces:
@@ -96,58 +95,3 @@ class Wiener(Scaling[LinearMap]):
         share = np.maximum(omega - noise, 0.0) / np.maximum(omega, floor)
         signs = np.where(V.max(axis=0) >= -V.min(axis=0), 1.0, -1.0)  # libraries differ in the sign
         return LinearMap(mean, V * (signs * share), float(noise))
-
-
-def noise_level(spectrum: np.ndarray, n_rows: int) -> float:
-    """Variance of white noise under the signal, from the spectrum of a sampled covariance.
-
-    The lower half of the eigenvalues is taken for noise. Sampling spreads the eigenvalues of noise
-    of variance v between ``v (1 − √q)²`` and ``v (1 + √q)²``, q features a degree of freedom
-    (Marchenko and Pastur 1967), so that their lower half lies below v: with four rows a feature at
-    0.58 v, with one at 0.21 v. Their mean is divided by that of the same eigenvalues of noise of
-    variance one. Eigenvalues above the upper edge are signal: they are no part of the law, and each
-    has taken a degree of freedom.
-
-    Parameters
-    ----------
-    spectrum : array of shape (d,)
-        Eigenvalues, descending, of the covariance of n rows (about their mean, divided by n).
-    n_rows : int
-        n, at least 2.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream.images.wiener import noise_level
-    >>> X = 0.5 * np.random.default_rng(0).normal(size=(200, 100))
-    >>> spectrum = np.linalg.eigvalsh(np.cov(X.T, ddof=0))[::-1]
-    >>> float(spectrum[50:].mean().round(2)), round(noise_level(spectrum, 200), 2)
-    (0.1, 0.25)
-    """
-    if n_rows < 2:
-        raise ValueError("The noise cannot be measured from one row: give noise_variance.")
-    there = min(n_rows - 1, len(spectrum))  # the others are zero whatever the noise
-    if there == 0:  # nothing varies
-        return 0.0
-    low = spectrum[there // 2 : there]
-    n_signal, found, settled = 0, 0.0, False
-    while not settled:  # more signal means less noise, and that more signal: it ends
-        features, freedom = len(spectrum) - n_signal, n_rows - 1 - n_signal
-        q = features / freedom
-        lowest = (np.arange(len(low)) + 0.5) / (there - n_signal)
-        unit = freedom / n_rows  # of eigenvalues that were divided by n
-        found = float(low.mean()) / (unit * float(marchenko_pastur(q, lowest).mean()))
-        above = int(np.sum(spectrum > found * unit * (1.0 + math.sqrt(q)) ** 2))
-        above = min(max(above, n_signal), there - len(low))
-        n_signal, settled = above, above == n_signal
-    return found
-
-
-def marchenko_pastur(q: float, shares: np.ndarray) -> np.ndarray:
-    """Quantiles of the eigenvalues (above zero) of noise of variance one."""
-    # With x = 1 + q − 2√q cos t the density √((x₊ − x)(x − x₋))/x dx is that of sin² t/x dt.
-    t = np.linspace(0.0, math.pi, 4001)
-    x = 1.0 + q - 2.0 * math.sqrt(q) * np.cos(t)
-    density = np.sin(t) ** 2 / np.maximum(x, np.finfo(float).tiny)
-    below = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
-    return np.interp(shares, below / below[-1], x)

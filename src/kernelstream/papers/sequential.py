@@ -16,6 +16,10 @@ from kernelstream.arrays import Array, compiled, like, to_float64, to_host
 from kernelstream.papers.schedules import Schedule
 from kernelstream.serialization import stored
 
+# Rows in one compiled pass: its cost per row is r(r + 64), that of the products around it r·m.
+PASS_ROWS = 64
+DEAD = 1e-8  # a component that keeps less of its unit length in a change of landmarks starts anew
+
 S = TypeVar("S")  # the state of a tracker
 
 
@@ -144,6 +148,18 @@ def unit_columns(V: Array) -> tuple[Array, np.ndarray]:
     norms = column_norms(V)
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     return V * like(scale, V)[None, :], scale
+
+
+def products(V: Array, Z: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs G = Vᵀ Zᵀ of a few rows and their inner products K = Z Zᵀ, for a compiled pass."""
+    xp = array_namespace(V)
+    G = to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z))
+    return np.ascontiguousarray(G), np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
+
+
+def combined(V: Array, Z: Array, T: np.ndarray, S: np.ndarray) -> Array:
+    """``V Tᵀ + Zᵀ Sᵀ``: the components after the rows of a compiled pass."""
+    return V @ like(T.T.copy(), V) + array_namespace(V).matrix_transpose(Z) @ like(S.T.copy(), V)
 
 
 def less_running_mean(

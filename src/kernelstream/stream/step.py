@@ -1,8 +1,9 @@
 """Learning step: a block through kernel, landmarks, mean, tracker; forgetting, sign references.
 
 The basis turns a row x into ``z = Fᵀ k(D, x)``, the orthonormal coordinates of the projection of
-φ(x) on the span of the points D; the tracker does PCA of the z; the ledger keeps account of what
-the projection missed. Then the row is gone, unless the basis keeps it as a point or in its sample.
+φ(x) on the span of the points D; the tracker does PCA of the z; the observer of the certificate
+keeps account of the residuals. Then the row is gone, unless the basis keeps it as a point or in its
+sample.
 
 Every state is a value: ``fold`` returns a new one and leaves the old one as it was. So a block that
 is rejected half-way changes nothing, and a query can fold the rows that still wait and then forget
@@ -30,11 +31,12 @@ from kernelstream.arrays.namespaces import (
     weighted_sum,
 )
 from kernelstream.arrays.threads import in_threads, in_turn
-from kernelstream.certificates.audit import AuditSample
-from kernelstream.certificates.entries import Accumulated, blank_ledger
+from kernelstream.certificates.observer import Accumulated, CertificateObserver
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks import Basis, Clock
-from kernelstream.landmarks.base import Measured, finite
+from kernelstream.landmarks import Clock, LandmarkStrategy, Start
+from kernelstream.landmarks.base import Measured
+from kernelstream.landmarks.nystroem import finite
+from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 from kernelstream.stream.components import Learned, n_followed
 from kernelstream.stream.robust import first_judge, first_weights
@@ -59,7 +61,7 @@ class Chain:
     ----------
     kernel : Kernel
         The kernel.
-    basis : Basis
+    basis : LandmarkStrategy
         The landmark strategy.
     tracker : Tracker
         The tracker.
@@ -86,7 +88,7 @@ class Chain:
     """
 
     kernel: Kernel
-    basis: Basis
+    basis: LandmarkStrategy
     tracker: Tracker
     center: bool
     n_components: Annotated[int | float | None, "= components"]
@@ -122,24 +124,35 @@ class Chain:
         if self.certify not in ("auto", "tight", False) or self.seed >= 2**32:
             raise ValueError(f"certify={self.certify!r}, seed={self.seed}")
 
-    def begin(self, X: Array, weights: np.ndarray | None) -> State:
-        """Start a stream: the basis looks at the first rows, which are folded afterwards.
+    def begin(
+        self,
+        X: Array,
+        weights: np.ndarray | None,
+        sample: UniformSample | None = None,
+        n_rows: int = 0,
+    ) -> State:
+        """Start a stream: choose the first landmarks; the rows are learned afterwards.
 
         Parameters
         ----------
         X : array of shape (n, d)
-            The first rows.
+            The first rows, or those of the sample.
         weights : array of shape (n,) or None
             Weights of the rows; None means that all are 1.
+        sample : UniformSample, optional
+            A sample of all rows.
+        n_rows : int, default=0
+            Number of rows that the sample represents.
         """
         if self.robust:
             left = first_weights(self.kernel, X, self.wanted, self.center, weights)
             weights = left if weights is None else left * weights
-        basis = self.basis.begin(self.kernel, X, weights, self.seed, self.wanted)
+        start = Start(X, weights, self.seed, self.wanted, sample, n_rows)
+        basis = self.basis.begin(self.kernel, start)
         state = self.blank(basis, like(np.zeros(0), X))
         if not self.robust or weights is None:
             return state
-        seen = self.basis.express(self.kernel, basis, X)
+        seen = self.basis.project(self.kernel, basis, X)
         judge = first_judge(seen, weights, self.wanted, self.center, int(X.shape[0]))
         return replace(state, judge=judge)
 
@@ -185,18 +198,16 @@ class Chain:
         reference : array
             Array whose namespace and device the sums have.
         """
-        rank = self.basis.rank(basis)
+        rank = basis.span.rank
         r = self.n_components if isinstance(self.n_components, int) else None
         return State(
             n_rows=0,
             moments=Moments(0.0, like(np.zeros(rank), reference)),
             basis=basis,
             tracker=self.tracker.begin(rank, r, reference),
-            ledger=blank_ledger(self.certify, r),
             signs=None,
             next_signs=1,
-            # of rows that leave a window, none can judge
-            audit=AuditSample.empty() if self.certify and self.tracker.window is None else None,
+            observer=CertificateObserver.begin(self.certify, r, self.tracker.window is None),
         )
 
     def fold(
@@ -272,7 +283,7 @@ class Chain:
             and not targets
             and self.certify != "tight"
             and not (signs and self.early_signs)
-            and (frozen or self.basis.measures(state.basis))
+            and (frozen or not self.basis.admits(state.basis))
         )
 
     def measure(
@@ -294,7 +305,7 @@ class Chain:
         """
         (X, weights), row = at[0], int(at[1])
         clock, left = forget(self.tracker.forgetting, int(X.shape[0]), weights, self.seed, row)
-        block = self.basis.express(self.kernel, basis, X)
+        block = self.basis.project(self.kernel, basis, X)
         return Measured.of(X, weights, left, clock, block, scatter)
 
     def fold_blocks(
@@ -318,12 +329,12 @@ class Chain:
             Whether the landmarks are fixed.
         """
         only_points = self.only_points and not frozen
-        if only_points and blocks and self.basis.draws(state.basis):
-            return self.draw(state, blocks)
+        if only_points and blocks and self.basis.kind == "adaptive":
+            return self.draw(state, blocks)  # rows that `admits` asks for do not come here
         while blocks:
             rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
             # what is measured behind a change of the points is measured in vain
-            due = math.inf if frozen else self.basis.next_change(state.basis)
+            due = math.inf if frozen else state.basis.next_update
             measured = in_threads(
                 partial(self.measure, state.basis, scatter=not only_points),
                 list(zip(blocks[: 1 + int(np.searchsorted(rows[1:], due))], rows, strict=False)),
@@ -335,7 +346,7 @@ class Chain:
                 ahead = entered + 1 + int(np.searchsorted(rows[entered + 1 :], due))
                 basis, now = state.basis, measured[entered:ahead]
                 if not frozen:
-                    basis, count = self.basis.enter(self.kernel, basis, now)
+                    basis, count = self.basis.update(self.kernel, basis, now)
                     now = now[:count]
                 state, entered = self.add_up(state, basis, now), entered + len(now)
                 if not frozen:
@@ -347,7 +358,7 @@ class Chain:
         return state
 
     def draw(self, state: State, blocks: Sequence[tuple[Array, np.ndarray | None]]) -> State:
-        """Let the basis keep some of the rows, by which it will choose points at the end.
+        """Offer the rows to the sample from which landmarks will be chosen at the end.
 
         Parameters
         ----------
@@ -360,8 +371,7 @@ class Chain:
         beta = self.tracker.forgetting
         clock = forget(beta, int(X.shape[0]), weights, self.seed, state.n_rows)[0]
         n = sum(int(X.shape[0]) for X, _ in blocks)
-        basis = self.basis.keep_some(state.basis, blocks, clock)
-        return replace(state, n_rows=state.n_rows + n, basis=basis)
+        return replace(state, n_rows=state.n_rows + n, basis=state.basis.draw(blocks, clock))
 
     def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
         """Enter measured blocks into mean, tracker and ledger.
@@ -376,50 +386,31 @@ class Chain:
             The measured blocks.
         """
         decays = [block.clock.decay for block in blocks]
-        weight = state.moments.weight
+        moments = state.moments
+        weight, squared_norm = moments.weight, moments.squared_norm
         for decay, block in zip(decays, blocks, strict=True):
             weight = weight * decay + block.weight
-        total = in_turn(state.moments.total, [block.total for block in blocks], decays)
-        tracker, audit = state.tracker, state.audit
+            squared_norm = squared_norm * decay + block.energy
+        total = in_turn(moments.total, [block.total for block in blocks], decays)
+        tracker, observer = state.tracker, state.observer
         if blocks[0].scatter is not None:
             scatter = in_turn(tracker.scatter, [block.scatter for block in blocks], decays)
             tracker = replace(tracker, scatter=scatter)
-            offered = [(block.X, block.block.energy, block.weights) for block in blocks]
-            audit = self.audited(state, offered, blocks[0].clock)
-        ledger = self.accumulated(state).enter_sums(blocks)
-        if not math.isfinite(ledger.fresh):
-            for block in blocks:
+            if observer is not None:
+                observer = observer.on_blocks(self.accumulated(state), blocks)
+        for block in blocks:
+            if not math.isfinite(block.missed):
                 finite(block.block.residual, self.kernel)
         state = replace(
             state,
             n_rows=state.n_rows + sum(map(len, blocks)),
             basis=basis,
             tracker=tracker,
-            moments=Moments(weight, total),
-            ledger=ledger,
-            audit=audit,
+            moments=Moments(weight, total, squared_norm),
+            observer=observer,
         )
         self.require_finite_sums(state)
         return state
-
-    def audited(
-        self,
-        state: State,
-        blocks: Sequence[tuple[Array, Array, np.ndarray | None]],
-        clock: Clock,
-    ) -> AuditSample | None:
-        """The sample that judges, after blocks of rows with their energies and weights.
-
-        Parameters
-        ----------
-        state : State
-            The state before the blocks.
-        blocks : sequence of tuple
-            Rows, squared norms ``k(x, x)`` and weights of each block.
-        clock : Clock
-            Position of the first block in the stream.
-        """
-        return None if state.audit is None else state.audit.see(self.kernel, blocks, clock)
 
     def fold_rows(
         self,
@@ -447,7 +438,7 @@ class Chain:
         tracker, given, before = self.tracker, (state, weights), state.moments
         seen = None
         if state.judge is not None:  # rows that fit badly lose weight before they are learned
-            seen = self.basis.express(self.kernel, state.basis, X)
+            seen = self.basis.project(self.kernel, state.basis, X)
             missed = state.judge.missed(seen)
             left = state.judge.weights(missed)
             weights = left if weights is None else left * weights
@@ -456,20 +447,21 @@ class Chain:
         state = self.decay(state, clock.decay)
 
         # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
-        if frozen or self.basis.measures(state.basis):
-            block = seen or self.basis.express(self.kernel, state.basis, X)
+        if frozen or not self.basis.admits(state.basis):
+            block = seen or self.basis.project(self.kernel, state.basis, X)
+            measured = Measured.of(X, weights, faded, clock, block, scatter=False)
             if not frozen:
-                measured = Measured.of(X, weights, faded, clock, block, scatter=False)
-                basis, _ = self.basis.enter(self.kernel, state.basis, [measured])
+                basis, _ = self.basis.update(self.kernel, state.basis, [measured])
                 state = replace(state, basis=basis)
         else:
-            basis, block = self.basis.project(self.kernel, state.basis, X, faded, clock)
+            basis, block = self.basis.admit(self.kernel, state.basis, X, faded, clock)
             n_read = int(block.Z.shape[0])
             if n_read < X.shape[0]:  # anew with these rows: weights fade towards the end of a block
                 state, weights = given
                 w = None if weights is None else weights[:n_read]
                 y = None if targets is None else targets[:n_read, :]
                 return self.fold_rows(state, X[:n_read, :], w, frozen, y)
+            measured = Measured.of(X, weights, faded, clock, block, scatter=False)
             state = replace(state, basis=basis)
 
         # mean → tracker: moments of the rows as they are; a sequential rule brings its own step
@@ -487,37 +479,38 @@ class Chain:
                 energies = block.energy, block.residual
                 learned = tracker.slide(state.tracker, block.Z, *energies, w)
             state = self.signs_within(state, X, block.Z, weights, faded)
-        # what was missed is entered last: only now does the host wait for the numbers of a device
-        ledger = self.accumulated(state, with_scatter=tracker.window is None).enter(
-            X, block, faded, lambda x: self.basis.coordinates(self.kernel, state.basis, x)
-        )
-        if not math.isfinite(ledger.fresh):
+        # residuals are entered last: only now does the host wait for the numbers of a device
+        observer = state.observer
+        if observer is not None:
+            so_far = self.accumulated(state, with_scatter=tracker.window is None)
+            observer = observer.on_blocks(so_far, [measured])
+        if not math.isfinite(measured.missed):
             finite(block.residual, self.kernel)
         state = replace(
             state,
             n_rows=state.n_rows + X.shape[0],
             tracker=learned,
-            ledger=ledger,
-            moments=joined(state.moments, block.Z, faded),
+            moments=joined(state.moments, block.Z, faded, measured.energy),
             targets=regress(state, block.Z, targets, faded),
-            audit=self.audited(state, [(X, block.energy, weights)], clock),
+            observer=observer,
         )
         if tracker.window is not None:  # all sums are those of the rows in it
-            energy, missed = learned.energies
-            ledger = state.ledger.window(energy, missed, int(learned.Z.shape[0]))
-            state = replace(state, moments=learned.moments, ledger=ledger)
+            state = replace(state, moments=learned.moments)
+            if observer is not None:
+                squared_norm, residual = learned.energies
+                observer = observer.on_window(squared_norm, residual, int(learned.Z.shape[0]))
+                state = replace(state, observer=observer)
         self.require_finite_sums(state)
 
-        # the basis may change its points at the end of a block: z ← T z everywhere
-        change = None if frozen else self.basis.revise(self.kernel, state.basis, clock)
-        if change is not None:
-            state = self.rebase(state, *change)
-        if self.basis.compresses_vectors and not frozen:
-            state = self.compress(state)
+        # landmarks may change at the end of a block: z ← T z everywhere
+        if not frozen:
+            vectors = partial(self.vectors, state)
+            change = self.basis.revise(self.kernel, state.basis, clock, vectors)
+            state = state if change is None else self.rebase(state, *change)
         return state, int(X.shape[0])
 
-    def compress(self, state: State) -> State:
-        """Let the basis write the components and the mean, all that the model holds, anew.
+    def vectors(self, state: State) -> Array:
+        """The vectors that the tracker holds, and the mean, as columns.
 
         Parameters
         ----------
@@ -526,9 +519,7 @@ class Chain:
         """
         mean = state.moments.mean
         raw = self.tracker.raw(state.tracker, mean)
-        vectors = namespace_of(raw).concat([raw, mean[:, None]], axis=1)
-        change = self.basis.compress(self.kernel, state.basis, vectors)
-        return state if change is None else self.rebase(state, *change)
+        return namespace_of(raw).concat([raw, mean[:, None]], axis=1)
 
     def points(self, state: State) -> Array:
         """The points in their own coordinates, one a row.
@@ -538,7 +529,7 @@ class Chain:
         state : State
             The learned state.
         """
-        return self.basis.span(state.basis).own_coordinates(self.kernel)
+        return state.basis.span.own_coordinates(self.kernel)
 
     def require_finite_sums(self, state: State) -> None:
         """Raise unless Σ w k(x,x), which is above every entry of every accumulator, is finite.
@@ -548,11 +539,12 @@ class Chain:
         state : State
             The state to check.
         """
-        if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
+        moments = state.moments
+        if not (math.isfinite(moments.squared_norm) and math.isfinite(moments.weight)):
             raise ValueError(overflowing(self.kernel))
 
     def decay(self, state: State, factor: float) -> State:
-        """Old rows lose weight (the basis does it where it adds the new ones).
+        """Old rows lose weight (basis and observer do it where they add the new ones).
 
         Parameters
         ----------
@@ -565,14 +557,13 @@ class Chain:
             return state
         return replace(
             state,
-            moments=Moments(state.moments.weight * factor, state.moments.total * factor),
+            moments=state.moments.decay(factor),
             tracker=self.tracker.decay(state.tracker, factor),
-            ledger=state.ledger.decay(factor),
             targets=None if state.targets is None else state.targets.decay(factor),
         )
 
     def rebase(self, state: State, basis: Any, T: Array | None) -> State:
-        """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along.
+        """Change the basis: one matrix carries mean, tracker, signs and targets along.
 
         None: the coordinates stay as they are.
 
@@ -588,19 +579,22 @@ class Chain:
         if T is None:
             return replace(state, basis=basis)
         tracker, loss = self.tracker.rebase(state.tracker, T)
-        signs = state.signs
-        return replace(
-            state,
-            basis=basis,
-            tracker=tracker,
-            moments=Moments(state.moments.weight, T @ state.moments.total),
-            ledger=self.accumulated(state).change(
-                self.basis.span(basis),
+        signs, observer = state.signs, state.observer
+        if observer is not None:
+            observer = observer.on_rebase(
+                self.accumulated(state),
+                basis.span,
                 getattr(tracker, "scatter", None),
                 T,
                 loss,
                 lambda n_orders: self.tracker.lost_orders(state.tracker, T, n_orders),
-            ),
+            )
+        return replace(
+            state,
+            basis=basis,
+            tracker=tracker,
+            moments=state.moments.rebase(T),
+            observer=observer,
             signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
             targets=None if state.targets is None else state.targets.rebase(T),
             judge=None if state.judge is None else state.judge.rebase(T),
@@ -721,12 +715,9 @@ class Chain:
         """
         return Accumulated(
             kernel=self.kernel,
-            basis=self.basis,
             tracker=self.tracker,
             center=self.center,
-            certify=self.certify,
-            span=self.basis.span(state.basis),
-            ledger=state.ledger,
+            span=state.basis.span,
             moments=state.moments,
             scatter=getattr(state.tracker, "scatter", None) if with_scatter else None,
         )
@@ -740,12 +731,15 @@ def overflowing(kernel: Kernel) -> str:
     )
 
 
-def joined(before: Moments, Z: Array, weights: np.ndarray | None) -> Moments:
-    """Weight and sum of the rows so far and of those of a block."""
+def joined(
+    before: Moments, Z: Array, weights: np.ndarray | None, squared_norm: float = 0.0
+) -> Moments:
+    """Sums of the rows so far and of those of a block."""
     return Moments(
         before.weight + (float(Z.shape[0]) if weights is None else float(weights.sum())),
         padded(before.total, (int(Z.shape[1]),))
         + weighted_sum(Z, None if weights is None else like(weights, Z)),
+        before.squared_norm + squared_norm,
     )
 
 

@@ -37,12 +37,12 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.printing import prints_short
 from kernelstream.arrays.threads import cores, cut
 from kernelstream.certificates.certificate import Certificate, certify
+from kernelstream.certificates.confidence import EvaluatedModel
 from kernelstream.certificates.rounding import moved_in_float32
-from kernelstream.certificates.statement import Judged
-from kernelstream.kernels import Euclidean, Linear
+from kernelstream.kernels import Linear
 from kernelstream.landmarks import Clock
-from kernelstream.landmarks.base import finite
-from kernelstream.landmarks.fixed import FixedState
+from kernelstream.landmarks.fixed import FixedState, Landmarks
+from kernelstream.landmarks.nystroem import finite
 from kernelstream.preimages import Preimage
 from kernelstream.serialization import stored
 from kernelstream.serialization.part import Value
@@ -58,11 +58,11 @@ from kernelstream.stream.fit import (
     share_of_first_pass,
     wants_second_pass,
 )
-from kernelstream.stream.imputation import MaskedPreimage
+from kernelstream.stream.imputation import Imputation, MaskedPreimage
 from kernelstream.stream.merge import add_states, merge
 from kernelstream.stream.robust import START_ROWS, first_weights
 from kernelstream.stream.scaling import START_ROWS as SCALING_ROWS
-from kernelstream.stream.scaling import Automatic, ColumnMoments, Filled, Scaling, require_dense
+from kernelstream.stream.scaling import Automatic, ColumnMoments, Scaling, require_dense
 from kernelstream.stream.state import Rows, State
 from kernelstream.stream.step import Chain, overflowing
 
@@ -72,7 +72,6 @@ HIDDEN_SHARE = 1e-9
 MOST_COMPARED = 64  # rows that are compared to find that out
 MEASURED_NUMBERS = 2**20  # coordinates of blocks that are measured together …
 SEVERAL = 4  # … times this where there are threads
-CLEAR = 1e4  # squared norms, in squared widths of a kernel, that cost at most 1e-11 of its values
 MEDIAN_ROWS = 500  # rows from which a kernel's width is taken
 
 
@@ -126,7 +125,8 @@ class Stream(Value):
                 raise ValueError("a scaling without its numbers, or numbers without a scaling")
         else:
             self.scaling.check_state(self.scaler)
-        self.chain.basis.suits(self.chain.kernel, self.n_features)
+        chain = self.chain
+        chain.basis.suits(chain.kernel, self.n_features, chain.tracker, chain.n_components)
         keeps_columns = self.scaling is None or self.scaling.keeps_columns
         if keeps_columns and sizes.get("features", self.n_features) != self.n_features:
             raise ValueError(f"{sizes['features']} features, and rows of {self.n_features}")
@@ -221,7 +221,7 @@ class Stream(Value):
     @property
     def fills(self) -> bool:
         """Whether rows may have gaps."""
-        return isinstance(self.scaling, Filled)
+        return isinstance(self.scaling, Imputation)
 
     def scaled(self, X: Array) -> Array:
         """Rows in the units of the kernel; in float64 where a proof is wanted."""
@@ -252,18 +252,30 @@ class Stream(Value):
     # -- learning
 
     def learn(self, new: Rows, frozen: bool = False) -> Stream:
-        """Learn rows: whole blocks are folded, the rest waits. With ``frozen`` the basis stays.
+        """Learn rows: complete blocks are learned, the rest is buffered.
 
         Blocks are counted from the start of the stream, so the model is the same, bit for bit,
-        however the rows are cut into calls.
+        however the rows are cut into calls. With ``frozen`` the landmarks stay as they are.
         """
-        try:
-            return self._learn(new, frozen)
-        except Exception as problem:
-            _ = self.caught_up  # raises where not these rows are to blame, but those that waited
-            if not (isinstance(problem, ValueError) and (cure := self._cure(new, frozen))):
-                raise
-            raise ValueError(f"{problem} {cure}") from problem
+        stream = self
+        if stream.state is None:
+            missing = stream.start_rows - len(stream.waiting)
+            if len(new) < missing:
+                return stream.buffered(new)
+            with cores():
+                stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
+        size = stream.batch_size
+        if len(stream.waiting) + len(new) < size:
+            return stream.buffered(new)
+        if len(stream.waiting):
+            # More than a block may have been buffered for the start, and end within one.
+            fill = -len(stream.waiting) % size
+            held, new = stream.waiting.join(new[:fill]), new[fill:]
+            whole = len(held) - len(held) % size
+            stream = replace(stream.fold(held[:whole], frozen), waiting=Buffer())
+            stream = stream.buffered(held[whole:])
+        whole = len(new) - len(new) % size
+        return stream.fold(new[:whole], frozen).buffered(new[whole:])
 
     def learn_all(self, rows: Rows) -> Stream:
         """Learn rows that are all at hand: the points are chosen from all of them."""
@@ -273,114 +285,39 @@ class Stream(Value):
         """The stream of the rows of both, those that wait included."""
         return merge(self, other)
 
-    def _cure(self, new: Rows, frozen: bool) -> str | None:
-        """What to do about rows that cannot be learned after those that came before them.
+    def buffered(self, rows: Rows) -> Stream:
+        """The stream with more rows in its buffer.
 
-        None where they are not the reason, or where that cannot be tried: a function of the user
-        is not called again after it has failed.
+        Buffered rows cannot be taken back, and every later call would fail with them. So they are
+        refused here if their sums would overflow; with a kernel that is not known to be positive
+        semidefinite they are learned into a copy, which shows whether they can be.
         """
-        if not self.chain.kernel.psd:
-            return None
-        if len(self.waiting) and replace(self, waiting=Buffer())._takes(new, frozen):
-            return (
-                f"It is the {len(self.waiting)} rows that wait for their block which cannot be "
-                "learned together with these: leave these out, or take out those that wait with "
-                "model.drop_waiting()."
-            )
-        if self.state is not None and replace(self.with_state(None), waiting=Buffer())._takes(new):
-            return (
-                "It is the rows learned before, in places far from these, after which these cannot "
-                "be learned: leave these out, or begin a new model with them."
-            )
-        return None
-
-    def _takes(self, rows: Rows, frozen: bool = False) -> bool:
-        """Whether rows can be learned and answered with."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                _ = self._learn(rows, frozen).caught_up
-        except Exception:
-            return False
-        return True
-
-    def _learn(self, new: Rows, frozen: bool) -> Stream:
-        stream = self
-        if stream.state is None:
-            missing = stream.start_rows - len(stream.waiting)
-            if len(new) < missing:
-                return stream.wait(new)
-            with cores():
-                stream = stream.start(stream.waiting.join(new[: max(missing, 0)]))
-        size = stream.batch_size
-        if len(stream.waiting) + len(new) < size:
-            return stream.wait(new)
-        if len(stream.waiting):
-            # More than a block may have waited for the start, and end within one.
-            fill = -len(stream.waiting) % size
-            held, new = stream.waiting.join(new[:fill]), new[fill:]
-            whole = len(held) - len(held) % size
-            stream = replace(stream.fold(held[:whole], frozen), waiting=Buffer())
-            stream = stream.wait(held[whole:])
-        whole = len(new) - len(new) % size
-        return stream.fold(new[:whole], frozen).wait(new[whole:])
-
-    def wait(self, rows: Rows) -> Stream:
-        """Let rows wait for their block, unless a fold would refuse them."""
         if not len(rows):
             return self
-        self.require_foldable(rows)
+        self.require_summable(rows)
         stream = replace(self, waiting=self.waiting.append(rows))
-        if not self.is_usual(rows):
-            _ = stream._folded  # only folding shows it; the next query needs it anyway
+        if not self.chain.kernel.psd:
+            _ = stream._folded  # the next query needs it anyway
         return stream
 
-    def is_usual(self, rows: Rows) -> bool:
-        """Whether a fold has no reason to refuse rows that ``require_foldable`` lets pass.
+    def require_summable(self, rows: Rows) -> None:
+        """Raise unless sums of ``w k(x, x)`` over any number of such rows are finite.
 
-        It may find that a kernel is not semidefinite on them: one that is not known to be (a
-        function of the user may also fail), or any kernel where rows are so much farther out than
-        those before that their distances are rounding.
+        Each row is checked by itself, so nothing depends on how rows are cut into calls.
         """
-        if not (self.chain.kernel.psd and self.knows_units):
-            return self.chain.kernel.psd  # the first rows are what units are taken from
-        farthest = largest_entry(row_norms_squared(self.scaled(rows.X)))
-        return farthest <= max(self.reach, self.clear_reach)
-
-    @property
-    def clear_reach(self) -> float:
-        """A squared norm up to which rounding hardly moves a kernel value; 0: none is known.
-
-        Distances of stationary kernels are rounded by shares of the squared norms.
-        """
-        kernel = self.chain.kernel
-        return CLEAR / kernel.resolution if isinstance(kernel, Euclidean) and kernel.fixed else 0.0
-
-    @property
-    def reach(self) -> float:
-        """The squared norm of rows up to twice as far out as points, or rows that wait, are."""
-        known = [self.scaled(rows.X) for rows in self.waiting.blocks[:1]]
-        if self.state is not None:
-            known.append(self.chain.basis.span(self.state.basis).points)
-        norms = [largest_entry(row_norms_squared(X)) for X in known if X.shape[0]]
-        return 4.0 * max(norms, default=0.0)
-
-    def require_foldable(self, rows: Rows) -> None:
-        """Raise in words for rows that a fold would refuse.
-
-        Now, while the caller knows them: rows that wait cannot be taken back, and every later call
-        would fail with them. Each row is looked at by itself, so that nothing depends on cuts.
-        """
+        kernel, largest, X = self.chain.kernel, 1.0, rows.X
         if self.scaling is not None:
-            require_dense(rows.X)
-        kernel, largest = self.chain.kernel, 1.0
-        # Rows on a device were not looked at yet: those that are folded show it, these would not.
-        if self.knows_units and (not kernel.unit_norm or on_accelerator(rows.X)):
-            X = self.scaled(rows.X)
-            finite(4.0 * row_norms_squared(X), kernel)
-            # A width that is still to be chosen does not matter for whether an energy overflows.
-            kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
-            largest = max(largest, largest_entry(finite(kernel.diag(X), kernel)))
+            require_dense(X)
+        if self.knows_units:
+            # Squared distances are finite: estimators checked it, but not after scaling, and not
+            # of rows on a device.
+            if self.scaler is not None or on_accelerator(X):
+                X = self.scaled(X)
+                finite(4.0 * row_norms_squared(X), kernel)
+            if not kernel.unit_norm:
+                # A number that is still to be chosen does not decide whether k(x, x) overflows.
+                kernel = kernel if kernel.fixed else kernel.fix(X, rows.weights)
+                largest = largest_entry(finite(kernel.diag(X), kernel))
         if rows.weights is not None:  # Σ w x is added up, too
             known = np.nan_to_num(rows.X) if self.fills else rows.X
             largest = max(largest, largest_entry(known)) * float(rows.weights.max())
@@ -398,13 +335,6 @@ class Stream(Value):
             START_ROWS if self.chain.robust else 0,
             choosing.START_ROWS if self.chain.auto else 0,
         )
-
-    @property
-    def rows_to_decision(self) -> int:
-        """How many more rows complete the start of the stream, or the present block."""
-        if self.state is None:
-            return self.start_rows - len(self.waiting)
-        return self.batch_size - len(self.waiting) % self.batch_size
 
     def start(self, first: Rows, all_rows: Rows | None = None) -> Stream:
         """Decide what the first rows decide: scaling, the kernel's numbers, the basis.
@@ -460,11 +390,10 @@ class Stream(Value):
         return self.with_chain(kernel=kernel, basis=basis, n_components=r, auto=())
 
     def begin(self, first: Rows) -> Stream:
-        """The stream whose basis has looked at the first rows, in the units of the kernel.
-
-        Points that were given are in those of the data, as the rows are.
-        """
-        chain = replace(self.chain, basis=self.chain.basis.in_units(self.scaled))
+        """The stream with landmarks for the first rows, in the units of the kernel."""
+        chain = self.chain
+        if isinstance(chain.basis, Landmarks):  # given landmarks are in the units of the data
+            chain = replace(chain, basis=chain.basis.in_units(self.scaled))
         return self.with_state(chain.begin(self.prepared(first.X), first.weights))
 
     def fold(self, rows: Rows, frozen: bool = False, size: int = 0) -> Stream:
@@ -498,7 +427,7 @@ class Stream(Value):
         if not len(shown.points):
             return self
         model = MaskedPreimage.of(shown, self.begun.n_rows)
-        return replace(self, scaler=self.scaler.learning_from(model))
+        return replace(self, scaler=replace(self.scaler, model=model))
 
     def _fold(self, rows: Rows, frozen: bool, size: int) -> Stream:
         chain, state = self.chain, self.begun
@@ -519,7 +448,7 @@ class Stream(Value):
                     state = chain.fold(state, X, weights, frozen, targets)
                     continue
                 together.append((X, weights))
-                if len(together) == measured_together(X, chain.basis.rank(state.basis), n):
+                if len(together) == measured_together(X, state.basis.span.rank, n):
                     state, together = chain.fold_blocks(state, together, frozen), []
             state = chain.fold_blocks(state, together, frozen)
         return self.with_state(state)
@@ -541,7 +470,7 @@ class Stream(Value):
         order, and :meth:`add` adds their states. It holds nothing but what that takes.
         """
         chain, state = self.chain, self.begun
-        basis = FixedState(chain.basis.span(state.basis))
+        basis = FixedState(state.basis.span)
         blank = self.with_state(chain.blank(basis, state.moments.total))
         return replace(blank.without_signs(), waiting=Buffer())
 
@@ -621,7 +550,8 @@ class Stream(Value):
         stream = self.caught_up
         chain, state = stream.chain, stream.begun
         with cores():
-            change = chain.basis.settle(chain.kernel, state.basis, Clock(chain.seed, state.n_rows))
+            clock = Clock(chain.seed, state.n_rows, query=True)
+            change = chain.basis.revise(chain.kernel, state.basis, clock)
             return stream if change is None else stream.with_state(chain.rebase(state, *change))
 
     @cached_property
@@ -636,11 +566,12 @@ class Stream(Value):
         """What is certain about batch kernel PCA of all rows: of the plain sums, as accumulated."""
         shown, plain = self.components, self.caught_up
         with cores(), np.errstate(over="ignore", invalid="ignore"):
-            held = plain.chain.accumulated(plain.begun)
-            proved = certify(held, shown.vectors, shown.mean, shown.span)
-            judged, told = plain.judged(shown), plain.begun.told
-            said = None if told is None else told.of(judged)
-            return replace(proved, judged=judged, told=said, filled=self.fills)
+            sums, observer = plain.chain.accumulated(plain.begun), plain.begun.observer
+            ledger = None if observer is None else observer.ledger
+            proved = certify(sums, ledger, shown.vectors, shown.mean, shown.span)
+            model = plain.evaluated(shown)
+            drawn = None if observer is None else observer.bounds_of(model)
+            return replace(proved, judged=model, told=drawn, filled=self.fills)
 
     def query(self, function: Callable[[Array], Array], X: Array) -> Array:
         """Apply a function of rows, in the units of the kernel, to rows in those of the data.
@@ -671,17 +602,17 @@ class Stream(Value):
 
         The coefficients, a column for each combination, are over the points.
         """
-        points = self.chain.basis.span(self.begun.basis).points
+        points = self.begun.basis.span.points
         return moved_in_float32(self.chain.kernel, points, coefficients)
 
-    def judged(self, shown: Components) -> Judged:
-        """What is shown, for the sample of rows to judge when somebody asks."""
+    def evaluated(self, shown: Components) -> EvaluatedModel:
+        """The components with the sample on which they are evaluated when somebody asks."""
         chain, state = self.chain, self.begun
-        return Judged(
+        return EvaluatedModel(
             kernel=chain.kernel,
             center=chain.center,
             certify=chain.certify,
-            sample=state.audit,
+            sample=None if state.observer is None else state.observer.sample,
             weight=state.moments.weight,
             n_rows=state.n_rows,
             log_forgetting=math.log(chain.tracker.forgetting),

@@ -27,11 +27,14 @@ from kernelstream.arrays import Array, like, to_float64, to_host
 from kernelstream.papers import schedules
 from kernelstream.papers.kim_2003.hebbian import Hebbian, recursion
 from kernelstream.papers.schedules import Schedule
-from kernelstream.papers.sequential import SequentialState, extended, require_bounded
+from kernelstream.papers.sequential import (
+    PASS_ROWS,
+    SequentialState,
+    combined,
+    extended,
+    require_bounded,
+)
 from kernelstream.serialization import stored
-
-# Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
-_PASS_ROWS = 64
 
 
 @stored
@@ -147,9 +150,9 @@ class RecentredHebbian(Hebbian, trackers.Tracker[RecentredState]):
         schedule = schedules.resolve(self.schedule)
         V, s, variances = state.V, state.sums, state.variances.copy()
         mean, weight, time, n_shortened = state.mean, state.weight, state.time, state.n_shortened
-        for start in range(0, int(Z.shape[0]), _PASS_ROWS):
-            rows = Z[start : min(start + _PASS_ROWS, int(Z.shape[0])), :]
-            n, w = int(rows.shape[0]), weights[start : start + _PASS_ROWS]
+        for start in range(0, int(Z.shape[0]), PASS_ROWS):
+            rows = Z[start : min(start + PASS_ROWS, int(Z.shape[0])), :]
+            n, w = int(rows.shape[0]), weights[start : start + PASS_ROWS]
             so_far = weight + np.cumsum(w)
             total = like(weight * mean, rows)[None, :] + xp.cumulative_sum(
                 rows * like(w, rows)[:, None], axis=0
@@ -170,7 +173,7 @@ class RecentredHebbian(Hebbian, trackers.Tracker[RecentredState]):
                 schedule,
                 self.guard,
             )
-            V = V @ like(T.T.copy(), V) + xp.matrix_transpose(rows) @ like(S.T.copy(), V)
+            V = combined(V, rows, T, S)
             s = T @ s + S @ written
             mean, weight = to_host(means[-1, :]).copy(), float(so_far[-1])
             time, n_shortened = time + n, n_shortened + shortened

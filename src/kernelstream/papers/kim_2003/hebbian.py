@@ -22,18 +22,18 @@ from kernelstream.arrays import Array, compiled, like, to_float64, to_host
 from kernelstream.papers import schedules
 from kernelstream.papers.schedules import Schedule
 from kernelstream.papers.sequential import (
+    DEAD,
+    PASS_ROWS,
     Sequential,
     SequentialState,
     check_guard,
     column_norms,
+    combined,
+    products,
     require_bounded,
     require_own_steps,
 )
 from kernelstream.serialization import stored
-
-# Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
-_PASS_ROWS = 64
-_DEAD = 1e-8  # a component of this norm, after a change of basis, has nothing left to grow from
 
 
 @stored
@@ -50,7 +50,7 @@ class Hebbian(Sequential[SequentialState]):
     Parameters
     ----------
     schedule : Schedule, "auto" or float
-        Step sizes; ``"auto"`` is :class:`~kernelstream.papers.schedules.Automatic`, a number
+        Step sizes; ``"auto"`` is :class:`~kernelstream.papers.schedules.AutomaticRate`, a number
         a constant step.
     forgetting : float
         Forgetting of the running mean (1: the mean of all rows).
@@ -136,11 +136,13 @@ class Hebbian(Sequential[SequentialState]):
         schedule = schedules.resolve(self.schedule)
         n_shortened = state.n_shortened
         V, time, variances = state.V, state.time, state.variances.copy()
-        for start in range(0, Z.shape[0], _PASS_ROWS):
-            rows = Z[start : min(start + _PASS_ROWS, Z.shape[0]), :]
+        for start in range(0, Z.shape[0], PASS_ROWS):
+            rows = Z[start : min(start + PASS_ROWS, Z.shape[0]), :]
             n = int(rows.shape[0])
             steps = schedule.steps(time + 1, n) * weights[start : start + n]
-            V, shortened = learn_rows(V, rows, steps, time, variances, schedule, self.guard)
+            G, K = products(V, rows)
+            T, S, shortened = recursion(G, K, steps, time, variances, schedule, self.guard)
+            V = combined(V, rows, T, S)
             n_shortened += shortened
             time += n
         require_bounded(type(self).__name__, V, self.guard)
@@ -163,7 +165,7 @@ class Hebbian(Sequential[SequentialState]):
         xp = array_namespace(T)
         V = T @ state.V
         norms = column_norms(V)
-        dead = np.flatnonzero(norms <= _DEAD)
+        dead = np.flatnonzero(norms <= DEAD)
         dead = dead[: max(int(V.shape[0]) - (len(norms) - len(dead)), 0)]  # as far as there is room
         if len(dead):
             V = xp.asarray(V, copy=True)
@@ -172,27 +174,6 @@ class Hebbian(Sequential[SequentialState]):
                 V[:, int(column)] = 0.0
                 V[int(coordinate), int(column)] = 1.0
         return replace(state, V=V, reseeded=state.reseeded + len(dead)), None
-
-
-def learn_rows(
-    V: Array,
-    Z: Array,
-    steps: np.ndarray,
-    time: int,
-    variances: np.ndarray,
-    schedule: Schedule,
-    guard: bool = True,
-) -> tuple[Array, int]:
-    """Sanger's rule over a few rows: the new V and how many steps were shortened.
-
-    ``variances``, the running variances of the outputs, is updated in place.
-    """
-    xp = array_namespace(V)
-    G = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z)))
-    K = np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
-    T, S, shortened = recursion(G, K, steps, time, variances, schedule, guard)
-    Tt, St = like(np.ascontiguousarray(T.T), V), like(np.ascontiguousarray(S.T), V)
-    return V @ Tt + xp.matrix_transpose(Z) @ St, shortened
 
 
 def recursion(
@@ -242,67 +223,83 @@ def sanger_pass(
 ) -> int:
     """Sequential part: A_t = T_t A_0 + S_t Z for the components A (r × m), rows t of a block.
 
-    G = Z A_0ᵀ (B × r), K = Z Zᵀ (B × B). T enters as the identity and S as zero. Steps are η
-    for all components, or η|λ|/λ_j (per_component), or η/λ_j (relative).
+    G = Z A_0ᵀ (B × r), K = Z Zᵀ (B × B). T enters as the identity and S as zero.
     """
     n, r = G.shape
     y = np.empty(r)
     following = G[0].copy()  # outputs of the next row: A_0 z_0
-    from_T = np.empty(r)
-    from_S = np.empty(n)
+    along_y = np.empty(r + n)
     shortened = 0
     for t in range(n):
         output = 0.0
         for j in range(r):
             y[j] = following[j]
             output += y[j] * y[j]
-        # A row with η·max(|z|², |y|²) > 1 would overshoot: shorten its step to that length.
-        limit = max(K[t, t], output)
-        norm = 0.0
         # weight 2/(t+2) forgets the outputs of components that had not yet converged; relative
         # steps are such weights themselves, with a floor where the stream is to be forgotten
         weight = min(steps[t], 1.0) if relative else 2.0 / (time + t + 2.0)
+        norm = 0.0
         for j in range(r):
             variances[j] += (y[j] * y[j] - variances[j]) * weight
             norm += variances[j] * variances[j]
         norm = np.sqrt(norm)
-        # a row without energy, such as one at the mean, moves nothing
+        # A row with η·max(|z|², |y|²) > 1 would overshoot: its step is shortened to that length.
+        # A row without energy, such as one at the mean, moves nothing.
+        limit = max(K[t, t], output)
         longest = 1.0 / limit if limit > 0.0 else 0.0
         if not guard:
             longest = np.inf
         cut = False
-        for i in range(r):
-            from_T[i] = 0.0
-        for i in range(t):
-            from_S[i] = 0.0
-        after = min(t + 1, n - 1)
+        along_y[:r] = 0.0
+        along_y[r : r + t] = 0.0
         for j in range(r):
-            eta = steps[t]
-            if relative:
-                eta = eta / variances[j] if variances[j] * longest > eta else longest
-            elif per_component:
-                floor = max(variances[j], 1e-3 * norm)
-                if floor > 0.0:
-                    eta *= norm / floor
+            eta = step_size(steps[t], variances[j], norm, longest, per_component, relative)
             if eta > longest:
                 eta = longest
                 # there the limit is part of the rule, no accident
                 cut = limit > 0.0 and not per_component
-            # A_j += η y_j (z − Σ_{i≤j} y_i A_i): running sums over i hold the old rows of A. In
-            # the same loops, for T and S don't fit the nearest cache: y_j of the next row,
-            # A_t+1 z_t+1 = T G[t+1] + S K[t+1].
-            step = eta * y[j]
-            value = 0.0
-            for i in range(j + 1):
-                from_T[i] += y[j] * T[j, i]
-                T[j, i] -= step * from_T[i]
-                value += T[j, i] * G[after, i]
-            for i in range(t):
-                from_S[i] += y[j] * S[j, i]
-                S[j, i] -= step * from_S[i]
-                value += S[j, i] * K[after, i]
-            S[j, t] = step
-            following[j] = value + step * K[after, t]
+            following[j] = update_component(G, K, T, S, j, t, y[j], eta, along_y)
         if cut:
             shortened += 1
     return shortened
+
+
+@compiled
+def step_size(
+    eta: float, variance: float, norm: float, longest: float, per_component: bool, relative: bool
+) -> float:
+    """The step of a component: η, or η|λ|/λ_j (per_component), or η/λ_j (relative)."""
+    if relative:
+        return eta / variance if variance * longest > eta else longest
+    if per_component:
+        floor = max(variance, 1e-3 * norm)
+        if floor > 0.0:
+            return eta * (norm / floor)
+    return eta
+
+
+@compiled
+def update_component(
+    G: Any, K: Any, T: Any, S: Any, j: int, t: int, y: float, eta: float, along_y: Any
+) -> float:
+    """A_j += η y_j (z − Σ_{i≤j} y_i A_i), as T and S; returns y_j of the next row.
+
+    The running sums Σ_{i≤j} y_i A_i in ``along_y`` hold the old rows of A. The output of the next
+    row, A_t+1 z_t+1 = T G[t+1] + S K[t+1], is computed in the same loops, for T and S do not fit
+    the nearest cache.
+    """
+    n, r = G.shape
+    from_T, from_S = along_y[:r], along_y[r:]
+    after = min(t + 1, n - 1)
+    step = eta * y
+    value = 0.0
+    for i in range(j + 1):
+        from_T[i] += y * T[j, i]
+        T[j, i] -= step * from_T[i]
+        value += T[j, i] * G[after, i]
+    for i in range(t):
+        from_S[i] += y * S[j, i]
+        S[j, i] -= step * from_S[i]
+        value += S[j, i] * K[after, i]
+    S[j, t] = step
+    return value + step * K[after, t]

@@ -137,33 +137,15 @@ def gradient_pass(
     shortened = 0
     for t in range(Z.shape[0]):
         rate = max(2.0 / (time + t + 2.0), 1.0 - forgetting)
-        c[:] = 0.0
+        project(V, Z[t], c)
+        for j in range(r):
+            variances[j] += (c[j] * c[j] - variances[j]) * rate
+        limit = multiply(V, N, c, w, u)
         stretched = 0.0  # zᵀ N z
         for i in range(m):
             stretched += Z[t, i] * ZN[t, i]
-            for j in range(r):
-                c[j] += V[i, j] * Z[t, i]
-        output = 0.0
-        for j in range(r):
-            output += c[j] * c[j]
-            variances[j] += (c[j] * c[j] - variances[j]) * rate
-        length = 0.0
-        for i in range(m):
-            w[i] = 0.0
-            u[i] = 0.0
-            for j in range(r):
-                w[i] += V[i, j] * c[j]
-            length += w[i] * w[i]
-        for k in range(m):  # u = N w, by rows so that it vectorises
-            for i in range(m):
-                u[i] += N[k, i] * w[k]
-        pull = 0.0
-        for i in range(m):
-            pull += u[i] * u[i]
-        # Growth is at most 1 + η ω₁ zᵀNz; the pull back along w is η |c|² |Nw|/|w| of its length.
-        limit = omega[0] * stretched
-        if length > 0.0:
-            limit = max(limit, output * np.sqrt(pull / length))
+        # Growth is at most 1 + η ω₁ zᵀNz, and η limit is the share of its length that V c loses.
+        limit = max(omega[0] * stretched, limit)
         eta = steps[t]
         if guard and eta * limit > 1.0:
             eta = 1.0 / limit
@@ -172,3 +154,36 @@ def gradient_pass(
             for j in range(r):
                 V[i, j] += eta * c[j] * (ZN[t, i] * omega[j] - u[i])
     return shortened
+
+
+@compiled
+def project(V: Any, z: Any, c: Any) -> None:
+    """Compute c = Vᵀ z."""
+    m, r = V.shape
+    c[:] = 0.0
+    for i in range(m):
+        for j in range(r):
+            c[j] += V[i, j] * z[i]
+
+
+@compiled
+def multiply(V: Any, N: Any, c: Any, w: Any, u: Any) -> float:
+    """Compute w = V c and u = N w; returns |c|² |u| / |w|."""
+    m, r = V.shape
+    output = 0.0
+    for j in range(r):
+        output += c[j] * c[j]
+    length = 0.0
+    for i in range(m):
+        w[i] = 0.0
+        u[i] = 0.0
+        for j in range(r):
+            w[i] += V[i, j] * c[j]
+        length += w[i] * w[i]
+    for k in range(m):  # N is symmetric: by rows, so that it vectorizes
+        for i in range(m):
+            u[i] += N[k, i] * w[k]
+    pull = 0.0
+    for i in range(m):
+        pull += u[i] * u[i]
+    return output * np.sqrt(pull / length) if length > 0.0 else 0.0

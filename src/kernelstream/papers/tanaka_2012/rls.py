@@ -24,12 +24,17 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from kernelstream.arrays import Array, compiled, like, to_host
-from kernelstream.papers.sequential import SequentialState, check_guard, column_norms
-from kernelstream.papers.tanaka_2012.weighted import Weighted, combined, products
+from kernelstream.papers.sequential import (
+    PASS_ROWS,
+    SequentialState,
+    check_guard,
+    column_norms,
+    combined,
+    products,
+)
+from kernelstream.papers.tanaka_2012.weighted import Weighted
 from kernelstream.serialization import stored
 
-# Rows in one compiled pass: its cost per row is r²(r + 1) + r B, that of the products r·m.
-_PASS_ROWS = 64
 # Gram–Schmidt through the Gram matrix loses digits when a column nearly vanishes: below this share
 # of its squared length the pass ends, and the columns are orthonormalised as they are.
 _ACCURATE = 1e-6
@@ -127,7 +132,7 @@ class RLS(Weighted[RLSState]):
         omega = self._omega(int(state.V.shape[1]))
         position = 0
         while position < int(Z.shape[0]):
-            rows = Z[position : min(position + _PASS_ROWS, Z.shape[0]), :]
+            rows = Z[position : min(position + PASS_ROWS, Z.shape[0]), :]
             V, variances, Q = state.V, state.variances.copy(), state.Q.copy()
             G, K = products(V, rows)
             gram = np.ascontiguousarray(to_host(xp.matrix_transpose(V) @ V))
@@ -194,107 +199,159 @@ def least_squares_pass(
     Returns the number of rows learned, negative when the last one needs a careful Gram–Schmidt.
     """
     r, n = G.shape
-    c = np.empty(r)
-    q = np.empty(r)
-    g = np.empty(r)
-    d = np.empty(r)
-    u = np.empty(r)
-    e = np.empty(r)
-    from_T = np.empty(r)
-    from_S = np.empty(n)
+    c, q, g = np.empty(r), np.empty(r), np.empty(r)
+    d, u, e = np.empty(r), np.empty(r), np.empty(r)
     R = np.empty((r, r))
+    along_c = np.empty(r + n)
     for t in range(n):
         rate = max(2.0 / (time + t + 2.0), 1.0 - beta)
+        compute_outputs(G, K, T, S, t, c)
         for j in range(r):
-            # c = A_t z_t = T G[:, t] + S K[:, t]
-            value = 0.0
-            for i in range(r):
-                value += T[j, i] * G[i, t]
-            for i in range(t):
-                value += S[j, i] * K[i, t]
-            c[j] = value
-            output = value / roots[t]
+            output = c[j] / roots[t]
             variances[j] += (output * output - variances[j]) * rate
-            # A Q far too large for this row (a component that slept, or began with next to nothing)
-            # would be all rounding after its update.
-            excess = Q[j, j] * value * value / _EXCITED
-            if guard and excess > 1.0:
-                for i in range(r):
-                    Q[j, i] /= np.sqrt(excess)
-                    Q[i, j] /= np.sqrt(excess)
-        denominator = beta
-        energy = 0.0
-        for j in range(r):
-            q[j] = 0.0
-            u[j] = 0.0
-            for i in range(r):
-                q[j] += Q[j, i] * c[i]
-                u[j] += gram[j, i] * c[i]
-            denominator += c[j] * q[j]
-            energy += c[j] * c[j]
-        denominator = max(denominator, beta)  # cᵀQc < 0 would be rounding
-        # Q ← (Q − g cᵀQ)/β with g = q/(β + cᵀq): symmetric as it is written, which RLS lives on
-        largest = 0.0
-        for j in range(r):
-            g[j] = q[j] / denominator
-            for i in range(r):
-                Q[j, i] -= q[j] * q[i] / denominator
-            largest = max(largest, Q[j, j])
-        if largest < ceiling:
-            for j in range(r):
-                for i in range(r):
-                    Q[j, i] /= beta
-        along = 0.0  # cᵀ Γ c
-        for j in range(r):
+        if guard:
+            limit_gain(Q, c)
+        update_gain(Q, c, gram, beta, ceiling, q, g, u)
+        for j in range(r):  # d = Q Ω c
             d[j] = 0.0
             for i in range(r):
                 d[j] += Q[j, i] * omega[i] * c[i]
-            along += c[j] * u[j]
-            e[j] = c[j] - g[j] * energy  # (I − g cᵀ) A z
-        # A ← (I − g cᵀ) A + d zᵀ, and its Gram matrix with it
-        from_T[:] = 0.0
-        from_S[:t] = 0.0
-        for j in range(r):
-            for i in range(r):
-                from_T[i] += c[j] * T[j, i]
-            for i in range(t):
-                from_S[i] += c[j] * S[j, i]
-        for j in range(r):
-            for i in range(r):
-                T[j, i] -= g[j] * from_T[i]
-            for i in range(t):
-                S[j, i] -= g[j] * from_S[i]
-            S[j, t] = d[j]
-            for i in range(r):
-                gram[j, i] += g[j] * g[i] * along - g[j] * u[i] - u[j] * g[i]
-                gram[j, i] += e[j] * d[i] + d[j] * e[i] + d[j] * d[i] * K[t, t]
-        # Gram–Schmidt: gram = R Rᵀ, A ← R⁻¹ A
-        accurate = True
-        for j in range(r):
-            pivot = gram[j, j]
-            for i in range(j):
-                value = gram[j, i]
-                for k in range(i):
-                    value -= R[j, k] * R[i, k]
-                R[j, i] = value / R[i, i] if R[i, i] > 0.0 else 0.0
-                pivot -= R[j, i] * R[j, i]
-            if gram[j, j] > 0.0 and not pivot > _ACCURATE * gram[j, j]:
-                accurate = False
-            R[j, j] = np.sqrt(pivot) if pivot > 0.0 else 0.0
-        if not accurate:
-            return -(t + 1)  # the caller orthonormalises
-        for j in range(r):
-            scale = 1.0 / R[j, j] if R[j, j] > 0.0 else 0.0
-            for i in range(j):
-                for k in range(r):
-                    T[j, k] -= R[j, i] * T[i, k]
-                for k in range(t + 1):
-                    S[j, k] -= R[j, i] * S[i, k]
-            for k in range(r):
-                T[j, k] *= scale
-            for k in range(t + 1):
-                S[j, k] *= scale
-            for i in range(r):
-                gram[j, i] = 0.0
-            gram[j, j] = 1.0 if scale > 0.0 else 0.0
+        update_components(T, S, c, g, d, t, along_c)
+        update_gram(gram, c, g, d, u, e, K[t, t])
+        if not factorize(gram, R):
+            return -(t + 1)  # the caller orthonormalizes
+        orthonormalize(T, S, gram, R, t)
     return n
+
+
+@compiled
+def compute_outputs(G: Any, K: Any, T: Any, S: Any, t: int, c: Any) -> None:
+    """Compute c = A_t z_t = T G[:, t] + S K[:, t]."""
+    r = len(c)
+    for j in range(r):
+        value = 0.0
+        for i in range(r):
+            value += T[j, i] * G[i, t]
+        for i in range(t):
+            value += S[j, i] * K[i, t]
+        c[j] = value
+
+
+@compiled
+def limit_gain(Q: Any, c: Any) -> None:
+    """Scale down a Q so large that it would be all rounding after the update by c.
+
+    It is that large for a component that had no outputs for long, or began with hardly any.
+    """
+    r = len(c)
+    for j in range(r):
+        excess = Q[j, j] * c[j] * c[j] / _EXCITED
+        if excess > 1.0:
+            for i in range(r):
+                Q[j, i] /= np.sqrt(excess)
+                Q[i, j] /= np.sqrt(excess)
+
+
+@compiled
+def update_gain(
+    Q: Any, c: Any, gram: Any, beta: float, ceiling: float, q: Any, g: Any, u: Any
+) -> None:
+    """Compute q = Q c, g = q / (β + cᵀ q), Q ← (Q − g cᵀ Q) / β, and u = Γ c on the way."""
+    r = len(c)
+    denominator = beta
+    for j in range(r):
+        q[j] = 0.0
+        u[j] = 0.0
+        for i in range(r):
+            q[j] += Q[j, i] * c[i]
+            u[j] += gram[j, i] * c[i]
+        denominator += c[j] * q[j]
+    denominator = max(denominator, beta)  # cᵀQc < 0 would be rounding
+    largest = 0.0
+    for j in range(r):
+        g[j] = q[j] / denominator
+        for i in range(r):  # g cᵀQ as it is written here is symmetric, which RLS depends on
+            Q[j, i] -= q[j] * q[i] / denominator
+        largest = max(largest, Q[j, j])
+    if largest < ceiling:
+        for j in range(r):
+            for i in range(r):
+                Q[j, i] /= beta
+
+
+@compiled
+def update_components(T: Any, S: Any, c: Any, g: Any, d: Any, t: int, along_c: Any) -> None:
+    """A ← A − g (cᵀ A) + d zᵀ, as T and S; ``along_c`` takes cᵀ T and cᵀ S."""
+    r = len(c)
+    from_T, from_S = along_c[:r], along_c[r:]
+    from_T[:] = 0.0
+    from_S[:t] = 0.0
+    for j in range(r):
+        for i in range(r):
+            from_T[i] += c[j] * T[j, i]
+        for i in range(t):
+            from_S[i] += c[j] * S[j, i]
+    for j in range(r):
+        for i in range(r):
+            T[j, i] -= g[j] * from_T[i]
+        for i in range(t):
+            S[j, i] -= g[j] * from_S[i]
+        S[j, t] = d[j]
+
+
+@compiled
+def update_gram(gram: Any, c: Any, g: Any, d: Any, u: Any, e: Any, squared_norm: float) -> None:
+    """Γ = A Aᵀ of the updated components, from Γ before, c = A z, u = Γ c and |z|².
+
+    ``e`` takes the outputs (I − g cᵀ) A z.
+    """
+    r = len(c)
+    outputs = 0.0  # cᵀ c
+    along = 0.0  # cᵀ Γ c
+    for j in range(r):
+        outputs += c[j] * c[j]
+        along += c[j] * u[j]
+    for j in range(r):
+        e[j] = c[j] - g[j] * outputs
+    for j in range(r):
+        for i in range(r):
+            gram[j, i] += g[j] * g[i] * along - g[j] * u[i] - u[j] * g[i]
+            gram[j, i] += e[j] * d[i] + d[j] * e[i] + d[j] * d[i] * squared_norm
+
+
+@compiled
+def factorize(gram: Any, R: Any) -> bool:
+    """Γ = R Rᵀ with R lower triangular; whether no pivot lost too many digits."""
+    r = len(gram)
+    accurate = True
+    for j in range(r):
+        pivot = gram[j, j]
+        for i in range(j):
+            value = gram[j, i]
+            for k in range(i):
+                value -= R[j, k] * R[i, k]
+            R[j, i] = value / R[i, i] if R[i, i] > 0.0 else 0.0
+            pivot -= R[j, i] * R[j, i]
+        if gram[j, j] > 0.0 and not pivot > _ACCURATE * gram[j, j]:
+            accurate = False
+        R[j, j] = np.sqrt(pivot) if pivot > 0.0 else 0.0
+    return accurate
+
+
+@compiled
+def orthonormalize(T: Any, S: Any, gram: Any, R: Any, t: int) -> None:
+    """Gram–Schmidt: A ← R⁻¹ A, as T and S, and Γ ← I; rows without length stay zero."""
+    r = len(gram)
+    for j in range(r):
+        scale = 1.0 / R[j, j] if R[j, j] > 0.0 else 0.0
+        for i in range(j):
+            for k in range(r):
+                T[j, k] -= R[j, i] * T[i, k]
+            for k in range(t + 1):
+                S[j, k] -= R[j, i] * S[i, k]
+        for k in range(r):
+            T[j, k] *= scale
+            gram[j, k] = 0.0
+        for k in range(t + 1):
+            S[j, k] *= scale
+        gram[j, j] = 1.0 if scale > 0.0 else 0.0

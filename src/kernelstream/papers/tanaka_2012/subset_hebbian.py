@@ -17,12 +17,9 @@ from typing import Any
 import numpy as np
 
 from kernelstream.arrays import Array, compiled
-from kernelstream.papers.sequential import SequentialState
-from kernelstream.papers.tanaka_2012.weighted import Stepped, combined, products
+from kernelstream.papers.sequential import PASS_ROWS, SequentialState, combined, products
+from kernelstream.papers.tanaka_2012.weighted import Stepped
 from kernelstream.serialization import stored
-
-# Rows in one compiled pass: its cost per row is r(r + B), that of the products around it r·m.
-_PASS_ROWS = 64
 
 
 @stored
@@ -66,8 +63,8 @@ class SubsetHebbian(Stepped[SequentialState]):
         V, time, n_shortened = state.V, state.time, state.n_shortened
         schedule, omega = self._schedule(), self._omega(int(V.shape[1]))
         variances = state.variances.copy()
-        for start in range(0, int(Z.shape[0]), _PASS_ROWS):
-            rows = Z[start : min(start + _PASS_ROWS, Z.shape[0]), :]
+        for start in range(0, int(Z.shape[0]), PASS_ROWS):
+            rows = Z[start : min(start + PASS_ROWS, Z.shape[0]), :]
             n = int(rows.shape[0])
             G, K = products(V, rows)
             steps = schedule.steps(time + 1, n) * w[start : start + n]

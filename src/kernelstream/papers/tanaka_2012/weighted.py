@@ -19,6 +19,7 @@ from array_api_compat import array_namespace
 from kernelstream.arrays import Array, like, to_float64, to_host
 from kernelstream.papers.schedules import Schedule, resolve
 from kernelstream.papers.sequential import (
+    DEAD,
     Sequential,
     SequentialState,
     check_guard,
@@ -28,10 +29,6 @@ from kernelstream.papers.sequential import (
 
 # A row starts a component when this share of its energy is outside the span of the others.
 NEW_SHARE = 1e-10
-# A component that keeps less than this share of its length in a change of basis is dead.
-DEAD = 1e-8
-
-
 W = TypeVar("W", bound=SequentialState)
 
 
@@ -237,18 +234,6 @@ class Stepped(Weighted[W]):
                 "schedules.SearchThenConverge, or papers.Hebbian."
             )
         return schedule
-
-
-def products(V: Array, Z: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Outputs G = Vᵀ Zᵀ of a few rows and their inner products K = Z Zᵀ, for a compiled pass."""
-    xp = array_namespace(V)
-    G = to_host(xp.matrix_transpose(V) @ xp.matrix_transpose(Z))
-    return np.ascontiguousarray(G), np.ascontiguousarray(to_host(Z @ xp.matrix_transpose(Z)))
-
-
-def combined(V: Array, Z: Array, T: np.ndarray, S: np.ndarray) -> Array:
-    """``V Tᵀ + Zᵀ Sᵀ``: the components after the rows of a compiled pass."""
-    return V @ like(T.T.copy(), V) + array_namespace(V).matrix_transpose(Z) @ like(S.T.copy(), V)
 
 
 def _orthonormal(V: Array, columns: np.ndarray) -> Array:
