@@ -30,9 +30,8 @@ def sensors(
 ) -> Source:
     """The columns of numbers that a monitor watches, and what is said of the others.
 
-    Rows of a plant come as plain numbers, one by one: nothing is encoded or filled, and a sensor
-    that was constant, or equal to another one, is watched all the same. What a table has beside
-    sensors, an index, keys, counters, dates and words, is left out.
+    Rows of a plant come as plain numbers, one by one: nothing is encoded or filled. What a table
+    has beside sensors, an index, keys, counters, dates and words, is left out.
     """
     if read_options["columns"] is None and not any(word == "-" for word in sources):
         looked = Source(sources, **read_options, schema=wishes)
