@@ -15,8 +15,8 @@ from kernelstream.cli.failures import DATA, CommandError
 from kernelstream.cli.intake import open_table, prepare_estimator, require_sample, scale_line
 from kernelstream.cli.kinds import scale_of
 from kernelstream.cli.terminal import Screen, facts_table
-from kernelstream.tables import Column, Source, Treatment
-from kernelstream.tables.columns import Bad
+from kernelstream.tables import ColumnSchema, Schema, Source
+from kernelstream.tables.schema import InvalidCell
 
 GROUPED = 12  # columns in a row that are handled the same way are shown as one line
 
@@ -29,8 +29,8 @@ def check(given: CheckArguments, screen: Screen) -> None:
     if given.tune:
         show_suggestion(given, source, estimator, screen)
         return
-    treatment, X = source.treatment, source.sampled_rows
-    assert treatment is not None and X is not None
+    schema, X = source.schema, source.sampled_rows
+    assert schema is not None and X is not None
     scale = scale_line(source, estimator)
     bad = source.sampled_bad
     facts = {
@@ -41,17 +41,17 @@ def check(given: CheckArguments, screen: Screen) -> None:
         "dtype": source.dtype,
         "remarks": list(source.remarks),
         "scale": scale or None,
-        "columns": column_facts(treatment),
+        "columns": column_facts(schema),
     }
     shown = [
         ("rows in the sample", f"{len(X):,}"),
-        ("columns", f"{len(treatment.learned):,} of {len(treatment.columns):,} are learned"),
+        ("columns", f"{len(schema.learned):,} of {len(schema.columns):,} are learned"),
         ("features", f"{len(source.names):,} ({source.dtype})"),
         *[("found", line) for line in source.remarks],
         *([("scale", scale)] if scale else []),
         *([("bad rows", bad_line(bad))] if bad else []),
     ]
-    screen.result(facts, column_table(treatment), facts_table(shown))
+    screen.result(facts, column_table(schema), facts_table(shown))
 
 
 # -- options for fit
@@ -141,7 +141,7 @@ def curve_table(curve: list[dict[str, Any]]) -> Table:
 # -- columns
 
 
-def bad_line(bad: Sequence[Bad]) -> str:
+def bad_line(bad: Sequence[InvalidCell]) -> str:
     """What is wrong with rows of the sample, by the first of them."""
     return (
         f"{len(bad):,} in the sample, such as column {bad[0].column!r}: {bad[0].reason}. fit stops "
@@ -149,7 +149,7 @@ def bad_line(bad: Sequence[Bad]) -> str:
     )
 
 
-def column_facts(treatment: Treatment) -> list[dict[str, Any]]:
+def column_facts(schema: Schema) -> list[dict[str, Any]]:
     """Every column, for machines."""
     return [
         {
@@ -160,20 +160,20 @@ def column_facts(treatment: Treatment) -> list[dict[str, Any]]:
             "features": list(column.features),
             "missing": column.missing,
         }
-        for column in treatment.columns
+        for column in schema.columns
     ]
 
 
-def column_table(treatment: Treatment, title: str | None = None) -> Table:
+def column_table(schema: Schema, title: str | None = None) -> Table:
     """Every column, how it is handled, and why; many in a row of one kind are one line."""
     table = Table(title=title, title_style="bold", title_justify="left", box=None)
     for name in ("column", "what is done", "why"):
         table.add_column(name, overflow="fold")
 
-    def alike(column: Column) -> tuple[str, str]:
+    def alike(column: ColumnSchema) -> tuple[str, str]:
         return column.done, column.reason
 
-    for (done, reason), group in groupby(treatment.columns, alike):
+    for (done, reason), group in groupby(schema.columns, alike):
         run = list(group)
         if len(run) > GROUPED:
             table.add_row(f"{run[0].name} … {run[-1].name} ({len(run):,})", done, reason)

@@ -17,8 +17,8 @@ from kernelstream.cli.options import text_settings
 from kernelstream.cli.terminal import Screen
 from kernelstream.estimators import KernelEstimator
 from kernelstream.stream import ColumnScales
-from kernelstream.tables import Source, Treatment, calibrate, prepare
-from kernelstream.tables.treatment import few
+from kernelstream.tables import Schema, Source, calibrate, prepare
+from kernelstream.tables.schema import few
 
 
 def open_table(given: CheckArguments | FitArguments | PaperArguments, **options: Any) -> Source:
@@ -46,7 +46,7 @@ def prepare_estimator(estimator: KernelEstimator, source: Source, calibrated: bo
 
     ``calibrated`` takes scaling and kernel parameters from a sample of all rows.
     """
-    prepare(estimator, source.names, source.treatment is not None and source.treatment.fills)
+    prepare(estimator, source.names, source.schema is not None and source.schema.fills)
     if calibrated:
         calibrate(estimator, source)
 
@@ -70,17 +70,17 @@ def require_sample(source: Source) -> np.ndarray:
     return X
 
 
-def kept_schema(source: Source) -> Treatment | None:
+def kept_schema(source: Source) -> Schema | None:
     """The schema that a model of a source keeps; None for arrays, whose columns have no types."""
-    is_array = source.sample is not None and source.sample.matrix is not None
-    return None if is_array else source.treatment
+    is_array = source.sample is not None and source.sample.batch.matrix is not None
+    return None if is_array else source.schema
 
 
 def say_columns(source: Source, estimator: Any, screen: Screen) -> None:
     """Print how columns are handled, a line for each kind."""
     lines = list(source.remarks)
-    if source.treatment is not None:
-        lines += [line for line in source.treatment.lines() if line not in lines]
+    if source.schema is not None:
+        lines += [line for line in source.schema.lines() if line not in lines]
     for line in [*lines, scale_line(source, estimator)]:
         if line:
             screen.say(line)

@@ -42,8 +42,8 @@ from kernelstream.cli.modelfile import (
 from kernelstream.cli.terminal import Screen, plain
 from kernelstream.tables import Feed, LiveRow, LiveRows, is_address
 from kernelstream.tables.feeds import FileFeed, PipeFeed
-from kernelstream.tables.source import standard_input
-from kernelstream.tables.treatment import few
+from kernelstream.tables.files import standard_input
+from kernelstream.tables.schema import few
 
 
 def monitor(given: MonitorArguments, screen: Screen) -> None:

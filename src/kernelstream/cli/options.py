@@ -22,7 +22,7 @@ from kernelstream.cli import completion
 from kernelstream.cli.failures import USAGE, CommandError
 
 if TYPE_CHECKING:
-    from kernelstream.tables import Wishes
+    from kernelstream.tables import SchemaOptions
 
 # Panels of the help. Options of the expert panels are shown by --help, but not by -h.
 MODEL = "Model"
@@ -230,14 +230,14 @@ class ColumnOptions:
         ),
     ] = Missing.fill
 
-    def wishes(self, read: list[str] | None) -> Wishes:
+    def wishes(self, read: list[str] | None) -> SchemaOptions:
         """The same for a Source."""
         from kernelstream.cli.wording import of_shell
-        from kernelstream.tables import Wishes
+        from kernelstream.tables import SchemaOptions
 
         settings = text_settings(read)
         try:
-            return Wishes(
+            return SchemaOptions(
                 treat=assignments(column_list(self.treat), "--treat", "zip=category"),
                 decimal=settings.get("decimal"),
                 thousands=settings.get("thousands"),

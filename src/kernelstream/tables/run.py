@@ -32,9 +32,9 @@ from kernelstream.serialization import ModelFile
 from kernelstream.stream import ColumnScales
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.files import fingerprint
-from kernelstream.tables.source import Block, Position, Source
+from kernelstream.tables.schema import Schema
+from kernelstream.tables.source import Block, Source, SourcePosition
 from kernelstream.tables.target import Target
-from kernelstream.tables.treatment import Column, Treatment
 
 if TYPE_CHECKING:
     from kernelstream.tables.model import TableModel
@@ -89,9 +89,9 @@ def begin(model: TableModel, source: Source) -> None:
         ColumnScales.of(X).warn(source.names)
 
 
-def schema_of(source: Source) -> Treatment:
+def schema_of(source: Source) -> Schema:
     """The schema of a source; columns of numbers where none was inferred."""
-    return source.treatment or Treatment(tuple(map(Column, source.names)), fills=False)
+    return source.encoding
 
 
 # -- a run
@@ -381,7 +381,7 @@ class Run:
             self.progress = replace(self.progress, file=0, row=0)
 
     def _read(self) -> None:
-        start = Position(self.progress.file, self.progress.row)
+        start = SourcePosition(self.progress.file, self.progress.row)
         with self.observer.reading(self):
             for block in self.source.ahead(start, self.progress.n_rows):
                 if len(block):

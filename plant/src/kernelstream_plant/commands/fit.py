@@ -15,7 +15,7 @@ from kernelstream.cli import (
     read_normal,
     sensors,
 )
-from kernelstream.tables import Wishes
+from kernelstream.tables import SchemaOptions
 from kernelstream_plant.commands.arguments import FitArguments
 from kernelstream_plant.commands.fleet import fit_fleet, require_folder
 
@@ -30,7 +30,7 @@ def fit(given: FitArguments, screen: Screen) -> None:
     parameters = parameter_settings(given.parameters)
     monitor = new_monitor(given.basis, alpha=given.alpha, random_state=given.seed, **parameters)
     with lock(output):
-        source = sensors(given.sources, {**options, "dtype": "float64"}, Wishes(), screen)
+        source = sensors(given.sources, {**options, "dtype": "float64"}, SchemaOptions(), screen)
         normal = read_normal(source, output, given.rejects)
         fleet = fit_fleet(monitor, normal.rows, normal.keys, given.shared)
         names = np.array(source.names, dtype=object) if source.named else None
