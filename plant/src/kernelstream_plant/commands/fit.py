@@ -25,7 +25,7 @@ from kernelstream.cli import (
     report_failures,
     sensors,
 )
-from kernelstream.tables import Wishes
+from kernelstream.tables import SchemaOptions
 from kernelstream_plant.commands.fleet import fit_fleet, require_folder
 
 READING = Reading()
@@ -73,7 +73,7 @@ def fit(
         limits = dict(alpha=alpha, false_events_per_day=false_events_per_day, interval=interval)
         monitor = new_monitor(limits, lags, basis, seed)
         with lock(output):
-            source = sensors(sources, {**options, "dtype": "float64"}, Wishes(), screen)
+            source = sensors(sources, {**options, "dtype": "float64"}, SchemaOptions(), screen)
             normal = read_normal(source, output, rejects)
             fleet = fit_fleet(monitor, normal.rows, normal.keys, shared)
             names = np.array(source.names, dtype=object) if source.named else None
