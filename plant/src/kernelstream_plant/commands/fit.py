@@ -34,15 +34,15 @@ def fit(given: FitArguments, screen: Screen) -> None:
         normal = read_normal(source, output, given.rejects)
         fleet = fit_fleet(monitor, normal.rows, normal.keys, given.shared)
         names = np.array(source.names, dtype=object) if source.named else None
-        for one in (*fleet.monitors_.values(), *([fleet.shared_] if fleet.shared_ else [])):
+        for one in (*fleet.values(), *([fleet.shared] if fleet.shared else [])):
             one.feature_names_in_ = names
         fleet.save(output)
     seconds, n_valid = time.perf_counter() - began, len(normal.rows) - normal.n_bad
-    facts = {"model": str(output), "machines": list(fleet.monitors_), "seconds": seconds}
+    facts = {"model": str(output), "machines": list(fleet), "seconds": seconds}
     facts |= {"rows": n_valid, "bad_rows": normal.n_bad}
     shown = [
         ("rows of normal operation", f"{n_valid:,} in {seconds:.1f} s"),
-        ("machines", f"{len(fleet.monitors_):,}"),
+        ("machines", f"{len(fleet):,}"),
         ("fleet", str(output)),
     ]
     screen.result(facts, facts_table(shown), output=output)

@@ -21,9 +21,7 @@ def open_fleet(path: Path) -> MonitorFleet:
             return MonitorFleet.load(path)
         except ValueError as problem:
             raise CommandError(MODEL, str(problem)) from problem
-    fleet = MonitorFleet(shared=True)
-    fleet.monitor = fleet.shared_ = read_monitor(path)
-    return fleet
+    return MonitorFleet(shared=read_monitor(path))
 
 
 class FleetScorer(RowScorer):
@@ -33,8 +31,8 @@ class FleetScorer(RowScorer):
 
     def __init__(self, fleet: MonitorFleet, by: str, make: Callable[[KernelMonitor], Any]):
         self.fleet, self.by, self.make = fleet, by, make
-        self.scorers = {name: make(monitor) for name, monitor in fleet.monitors_.items()}
-        any_one = fleet.shared_ or next(iter(fleet.monitors_.values()))
+        self.scorers = {name: make(monitor) for name, monitor in fleet.items()}
+        any_one = fleet.shared or next(iter(fleet.values()))
         names = getattr(any_one, "feature_names_in_", None)
         self.names = None if names is None else tuple(map(str, names))
         self.n_features = int(any_one.n_features_in_)
@@ -50,13 +48,12 @@ class FleetScorer(RowScorer):
             raise ValueError(f"there is no value for {self.by!r}, which names the machine")
         name = str(machine)
         if name not in self.scorers:
-            self.scorers[name] = self.make(self.fleet.of(name))
+            self.scorers[name] = self.make(self.fleet[name])
         score: dict[str, Any] = self.scorers[name].score(row.x, row.time)
         return score
 
     def save(self, path: Path, position: dict[str, Any] | None = None) -> None:
         """Write the monitors with their adaptive states."""
-        self.fleet.monitors_ = {name: scorer.monitor for name, scorer in self.scorers.items()}
         self.fleet.save(path)
 
 
@@ -82,4 +79,4 @@ def fit_fleet(
         own = machines if key is None else [str(key)]
         which += [i] * len(own)
         names += own
-    return MonitorFleet(monitor, shared=shared).fit(rows[which], names)
+    return MonitorFleet.fit(monitor, rows[which], names, shared)
