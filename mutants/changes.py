@@ -58,7 +58,7 @@ UNSEEN = {
     "TOGETHER": "steps between two looks, or draws that are read at a time: speed",
     "FAR_AWAY": "any number whose kernel value is zero",
     "VANISHED": "any exponent whose exponential is zero",
-    "FILLED_AT_ONCE": "rows whose gaps are filled at a time: memory",
+    "IMPUTED_AT_ONCE": "rows whose missing values are imputed at a time: memory",
     "LARGEST_BLOCK": "numbers of a gradient that are held at once: memory",
     "papers/tanaka_2012/lms.py: if stop > start": "an empty piece of rows learns nothing",
     "trackers/moments.py: as_dense(targets[:1": "the first row of any number of rows",
