@@ -58,7 +58,7 @@ UNSEEN = {
     "TOGETHER": "steps between two looks, or draws that are read at a time: speed",
     "FAR_AWAY": "any number whose kernel value is zero",
     "VANISHED": "any exponent whose exponential is zero",
-    "FILLED_AT_ONCE": "rows whose gaps are filled at a time: memory",
+    "IMPUTED_AT_ONCE": "rows whose missing values are imputed at a time: memory",
     "LARGEST_BLOCK": "numbers of a gradient that are held at once: memory",
     "papers/tanaka_2012/lms.py: if stop > start": "an empty piece of rows learns nothing",
     "trackers/moments.py: as_dense(targets[:1": "the first row of any number of rows",
@@ -66,10 +66,10 @@ UNSEEN = {
     "landmarks/optimized/polish.py: for _ in range(2)": (
         "a third step turns directions hardly further"
     ),
-    "landmarks/optimized/basis.py: means = sums / like(np.where(mass": (
+    "landmarks/optimized/strategy.py: means = sums / like(np.where(mass": (
         "of empty cells none is read"
     ),
-    "landmarks/optimized/sample.py: as_dense(rows[:1, :])": "the type of any number of rows",
+    "landmarks/optimized/state.py: as_dense(rows[:1, :])": "the type of any number of rows",
     "certificates/betting.py: return np.concatenate([[0.0]": "before the first draw all are alike",
     "certificates/betting.py: if best >= level": "sums of logarithms that meet a level exactly",
     "certificates/betting.py: max(initial=0.0) >= level": "the same",

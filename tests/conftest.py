@@ -61,7 +61,7 @@ class Chain:
     """
 
     name: str
-    basis: Callable[[], landmarks.Basis]
+    basis: Callable[[], landmarks.LandmarkStrategy]
     tracker: Callable[..., trackers.Tracker]
     n_rows: int
     jump: int
@@ -150,7 +150,7 @@ def restless_centroids() -> Iterator[None]:
     """Centroids look for points again and again, however few rows there are to repay it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(landmarks.Centroids, "_affordable", lambda self, state: FEWEST)
-        patch.setattr("kernelstream.landmarks.optimized.basis.LOOK_FACTOR", 2)
+        patch.setattr("kernelstream.landmarks.optimized.strategy.LOOK_FACTOR", 2)
         yield
 
 
@@ -165,12 +165,12 @@ ROWS = {
     "distance": (300, 150),
     "everything": (150, 75),
 }
-MADE: dict[str, Callable[[], landmarks.Basis]] = {
+MADE: dict[str, Callable[[], landmarks.LandmarkStrategy]] = {
     name: partial(copy, sample)
     for name, sample in samples.landmark_strategies(8).items()
     if name != "reduced_set"  # compresses at the ends of blocks: other blocks, another model
 }
-BASES: dict[str, tuple[Callable[[], landmarks.Basis], int, int]] = {
+BASES: dict[str, tuple[Callable[[], landmarks.LandmarkStrategy], int, int]] = {
     **{name: (make, *ROWS.get(name, (700, 350))) for name, make in MADE.items()},
     "distance": (lambda: landmarks.Distance(nu=0.2), *ROWS["distance"]),
     "distance-full": (lambda: landmarks.Distance(nu=0.05, max_points=7), *ROWS["distance"]),

@@ -36,12 +36,12 @@ def kernels_of_numbers() -> dict[str, kernels.Kernel]:
     return samples
 
 
-def landmark_strategies(m: int) -> dict[str, landmarks.Basis]:
+def landmark_strategies(m: int) -> dict[str, landmarks.LandmarkStrategy]:
     """The named landmark strategies, with m landmarks where they take a number."""
     return {name: strategy(name, cls, m) for name, cls in landmarks.NAMES.items()}
 
 
-def strategy(name: str, cls: Any, m: int) -> landmarks.Basis:
+def strategy(name: str, cls: Any, m: int) -> landmarks.LandmarkStrategy:
     """A small landmark strategy of a class."""
     numbers = [key for key, value in cls().get_params().items() if value == 256]  # the default
     return cls(**dict.fromkeys(numbers, m), **DENSITIES.get(name, {}))

@@ -828,7 +828,7 @@ def test_verbose_reports_through_the_logger(caplog: pytest.LogCaptureFixture) ->
 
 def test_n_tamed_steps() -> None:
     X = rows() * 100
-    rule = papers.Hebbian(schedules.Constant(0.5))
+    rule = papers.Hebbian(schedules.ConstantRate(0.5))
     with pytest.warns(RuntimeWarning, match="smaller step"):
         n_shortened = model(2, kernel="linear", tracker=rule, basis="everything").fit(X)
     assert n_shortened.n_shortened_steps_ > 0

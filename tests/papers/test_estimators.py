@@ -210,9 +210,9 @@ def test_trackers_follow_centroids_that_move(tracker: str) -> None:
     if tracker == "recentred_hebbian":
         X[:2500] = X[2500:5000]  # its mean is that of all rows: it follows no jump
     if tracker in ("hebbian", "recentred_hebbian"):
-        rule = rule.set_params(schedule=schedules.Constant(0.05))
+        rule = rule.set_params(schedule=schedules.ConstantRate(0.05))
     if tracker == "averaged":
-        rule = rule.set_params(rule=papers.Hebbian(schedules.Constant(0.05), forgetting=0.998))
+        rule = rule.set_params(rule=papers.Hebbian(schedules.ConstantRate(0.05), forgetting=0.998))
     if tracker in ("lms", "subset_hebbian"):
         rule = rule.set_params(forgetting=0.998)
     model = StreamingKernelPCA(2, gamma=0.1, basis=25, tracker=rule, random_state=0)

@@ -35,7 +35,7 @@ from kernelstream import (
     trackers,
 )
 from kernelstream.landmarks.base import Clock
-from kernelstream.landmarks.optimized.sample import Reservoir
+from kernelstream.landmarks.optimized.state import Reservoir
 from kernelstream.papers import schedules
 from kernelstream.tables import TableModel
 from tests import samples

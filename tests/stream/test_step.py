@@ -40,7 +40,7 @@ def test_blocks_that_are_added_up_are_those_folded_one_by_one(beta: float, weigh
     together = chain.fold_blocks(together, blocks[1:], frozen=False)
     own = np.ones(400) if weights is None else weights
     left = own * beta ** np.arange(399.0, -1.0, -1.0)
-    Z = chain.basis.express(chain.kernel, one.basis, X).Z
+    Z = chain.basis.project(chain.kernel, one.basis, X).Z
     for state in (one, together):
         assert state.n_rows == 400
         assert state.moments.weight == pytest.approx(left.sum(), rel=1e-12)

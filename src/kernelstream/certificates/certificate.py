@@ -28,7 +28,7 @@ from kernelstream.certificates.confidence import (
 from kernelstream.certificates.evaluation import EvaluatedModel
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.certificates.observer import Accumulated
-from kernelstream.landmarks.base import Span, transition
+from kernelstream.landmarks.nystroem import Span, transition
 
 UNDERFLOW = 1e6 * float(np.finfo(np.float32).tiny), 1e6 * float(np.finfo(np.float64).tiny)
 

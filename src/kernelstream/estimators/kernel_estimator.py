@@ -23,8 +23,19 @@ from kernelstream.estimators.explain import RowExplanation, explain_rows
 from kernelstream.kernels import Kernel
 from kernelstream.serialization.part import as_number, check_choice, check_count
 from kernelstream.stream import scaling
+from kernelstream.stream.imputation import Imputation
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
+
+# Rows of a block on a host, and at most on a device, by the kind of the landmarks: blocks are long
+# where nothing is decided at their end, and short where landmarks of a block are compared with each
+# other.
+BLOCK_ROWS = {
+    "fixed": (2048, sys.maxsize),
+    "adaptive": (1024, 16384),
+    "growing": (256, 1024),
+    "reduced": (256, 1024),
+}
 
 
 class KernelEstimator(StreamEstimator):
@@ -80,7 +91,7 @@ class KernelEstimator(StreamEstimator):
     @property
     def fills(self) -> bool:
         """Whether missing values are filled, instead of being an error."""
-        return isinstance(self.scale, scaling.Filled)
+        return isinstance(self.scale, Imputation)
 
     def fill_missing(self) -> Self:
         """Fill missing values from the next ``fit`` on, with means over rows that are near.
@@ -98,7 +109,7 @@ class KernelEstimator(StreamEstimator):
         >>> StreamingKernelPCA(2, random_state=0).fill_missing().fit(X).n_samples_seen_
         500
         """
-        self.scale = scaling.Filled(self.scale)
+        self.scale = Imputation(self.scale)
         return self
 
     # -- queries
@@ -273,7 +284,7 @@ class KernelEstimator(StreamEstimator):
         self,
         X: Array,
         kernel: Kernel,
-        basis: landmarks.Basis,
+        basis: landmarks.LandmarkStrategy,
         tracker: trackers.Tracker,
         center: bool = True,
         certify: str | bool = False,
@@ -291,7 +302,7 @@ class KernelEstimator(StreamEstimator):
             kernel = kernels.with_numbers(kernel, getattr(self, "feature_names_in_", None))
         n_components = self._n_components_for(tracker)
         tracker.suits(basis, n_components, center)
-        basis.suits(kernel, d)
+        basis.suits(kernel, d, tracker, n_components)
         check_choice("certify", certify, ("auto", "tight", False))
         device = None if is_foreign(X) else checked_device(device)
         batch_size = checked_batch_size(self.batch_size)
@@ -313,17 +324,15 @@ class KernelEstimator(StreamEstimator):
 
 
 def suitable_batch_size(
-    basis: landmarks.Basis, tracker: trackers.Tracker, X: Array, device: str | None
+    basis: landmarks.LandmarkStrategy, tracker: trackers.Tracker, X: Array, device: str | None
 ) -> int:
     """Rows in a block that suit the parts, and fill a GPU where the result allows any blocks."""
-    on_host = min(basis.preferred_batch, 256) if tracker.sequential else basis.preferred_batch
+    on_host, most = BLOCK_ROWS[basis.kind]
+    if tracker.sequential:
+        on_host = min(on_host, 256)
     if not tracker.any_blocks:
         return on_host
-    most = basis.preferred_on_device
-    return min(
-        preferred_rows(X, device, basis.size, on_host),
-        sys.maxsize if most is None else max(most, on_host),
-    )
+    return min(preferred_rows(X, device, basis.size, on_host), max(most, on_host))
 
 
 def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | float | None:

@@ -9,10 +9,10 @@ from kernelstream.preimages.base import Preimage, Report
 from kernelstream.preimages.conformal import Conformal
 from kernelstream.preimages.fixed_point import FixedPoint, is_radial
 from kernelstream.preimages.gradient import Gradient
+from kernelstream.preimages.imputation import Repaired, column_units, repair
 from kernelstream.preimages.linear import Linear, is_linear
 from kernelstream.preimages.neighbours import Neighbours
 from kernelstream.preimages.neighbours_then_gradient import NeighboursThenGradient
-from kernelstream.preimages.repair import Repaired, column_units, repair
 from kernelstream.preimages.ridge import Ridge
 
 __all__ = [

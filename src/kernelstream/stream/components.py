@@ -22,7 +22,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import cores
 from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks import Basis, Span
+from kernelstream.landmarks import LandmarkStrategy, Span
 from kernelstream.landmarks.base import Correction, KeptCorrection
 from kernelstream.landmarks.fixed import FixedState
 from kernelstream.serialization import stored
@@ -53,7 +53,7 @@ class Components:
     ----------
     kernel : Kernel
         The kernel.
-    basis : Basis
+    basis : LandmarkStrategy
         The landmark strategy.
     basis_state : object
         State of the landmark strategy.
@@ -76,7 +76,7 @@ class Components:
     """
 
     kernel: Kernel
-    basis: Basis
+    basis: LandmarkStrategy
     basis_state: Any
     span: Span
     vectors: Array  # (q, r) unit vectors, the components in coordinates
@@ -247,7 +247,7 @@ class Learned(Value):
             raise ValueError(f"a stream that has begun with the kernel {chain.kernel}")
         chain.basis.check_state(state.basis)
         chain.tracker.check_state(state.tracker)
-        rank = chain.basis.rank(state.basis)
+        rank = state.basis.span.rank
         if rank != sizes["rank"]:
             raise ValueError(f"{sizes['rank']} coordinates in a basis of {rank}")
 
@@ -261,7 +261,7 @@ class Learned(Value):
         chain, state = self.chain, self._state()
         sample = None
         if not chain.tracker.sequential:
-            sample = chain.basis.correction(chain.kernel, state.basis)
+            sample = state.basis.correction(chain.kernel)
         values, vectors, mean = self.solve(sample)
         weight = state.moments.weight
         energy = state.moments.squared_norm / weight if weight > 0 else 0.0
@@ -276,7 +276,7 @@ class Learned(Value):
             kernel=chain.kernel,
             basis=chain.basis,
             basis_state=state.basis,
-            span=chain.basis.span(state.basis),
+            span=state.basis.span,
             vectors=vectors,
             variances=values,
             mean=mean,
@@ -344,7 +344,7 @@ class Learned(Value):
         rows.
         """
         chain, state = self.chain, self._state()
-        r, rank = chain.n_components, chain.basis.rank(state.basis)
+        r, rank = chain.n_components, state.basis.span.rank
         kept = n_followed(r) if isinstance(r, int) else rank
         if start is not None and 2 * kept <= rank and int(start.shape[1]) == kept:
             start = padded(start, (rank, kept))
@@ -376,7 +376,7 @@ class Learned(Value):
         KernelPCA.
         """
         chain, state = self.chain, self._state()
-        span = chain.basis.span(state.basis)
+        span = state.basis.span
         return span.gram(chain.kernel) @ (span.factor @ vectors) - (mean @ vectors)[None, :]
 
 

@@ -26,7 +26,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import cores, in_threads
 from kernelstream.kernels import Kernel
 from kernelstream.preimages.base import Preimage, Report, remaining
-from kernelstream.preimages.repair import Repaired, repair
+from kernelstream.preimages.imputation import Repaired, repair
 from kernelstream.preimages.ridge import Ridge
 from kernelstream.stream.components import Components
 
@@ -52,9 +52,8 @@ def kept_rows(stream: Stream) -> np.ndarray | None:
     """Rows that a model has kept, in the units of the data: a sample, or its points."""
     settled = stream.caught_up
     state = settled.begun
-    rows = settled.chain.basis.sampled(state.basis)
-    if rows is None:
-        rows = settled.chain.basis.span(state.basis).points
+    sample = state.basis.row_sample
+    rows = sample.held()[0] if sample is not None and len(sample) else state.basis.span.points
     scaling = settled.scaling
     if scaling is not None and not scaling.keeps_columns:
         return None
@@ -156,7 +155,7 @@ def fill(
         return found if scaler is None else scaler.apply(found)
 
     # In the units of the kernel, in which columns can be compared.
-    gapped = scaler.with_gaps(rows) if stream.fills else in_units(stream, rows)
+    gapped = scaler.scaled(rows) if stream.fills else in_units(stream, rows)
     found = repair(gapped, reconstruct, points, mask, loss)
     if scaler is None:
         return found

@@ -33,8 +33,10 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.threads import in_threads, in_turn
 from kernelstream.certificates.observer import Accumulated, CertificateObserver
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks import Basis, Clock
-from kernelstream.landmarks.base import Measured, finite
+from kernelstream.landmarks import Clock, LandmarkStrategy, Start
+from kernelstream.landmarks.base import Measured
+from kernelstream.landmarks.nystroem import finite
+from kernelstream.landmarks.sample import UniformSample
 from kernelstream.serialization import stored
 from kernelstream.stream.components import Learned, n_followed
 from kernelstream.stream.robust import first_judge, first_weights
@@ -59,7 +61,7 @@ class Chain:
     ----------
     kernel : Kernel
         The kernel.
-    basis : Basis
+    basis : LandmarkStrategy
         The landmark strategy.
     tracker : Tracker
         The tracker.
@@ -86,7 +88,7 @@ class Chain:
     """
 
     kernel: Kernel
-    basis: Basis
+    basis: LandmarkStrategy
     tracker: Tracker
     center: bool
     n_components: Annotated[int | float | None, "= components"]
@@ -122,24 +124,35 @@ class Chain:
         if self.certify not in ("auto", "tight", False) or self.seed >= 2**32:
             raise ValueError(f"certify={self.certify!r}, seed={self.seed}")
 
-    def begin(self, X: Array, weights: np.ndarray | None) -> State:
-        """Start a stream: the basis looks at the first rows, which are folded afterwards.
+    def begin(
+        self,
+        X: Array,
+        weights: np.ndarray | None,
+        sample: UniformSample | None = None,
+        n_rows: int = 0,
+    ) -> State:
+        """Start a stream: choose the first landmarks; the rows are learned afterwards.
 
         Parameters
         ----------
         X : array of shape (n, d)
-            The first rows.
+            The first rows, or those of the sample.
         weights : array of shape (n,) or None
             Weights of the rows; None means that all are 1.
+        sample : UniformSample, optional
+            A sample of all rows.
+        n_rows : int, default=0
+            Number of rows that the sample represents.
         """
         if self.robust:
             left = first_weights(self.kernel, X, self.wanted, self.center, weights)
             weights = left if weights is None else left * weights
-        basis = self.basis.begin(self.kernel, X, weights, self.seed, self.wanted)
+        start = Start(X, weights, self.seed, self.wanted, sample, n_rows)
+        basis = self.basis.begin(self.kernel, start)
         state = self.blank(basis, like(np.zeros(0), X))
         if not self.robust or weights is None:
             return state
-        seen = self.basis.express(self.kernel, basis, X)
+        seen = self.basis.project(self.kernel, basis, X)
         judge = first_judge(seen, weights, self.wanted, self.center, int(X.shape[0]))
         return replace(state, judge=judge)
 
@@ -185,7 +198,7 @@ class Chain:
         reference : array
             Array whose namespace and device the sums have.
         """
-        rank = self.basis.rank(basis)
+        rank = basis.span.rank
         r = self.n_components if isinstance(self.n_components, int) else None
         return State(
             n_rows=0,
@@ -270,7 +283,7 @@ class Chain:
             and not targets
             and self.certify != "tight"
             and not (signs and self.early_signs)
-            and (frozen or self.basis.measures(state.basis))
+            and (frozen or not self.basis.admits(state.basis))
         )
 
     def measure(
@@ -292,7 +305,7 @@ class Chain:
         """
         (X, weights), row = at[0], int(at[1])
         clock, left = forget(self.tracker.forgetting, int(X.shape[0]), weights, self.seed, row)
-        block = self.basis.express(self.kernel, basis, X)
+        block = self.basis.project(self.kernel, basis, X)
         return Measured.of(X, weights, left, clock, block, scatter)
 
     def fold_blocks(
@@ -316,12 +329,12 @@ class Chain:
             Whether the landmarks are fixed.
         """
         only_points = self.only_points and not frozen
-        if only_points and blocks and self.basis.draws(state.basis):
-            return self.draw(state, blocks)
+        if only_points and blocks and self.basis.kind == "adaptive":
+            return self.draw(state, blocks)  # rows that `admits` asks for do not come here
         while blocks:
             rows = state.n_rows + np.cumsum([0, *(int(X.shape[0]) for X, _ in blocks)])
             # what is measured behind a change of the points is measured in vain
-            due = math.inf if frozen else self.basis.next_change(state.basis)
+            due = math.inf if frozen else state.basis.next_update
             measured = in_threads(
                 partial(self.measure, state.basis, scatter=not only_points),
                 list(zip(blocks[: 1 + int(np.searchsorted(rows[1:], due))], rows, strict=False)),
@@ -333,7 +346,7 @@ class Chain:
                 ahead = entered + 1 + int(np.searchsorted(rows[entered + 1 :], due))
                 basis, now = state.basis, measured[entered:ahead]
                 if not frozen:
-                    basis, count = self.basis.enter(self.kernel, basis, now)
+                    basis, count = self.basis.update(self.kernel, basis, now)
                     now = now[:count]
                 state, entered = self.add_up(state, basis, now), entered + len(now)
                 if not frozen:
@@ -345,7 +358,7 @@ class Chain:
         return state
 
     def draw(self, state: State, blocks: Sequence[tuple[Array, np.ndarray | None]]) -> State:
-        """Let the basis keep some of the rows, by which it will choose points at the end.
+        """Offer the rows to the sample from which landmarks will be chosen at the end.
 
         Parameters
         ----------
@@ -358,8 +371,7 @@ class Chain:
         beta = self.tracker.forgetting
         clock = forget(beta, int(X.shape[0]), weights, self.seed, state.n_rows)[0]
         n = sum(int(X.shape[0]) for X, _ in blocks)
-        basis = self.basis.keep_some(state.basis, blocks, clock)
-        return replace(state, n_rows=state.n_rows + n, basis=basis)
+        return replace(state, n_rows=state.n_rows + n, basis=state.basis.draw(blocks, clock))
 
     def add_up(self, state: State, basis: Any, blocks: Sequence[Measured]) -> State:
         """Enter measured blocks into mean, tracker and ledger.
@@ -426,7 +438,7 @@ class Chain:
         tracker, given, before = self.tracker, (state, weights), state.moments
         seen = None
         if state.judge is not None:  # rows that fit badly lose weight before they are learned
-            seen = self.basis.express(self.kernel, state.basis, X)
+            seen = self.basis.project(self.kernel, state.basis, X)
             missed = state.judge.missed(seen)
             left = state.judge.weights(missed)
             weights = left if weights is None else left * weights
@@ -435,14 +447,14 @@ class Chain:
         state = self.decay(state, clock.decay)
 
         # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
-        if frozen or self.basis.measures(state.basis):
-            block = seen or self.basis.express(self.kernel, state.basis, X)
+        if frozen or not self.basis.admits(state.basis):
+            block = seen or self.basis.project(self.kernel, state.basis, X)
             measured = Measured.of(X, weights, faded, clock, block, scatter=False)
             if not frozen:
-                basis, _ = self.basis.enter(self.kernel, state.basis, [measured])
+                basis, _ = self.basis.update(self.kernel, state.basis, [measured])
                 state = replace(state, basis=basis)
         else:
-            basis, block = self.basis.project(self.kernel, state.basis, X, faded, clock)
+            basis, block = self.basis.admit(self.kernel, state.basis, X, faded, clock)
             n_read = int(block.Z.shape[0])
             if n_read < X.shape[0]:  # anew with these rows: weights fade towards the end of a block
                 state, weights = given
@@ -490,16 +502,15 @@ class Chain:
                 state = replace(state, observer=observer)
         self.require_finite_sums(state)
 
-        # the basis may change its points at the end of a block: z ← T z everywhere
-        change = None if frozen else self.basis.revise(self.kernel, state.basis, clock)
-        if change is not None:
-            state = self.rebase(state, *change)
-        if self.basis.compresses_vectors and not frozen:
-            state = self.compress(state)
+        # landmarks may change at the end of a block: z ← T z everywhere
+        if not frozen:
+            vectors = partial(self.vectors, state)
+            change = self.basis.revise(self.kernel, state.basis, clock, vectors)
+            state = state if change is None else self.rebase(state, *change)
         return state, int(X.shape[0])
 
-    def compress(self, state: State) -> State:
-        """Let the basis write the components and the mean, all that the model holds, anew.
+    def vectors(self, state: State) -> Array:
+        """The vectors that the tracker holds, and the mean, as columns.
 
         Parameters
         ----------
@@ -508,9 +519,7 @@ class Chain:
         """
         mean = state.moments.mean
         raw = self.tracker.raw(state.tracker, mean)
-        vectors = namespace_of(raw).concat([raw, mean[:, None]], axis=1)
-        change = self.basis.compress(self.kernel, state.basis, vectors)
-        return state if change is None else self.rebase(state, *change)
+        return namespace_of(raw).concat([raw, mean[:, None]], axis=1)
 
     def points(self, state: State) -> Array:
         """The points in their own coordinates, one a row.
@@ -520,7 +529,7 @@ class Chain:
         state : State
             The learned state.
         """
-        return self.basis.span(state.basis).own_coordinates(self.kernel)
+        return state.basis.span.own_coordinates(self.kernel)
 
     def require_finite_sums(self, state: State) -> None:
         """Raise unless Σ w k(x,x), which is above every entry of every accumulator, is finite.
@@ -574,7 +583,7 @@ class Chain:
         if observer is not None:
             observer = observer.on_rebase(
                 self.accumulated(state),
-                self.basis.span(basis),
+                basis.span,
                 getattr(tracker, "scatter", None),
                 T,
                 loss,
@@ -708,7 +717,7 @@ class Chain:
             kernel=self.kernel,
             tracker=self.tracker,
             center=self.center,
-            span=self.basis.span(state.basis),
+            span=state.basis.span,
             moments=state.moments,
             scatter=getattr(state.tracker, "scatter", None) if with_scatter else None,
         )

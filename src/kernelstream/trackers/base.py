@@ -48,13 +48,6 @@ class Tracker(Part, Generic[S]):
 
     def suits(self, basis: Any, n_components: int | float | None, center: bool = True) -> None:
         """Raise ``ValueError`` in one sentence when basis or number of components do not fit."""
-        held = self.holds_vectors and isinstance(n_components, int)
-        if basis.compresses_vectors and not held:
-            raise ValueError(
-                f"{basis} compresses a fixed number of components and the mean, and the tracker "
-                f"{self} with n_components={n_components!r} holds none such: give n_components as "
-                "an integer with trackers.IncrementalSVD(), or use landmarks.ReducedSet."
-            )
 
     def _check_forgetting(self) -> None:
         if self.forgetting != 1:

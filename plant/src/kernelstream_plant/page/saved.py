@@ -76,9 +76,7 @@ def _of_stream(live: LiveMonitor) -> tuple[str, list[Any], str]:
         if len(seen["at"]) >= SHORTEST:
             break
     source = ColumnDataSource(seen)
-    plots = charts.over_time(
-        charts.charts_of(), source, ColumnDataSource(pages.event_spans(live)), links=False
-    )
+    plots = charts.over_time(source, ColumnDataSource(pages.event_spans(live)), links=False)
     return verdict_html(live), plots, pages.log_html(live, "", links=False) + pages.model_html(live)
 
 

@@ -55,7 +55,7 @@ class KernelMonitor(OutlierMixin, StoredEstimator):
     width : float or "auto"
         c of the kernel ``exp(−|u − v|²/(c·D))`` on whitened rows of D columns. ``"auto"`` chooses
         it by how many made-up faults are found.
-    basis : int or Basis
+    basis : int or LandmarkStrategy
         Points that span the model.
     ridge : float or "auto"
         e in ``ε = e · tr S / D``, the variance that is taken for noise.

@@ -290,7 +290,7 @@ class Setting:
     width: Annotated[float, "positive"]  # c in exp(−|u − v|²/(c·D))
     ridge: Annotated[float, "positive"]  # e in ε = e · tr S / D
     floor: Annotated[float, "not negative"]
-    basis: landmarks.Basis
+    basis: landmarks.LandmarkStrategy
     seed: int
     lags: int = 0
 
@@ -380,7 +380,7 @@ def learn_normal(R: np.ndarray, setting: Setting, like: Normal | None = None) ->
     n, mean = state.moments.weight, state.moments.mean
     covariance = state.tracker.scatter / n - np.outer(mean, mean)
     coordinates = RowMoments(n, n, mean, covariance)
-    index = Index.of(kernel, setting.basis.span(state.basis), coordinates, setting.ridge)
+    index = Index.of(kernel, state.basis.span, coordinates, setting.ridge)
     return Normal(setting, rows, coordinates, whitening, index)
 
 
