@@ -93,7 +93,7 @@ class Stream(Value):
         Type of the rows, "float32" or "float64".
     scaling : Scaling or None
         How rows are scaled by what the start of the stream is like.
-    scaler : Standardisation, LinearMap or None
+    scaler : Standardisation, WienerMap or None
         The numbers for that, once they are known.
     waiting : Buffer
         Rows whose block is not complete.
