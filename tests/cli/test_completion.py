@@ -15,7 +15,7 @@ import pytest
 from kernelstream import kernels, landmarks, papers, preimages, trackers
 from kernelstream.cli import completion
 from kernelstream.cli.methods import STEPS
-from kernelstream.tables.treatment import KINDS
+from kernelstream.tables.schema import KINDS
 from tests.cli.test_light import started
 
 NAMES = ["time", "speed", "load left", "städte"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pytest
 
-from kernelstream.tables import Position, Source, SourceError, columnar
+from kernelstream.tables import Source, SourceError, SourcePosition, columnar
 from tests.tables.conftest import joined
 
 
@@ -55,7 +55,7 @@ def test_arrays_stored_by_columns_are_those_stored_by_rows(
         return
     for name in ("rows.npy", "columns.npy"):
         assert np.array_equal(joined(Source(tmp_path / name)), A.reshape(1000, -1))
-        after = joined(Source(tmp_path / name), Position(0, 700))
+        after = joined(Source(tmp_path / name), SourcePosition(0, 700))
         assert np.array_equal(after, A.reshape(1000, -1)[700:])
 
 

@@ -9,7 +9,7 @@
 'waiting for the first row'
 """
 
-from kernelstream_plant.fleet import MonitorFleet, OfMachine
+from kernelstream_plant.fleet import MonitorFleet
 from kernelstream_plant.operation import History, LiveMonitor, Notice, Status, ask
 
-__all__ = ["History", "LiveMonitor", "MonitorFleet", "Notice", "OfMachine", "Status", "ask"]
+__all__ = ["History", "LiveMonitor", "MonitorFleet", "Notice", "Status", "ask"]

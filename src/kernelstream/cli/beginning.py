@@ -13,8 +13,8 @@ from kernelstream.cli.modelfile import Stored, read
 from kernelstream.cli.terminal import Screen
 from kernelstream.estimators import KernelEstimator, StreamingKernelPCA
 from kernelstream.stream import ColumnScales
-from kernelstream.tables import Source, Treatment, calibrate, prepare
-from kernelstream.tables.treatment import few
+from kernelstream.tables import Schema, Source, calibrate, prepare
+from kernelstream.tables.schema import few
 
 
 @dataclass(frozen=True)
@@ -56,23 +56,23 @@ def begin(estimator: KernelEstimator, source: Source, calibrated: bool = True) -
 
     ``calibrated`` takes scaling and kernel parameters from a sample of all rows.
     """
-    prepare(estimator, source.names, source.treatment is not None and source.treatment.fills)
+    prepare(estimator, source.names, source.schema is not None and source.schema.fills)
     if calibrated:
         calibrate(estimator, source)
 
 
-def kept_schema(source: Source) -> Treatment | None:
+def kept_schema(source: Source) -> Schema | None:
     """The schema that a model of a source keeps; None for arrays, whose columns have no types."""
-    is_array = source.sample is not None and source.sample.matrix is not None
-    return None if is_array else source.treatment
+    is_array = source.sample is not None and source.sample.batch.matrix is not None
+    return None if is_array else source.schema
 
 
 def say_columns(source: Source, estimator: StreamingKernelPCA, screen: Screen) -> None:
     """The short form of what is done with columns, a line for each thing."""
     for line in source.remarks:
         screen.say(line)
-    if source.treatment is not None:
-        for line in source.treatment.lines():
+    if source.schema is not None:
+        for line in source.schema.lines():
             if line not in source.remarks:
                 screen.say(line)
     line = scale_line(source, estimator)

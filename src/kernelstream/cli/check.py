@@ -15,8 +15,8 @@ from kernelstream.cli.modelfile import Stored, history, lock, require_apart, req
 from kernelstream.cli.parts import USUAL, Parts
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.stream import Rows
-from kernelstream.tables import Column, Source, Treatment
-from kernelstream.tables.columns import Bad
+from kernelstream.tables import ColumnSchema, Schema, Source
+from kernelstream.tables.schema import InvalidCell
 
 ALIKE = 12  # columns in a row that are treated alike are shown as one line
 
@@ -40,10 +40,10 @@ def check(
     screen = Screen(as_json)
     with report_failures(as_json):
         read_options = reading.of_source(columns, exclude)
-        source = Source(sources, **read_options, treat=understanding.wishes())
+        source = Source(sources, **read_options, schema=understanding.wishes())
         estimator = USUAL.estimator()
         begin(estimator, source)
-        treatment, X = source.treatment, source.sampled_rows
+        treatment, X = source.schema, source.sampled_rows
         assert treatment is not None and X is not None
         scale = scale_line(source, estimator)
         bad = source.sampled_bad
@@ -96,7 +96,7 @@ def plan(
         read_options = reading.of_source(columns, exclude)
         with lock(output):
             require_new(output, force)
-            source = Source(sources, **read_options, treat=understanding.wishes())
+            source = Source(sources, **read_options, schema=understanding.wishes())
             require_apart([output], [file.path for file in source.files])
             if source.from_pipe:
                 raise CommandError(DATA, "A plan needs files: a pipe can be read only once.")
@@ -116,7 +116,7 @@ def plan(
         screen.result(facts, words, output=output)
 
 
-def bad_line(bad: Sequence[Bad]) -> str:
+def bad_line(bad: Sequence[InvalidCell]) -> str:
     """What is wrong with rows of the sample, by the first of them."""
     return (
         f"{len(bad):,} in the sample, such as column {bad[0].column!r}: {bad[0].reason}. fit stops "
@@ -124,7 +124,7 @@ def bad_line(bad: Sequence[Bad]) -> str:
     )
 
 
-def column_facts(treatment: Treatment) -> list[dict[str, Any]]:
+def column_facts(treatment: Schema) -> list[dict[str, Any]]:
     """Every column, for machines."""
     return [
         {
@@ -139,13 +139,13 @@ def column_facts(treatment: Treatment) -> list[dict[str, Any]]:
     ]
 
 
-def column_table(treatment: Treatment, title: str | None = None) -> Table:
+def column_table(treatment: Schema, title: str | None = None) -> Table:
     """Every column with what is done and why; many in a row that are alike in one line."""
     table = Table(title=title, title_style="bold", title_justify="left", box=None)
     for name in ("column", "what is done", "why"):
         table.add_column(name, overflow="fold")
 
-    def alike(column: Column) -> tuple[str, str]:
+    def alike(column: ColumnSchema) -> tuple[str, str]:
         return column.done, column.reason
 
     for (done, reason), group in groupby(treatment.columns, alike):

@@ -19,7 +19,7 @@ from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, Watch, facts_table
 from kernelstream.cli.wording import in_shell, option_of
 from kernelstream.serialization import Replacement
-from kernelstream.tables import Block, Position, Source, fingerprint
+from kernelstream.tables import Block, Source, SourcePosition, fingerprint
 from kernelstream.tables.addresses import same_source
 from kernelstream.tables.files import is_address
 from kernelstream.tables.memory import give_back
@@ -37,9 +37,9 @@ class Place:
     rejected_bytes: int = 0
 
     @property
-    def position(self) -> Position:
+    def position(self) -> SourcePosition:
         """The place in the source."""
-        return Position(self.file, self.row)
+        return SourcePosition(self.file, self.row)
 
 
 def left_by(output: Path, sources: list[str], resume: bool) -> Stored | None:

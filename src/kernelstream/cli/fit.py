@@ -231,7 +231,7 @@ def fit(
                 wishes = understanding.wishes()
                 if not getattr(estimator, "can_fill", True):
                     wishes = replace(wishes, missing="bad")
-                source = Source(sources, **read_options, dtype=dtype.value, treat=wishes)
+                source = Source(sources, **read_options, dtype=dtype.value, schema=wishes)
             elif left is not None:
                 source = left.open_source(sources, read_options, left.target)
             elif model is None:
@@ -239,7 +239,7 @@ def fit(
                     sources,
                     **read_options,
                     dtype=dtype.value,
-                    treat=understanding.wishes(),
+                    schema=understanding.wishes(),
                     target=aim.target,
                 )
             else:

@@ -50,8 +50,8 @@ from kernelstream.cli.transform import t_squared
 from kernelstream.estimators import ConformalScores
 from kernelstream.tables import Feed, LiveRow, LiveRows, is_address
 from kernelstream.tables.feeds import FileFeed, PipeFeed
-from kernelstream.tables.source import standard_input
-from kernelstream.tables.treatment import few
+from kernelstream.tables.files import standard_input
+from kernelstream.tables.schema import few
 
 LEAST_REFERENCE = 100  # rows without which a limit would be a guess
 Verdict = dict[str, Any]

@@ -18,26 +18,25 @@ from kernelstream.cli.parts import Parts
 from kernelstream.cli.rejects import Rejects
 from kernelstream.cli.terminal import Screen, facts_table
 from kernelstream.cli.wording import of_shell
-from kernelstream.tables import Block, Source, Wishes
-from kernelstream.tables.treatment import Column, few
+from kernelstream.tables import Block, SchemaOptions, Source
+from kernelstream.tables.schema import few
 
 LAGS = "auto"
 MOST_BYTES = 2 << 30  # of rows that --monitor takes into memory
 
 
 def sensors(
-    sources: list[str], read_options: dict[str, Any], wishes: Wishes, screen: Screen
+    sources: list[str], read_options: dict[str, Any], wishes: SchemaOptions, screen: Screen
 ) -> Source:
     """The columns of numbers that a monitor watches, and what is said of the others.
 
-    Rows of a plant come as plain numbers, one by one: nothing is encoded or filled, and a sensor
-    that was constant, or equal to another one, is watched all the same. What a table has beside
-    sensors, an index, keys, counters, dates and words, is left out.
+    Rows of a plant come as plain numbers, one by one: nothing is encoded or filled. What a table
+    has beside sensors, an index, keys, counters, dates and words, is left out.
     """
     if read_options["columns"] is None and not any(word == "-" for word in sources):
-        looked = Source(sources, **read_options, treat=wishes)
-        if looked.treatment is not None and looked.named:
-            left_out = [column for column in looked.treatment if not is_sensor(column)]
+        looked = Source(sources, **read_options, schema=wishes)
+        if looked.schema is not None and looked.named:
+            left_out = [column for column in looked.schema if not column.is_plain]
             said: dict[str, list[str]] = {}
             for column in left_out:  # without the options that reasons name, which are not for it
                 why = "no plain numbers" if column.learned else column.reason.partition(" (--")[0]
@@ -47,12 +46,6 @@ def sensors(
             exclude = [glob.escape(column.name) for column in left_out if column.name]
             read_options = {**read_options, "exclude": [*read_options["exclude"], *exclude]}
     return Source(sources, **read_options)
-
-
-def is_sensor(column: Column) -> bool:
-    """Whether a monitor watches a column: numbers as any reader gives them, moving or not."""
-    still = column.reason.startswith("constant") or column.reason.startswith("the same as")
-    return column.is_plain or (still and not column.learned)
 
 
 def with_gaps(block: Block) -> np.ndarray:

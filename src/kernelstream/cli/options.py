@@ -22,7 +22,7 @@ from kernelstream.cli.failures import USAGE, CommandError
 from kernelstream.cli.wording import of_shell
 
 if TYPE_CHECKING:
-    from kernelstream.tables import Wishes
+    from kernelstream.tables import SchemaOptions
 
 
 class OnBadRows(StrEnum):
@@ -243,9 +243,9 @@ class Understanding:
         ),
     ] = Missing.fill
 
-    def wishes(self) -> Wishes:
+    def wishes(self) -> SchemaOptions:
         """The same for a Source."""
-        from kernelstream.tables import Wishes
+        from kernelstream.tables import SchemaOptions
 
         treat = {}
         for item in column_list(self.treat) or []:
@@ -254,7 +254,7 @@ class Understanding:
                 raise CommandError(USAGE, f"--treat {item!r}: write NAME=KIND, as zip=category.")
             treat[name.strip()] = use.strip()
         try:
-            return Wishes(
+            return SchemaOptions(
                 treat=treat,
                 decimal=self.decimal,
                 thousands=self.thousands,

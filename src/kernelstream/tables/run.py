@@ -29,8 +29,8 @@ from kernelstream.serialization import ModelFile
 from kernelstream.stream import ColumnScales
 from kernelstream.tables.encoder import TableEncoder
 from kernelstream.tables.files import fingerprint
-from kernelstream.tables.source import Block, Position, Source
-from kernelstream.tables.treatment import Column, Treatment
+from kernelstream.tables.schema import Schema
+from kernelstream.tables.source import Block, Source, SourcePosition
 
 if TYPE_CHECKING:
     from kernelstream.tables.model import TableModel
@@ -85,9 +85,9 @@ def begin(model: TableModel, source: Source) -> None:
         ColumnScales.of(X).warn(source.names)
 
 
-def schema_of(source: Source) -> Treatment:
+def schema_of(source: Source) -> Schema:
     """The schema of a source; columns of numbers where none was inferred."""
-    return source.treatment or Treatment(tuple(map(Column, source.names)), fills=False)
+    return source.encoding
 
 
 class Run:
@@ -110,7 +110,7 @@ class Run:
         self.path = None if checkpoint is None else Path(checkpoint)
         if self.path is not None and source.from_pipe:
             raise ValueError("A checkpoint needs files: a pipe cannot be read from a place in it.")
-        self.position, self.n_rows, self.saved_at = Position(), 0, time.monotonic()
+        self.position, self.n_rows, self.saved_at = SourcePosition(), 0, time.monotonic()
         self.number = 1
 
     def complete(self) -> None:
@@ -133,7 +133,7 @@ class Run:
             self._read(passes, lambda block: passes.learn(block.X, block.weights))
             if not passes.end():
                 return
-            self.number, self.position = passes.number, Position()
+            self.number, self.position = passes.number, SourcePosition()
 
     def _learn_block(self, block: Block) -> None:
         estimator, target = self.model.estimator_, self.source.target
@@ -184,7 +184,7 @@ class Run:
             )
         place = found["place"]
         self.number, self.n_rows = int(place["pass"]), int(place["rows"])
-        self.position = Position(int(place["file"]), int(place["row"]))
+        self.position = SourcePosition(int(place["file"]), int(place["row"]))
         self.model.encoder_, self.model.estimator_ = stored.encoder_, stored.estimator_
         return True
 

@@ -25,7 +25,7 @@ from kernelstream.cli import (
     report_failures,
     sensors,
 )
-from kernelstream.tables import Wishes
+from kernelstream.tables import SchemaOptions
 from kernelstream_plant.commands.fleet import fit_fleet, require_folder
 
 READING = Reading()
@@ -73,19 +73,19 @@ def fit(
         limits = dict(alpha=alpha, false_events_per_day=false_events_per_day, interval=interval)
         monitor = new_monitor(limits, lags, basis, seed)
         with lock(output):
-            source = sensors(sources, {**options, "dtype": "float64"}, Wishes(), screen)
+            source = sensors(sources, {**options, "dtype": "float64"}, SchemaOptions(), screen)
             normal = read_normal(source, output, rejects)
             fleet = fit_fleet(monitor, normal.rows, normal.keys, shared)
             names = np.array(source.names, dtype=object) if source.named else None
-            for one in (*fleet.monitors_.values(), *([fleet.shared_] if fleet.shared_ else [])):
+            for one in (*fleet.values(), *([fleet.shared] if fleet.shared else [])):
                 one.feature_names_in_ = names
             fleet.save(output)
         seconds, n_good = time.perf_counter() - began, len(normal.rows) - normal.n_bad
-        facts = {"model": str(output), "machines": list(fleet.monitors_), "seconds": seconds}
+        facts = {"model": str(output), "machines": list(fleet), "seconds": seconds}
         facts |= {"rows": n_good, "bad_rows": normal.n_bad}
         shown = [
             ("rows of normal operation", f"{n_good:,} in {seconds:.1f} s"),
-            ("machines", f"{len(fleet.monitors_):,}"),
+            ("machines", f"{len(fleet):,}"),
             ("fleet", str(output)),
         ]
         screen.result(facts, facts_table(shown), output=output)

@@ -23,9 +23,7 @@ def open_fleet(path: Path) -> MonitorFleet:
             return MonitorFleet.load(path)
         except ValueError as problem:
             raise CommandError(MODEL, str(problem)) from problem
-    fleet = MonitorFleet(shared=True)
-    fleet.monitor = fleet.shared_ = read_monitor(path)
-    return fleet
+    return MonitorFleet(shared=read_monitor(path))
 
 
 class FleetJudge(Judge):
@@ -35,8 +33,8 @@ class FleetJudge(Judge):
 
     def __init__(self, fleet: MonitorFleet, by: str, make: Callable[[KernelMonitor], Any]):
         self.fleet, self.by, self.make = fleet, by, make
-        self.judges = {name: make(monitor) for name, monitor in fleet.monitors_.items()}
-        any_one = fleet.shared_ or next(iter(fleet.monitors_.values()))
+        self.judges = {name: make(monitor) for name, monitor in fleet.items()}
+        any_one = fleet.shared or next(iter(fleet.values()))
         names = getattr(any_one, "feature_names_in_", None)
         self.names = None if names is None else tuple(map(str, names))
         self.n_features = int(any_one.n_features_in_)
@@ -52,13 +50,12 @@ class FleetJudge(Judge):
             raise ValueError(f"there is no value for {self.by!r}, which names the machine")
         name = str(machine)
         if name not in self.judges:
-            self.judges[name] = self.make(self.fleet.of(name))
+            self.judges[name] = self.make(self.fleet[name])
         verdict: Verdict = self.judges[name].judge(row.x, row.time)
         return verdict
 
     def save(self, path: Path, position: dict[str, Any] | None = None) -> None:
         """Write the monitors with their adaptive states."""
-        self.fleet.monitors_ = {name: judge.monitor for name, judge in self.judges.items()}
         self.fleet.save(path)
 
 
@@ -84,4 +81,4 @@ def fit_fleet(
         own = machines if key is None else [str(key)]
         which += [i] * len(own)
         names += own
-    return MonitorFleet(monitor, shared=shared).fit(rows[which], names)
+    return MonitorFleet.fit(monitor, rows[which], names, shared)
