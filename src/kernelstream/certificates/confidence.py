@@ -27,7 +27,7 @@ from kernelstream.certificates.betting import (
     ratio_limits,
 )
 from kernelstream.certificates.eigenvalues import gram_matrix, leading_sums, unit_of
-from kernelstream.certificates.evaluation import AugmentedSpan, EvaluatedModel, Scores, strips
+from kernelstream.certificates.evaluation import AugmentedSpan, EvaluatedModel, RowResiduals, strips
 from kernelstream.certificates.sample import with_replacement
 from kernelstream.serialization import stored
 
@@ -155,7 +155,7 @@ def level_of(confidence: float, look: int, parts: Sequence[str]) -> float:
 
 
 @dataclass(frozen=True)
-class Part:
+class DrawsInSubspace:
     """Draws in one of the orthogonal subspaces into which the feature space is divided."""
 
     squared_norm: np.ndarray
@@ -189,15 +189,15 @@ class IndependentSample:
         """Upper limit of squared distances from the mean of the model."""
         return float((math.sqrt(self.bound) + np.linalg.norm(self.model.origin)) ** 2)
 
-    def limits(self) -> Limits:
+    def limits(self) -> MeanLimits:
         """Limits of means over the draws: nothing is compared with the best subspace yet."""
-        return Limits(
+        return MeanLimits(
             error=mean_limits(self.error, self.farthest, self.level),
             around=mean_limits(self.distance, self.farthest, self.level),
             residual=ratio_limits(self.error, self.distance, self.farthest, self.level),
         )
 
-    def compared(self, limits: Limits, parts: Sequence[Part]) -> Limits:
+    def compared(self, limits: MeanLimits, parts: Sequence[DrawsInSubspace]) -> MeanLimits:
         """The limits, with the best subspace and the mean as the draws show them."""
         level, farthest = self.level, self.farthest
         of_parts = [(part.captured(self.model.r, farthest, level), part.fraction) for part in parts]
@@ -215,7 +215,7 @@ class IndependentSample:
 
 
 @dataclass(frozen=True)
-class Limits:
+class MeanLimits:
     """Limits that hold together, from which the bounds follow."""
 
     error: tuple[float, float]  # E f
@@ -226,7 +226,7 @@ class Limits:
 
 
 def combine_bounds(
-    limits: Limits, rounding: float, confidence: float, n: int, n_rows: int = 0
+    limits: MeanLimits, rounding: float, confidence: float, n: int, n_rows: int = 0
 ) -> ConfidenceBounds:
     """The bounds that follow from limits (statement 18)."""
     least = max(0.0, limits.around[0] - limits.moved - rounding)
@@ -352,7 +352,7 @@ def centered_gram(
 
 def part_of_gram(
     G: np.ndarray, squared_norm: np.ndarray, residual: np.ndarray | None, r: int
-) -> Part:
+) -> DrawsInSubspace:
     """Draws whose Gram matrix is known, divided by its unit.
 
     Without a guess at the residuals, the draws that choose the stake give one.
@@ -365,11 +365,11 @@ def part_of_gram(
         captured = unit * float(leading_sums(G[:first, :first], r)[1][-1]) if r and first else 0.0
         residual = squared_norm * max(0.0, 1.0 - captured / max(in_front, np.finfo(float).tiny))
     leading = unit * leading_sums(G[first:, first:], max(r, 1))[1]
-    return Part(squared_norm, residual, first, leading, mean)
+    return DrawsInSubspace(squared_norm, residual, first, leading, mean)
 
 
 def computed(
-    model: EvaluatedModel, rows: Array, scores: Scores, p: np.ndarray, bound: float
+    model: EvaluatedModel, rows: Array, scores: RowResiduals, p: np.ndarray, bound: float
 ) -> ConfidenceBounds:
     """All rows are in the sample: the numbers themselves, as bounds that are true."""
     G = centered_gram(model, rows, scores.Z, scores.distance, np.float64)
@@ -461,7 +461,7 @@ def bounds_of_draws(
 
 def evaluated_in(
     span: AugmentedSpan, read: Read, n: int
-) -> tuple[Part, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[DrawsInSubspace, np.ndarray, np.ndarray, np.ndarray]:
     """All draws in a span; their errors, squared distances, and what is outside of the span."""
     pieces, kept = list(strips(n)), []
     first = next(at.stop for at in pieces if at.stop >= n // PILOT)  # they choose the stakes
@@ -478,10 +478,15 @@ def evaluated_in(
     )
     leading = np.cumsum(np.maximum(np.linalg.eigvalsh(scatter)[::-1], 0.0))
     mean = float(np.linalg.norm(total)) / n
-    return Part(distance - rest, error - rest, first, leading, mean), error, distance, rest
+    return (
+        DrawsInSubspace(distance - rest, error - rest, first, leading, mean),
+        error,
+        distance,
+        rest,
+    )
 
 
-def part_outside(span: AugmentedSpan, X: Array, rest: np.ndarray) -> Part:
+def part_outside(span: AugmentedSpan, X: Array, rest: np.ndarray) -> DrawsInSubspace:
     """A few draws outside of a span."""
     Z, kernel, dense = span.model.centered(X), span.model.kernel, as_dense(X)
     whole = np.concatenate([Z + span.model.origin, span.directions(X, Z)], axis=1)

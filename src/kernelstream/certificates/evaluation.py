@@ -60,21 +60,21 @@ class EvaluatedModel:
         """Coordinates of rows, less the mean."""
         return to_host(self.coordinates(X)).astype(float)
 
-    def evaluate(self, X: Array) -> Scores:
+    def evaluate(self, X: Array) -> RowResiduals:
         """Evaluate the model on rows in float64."""
         Z, squared_norm = self.centered(X), to_host(self.kernel.diag(X)).astype(float)
         residual = np.maximum(squared_norm - ((Z + self.origin) ** 2).sum(axis=1), 0.0)
         left = Z - (Z @ self.basis) @ self.basis.T
         distance = residual + (Z**2).sum(axis=1)
-        return Scores(Z, residual, residual + (left**2).sum(axis=1), distance)
+        return RowResiduals(Z, residual, residual + (left**2).sum(axis=1), distance)
 
-    def evaluate_strips(self, X: Array) -> Scores:
+    def evaluate_strips(self, X: Array) -> RowResiduals:
         """Evaluate the model on many rows, some at a time."""
-        return Scores.joined([self.evaluate(X[rows, :]) for rows in strips(int(X.shape[0]))])
+        return RowResiduals.joined([self.evaluate(X[rows, :]) for rows in strips(int(X.shape[0]))])
 
 
 @dataclass(frozen=True)
-class Scores:
+class RowResiduals:
     """What a model leaves of each of some rows."""
 
     Z: np.ndarray  # coordinates less the mean
@@ -83,7 +83,7 @@ class Scores:
     distance: np.ndarray  # |φ − μ|²
 
     @classmethod
-    def joined(cls, parts: list[Scores]) -> Scores:
+    def joined(cls, parts: list[RowResiduals]) -> RowResiduals:
         """The scores of the rows of all parts."""
         names = ("Z", "residual", "error", "distance")
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
