@@ -213,7 +213,7 @@ class LiveRows:
         if self.strange_header is not None:
             return (
                 f"the header {self.strange_header!r} does not name the columns of the model; with "
-                "--no-header, values are taken in the order of the model"
+                "--read header=false, values are taken in the order of the model"
             )
         columns = self._positions(len(cells))
         row = self._fitted(text, columns, separator)

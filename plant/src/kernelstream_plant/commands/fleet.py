@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from kernelstream import KernelMonitor
-from kernelstream.cli import MODEL, USAGE, CommandError, Judge, read_monitor
+from kernelstream.cli import MODEL, USAGE, CommandError, RowScorer, read_monitor
 from kernelstream.tables import LiveRow
 from kernelstream_plant.fleet import MonitorFleet
-
-Verdict = dict[str, Any]
 
 
 def open_fleet(path: Path) -> MonitorFleet:
@@ -26,33 +24,33 @@ def open_fleet(path: Path) -> MonitorFleet:
     return MonitorFleet(shared=read_monitor(path))
 
 
-class FleetJudge(Judge):
-    """One judge for each machine, and the log of all in one stream of lines."""
+class FleetScorer(RowScorer):
+    """One scorer for each machine, and the log of all in one stream of lines."""
 
     takes_missing = True
 
     def __init__(self, fleet: MonitorFleet, by: str, make: Callable[[KernelMonitor], Any]):
         self.fleet, self.by, self.make = fleet, by, make
-        self.judges = {name: make(monitor) for name, monitor in fleet.items()}
+        self.scorers = {name: make(monitor) for name, monitor in fleet.items()}
         any_one = fleet.shared or next(iter(fleet.values()))
         names = getattr(any_one, "feature_names_in_", None)
         self.names = None if names is None else tuple(map(str, names))
         self.n_features = int(any_one.n_features_in_)
 
-    def judge(self, x: np.ndarray, time: Any) -> Verdict:
+    def score(self, x: np.ndarray, time: Any) -> dict[str, Any]:
         """A row alone does not say which machine it is from."""
         raise ValueError(f"there is no value for {self.by!r}, which names the machine")
 
-    def judge_row(self, row: LiveRow) -> Verdict:
-        """What the monitor of its machine says about a row."""
+    def score_row(self, row: LiveRow) -> dict[str, Any]:
+        """The score of a row by the monitor of its machine."""
         machine = row.kept.get(self.by)
         if machine is None or machine == "":
             raise ValueError(f"there is no value for {self.by!r}, which names the machine")
         name = str(machine)
-        if name not in self.judges:
-            self.judges[name] = self.make(self.fleet[name])
-        verdict: Verdict = self.judges[name].judge(row.x, row.time)
-        return verdict
+        if name not in self.scorers:
+            self.scorers[name] = self.make(self.fleet[name])
+        score: dict[str, Any] = self.scorers[name].score(row.x, row.time)
+        return score
 
     def save(self, path: Path, position: dict[str, Any] | None = None) -> None:
         """Write the monitors with their adaptive states."""
