@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernelstream.tables.frames import as_table
 from kernelstream.tables.inference import SchemaOptions, infer_schema
 from kernelstream.tables.readers import Batch
+from kernelstream.tables.sample import ROWS
 from kernelstream.tables.schema import Schema, column_means
 
-SAMPLED = 10_000  # rows from which column types are inferred
 MOST_NAMED = 5  # columns in a warning
 
 
@@ -252,7 +252,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _infer(self, table: pa.Table, whole: bool) -> Self:
         if not len(table):
             raise ValueError("The table has no rows: column types are inferred from some.")
-        step = max(1, len(table) // SAMPLED)
+        step = max(1, len(table) // ROWS)
         sample = table.take(np.arange(0, len(table), step)) if step > 1 else table
         schema = infer_schema(sample, self.schema_options(), whole=whole, where="The table")
         warn_of_excluded(schema)

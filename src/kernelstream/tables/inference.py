@@ -21,11 +21,12 @@ from kernelstream.tables.schema import (
     CODES,
     CYCLES,
     EXCLUDED,
+    FALSE,
     ISO,
     KINDS,
     MISSING,
     NUMBER,
-    TRUTHS,
+    TRUE,
     ColumnSchema,
     Schema,
     as_words,
@@ -259,7 +260,7 @@ def inferred_column(name: str, cells: pa.Array, options: SchemaOptions) -> Colum
     if not words:
         return ColumnSchema(name, EXCLUDED, "empty")
     lower = {word.lower() for word in words}
-    if lower <= TRUTHS.keys() and not lower <= {"0", "1"}:
+    if lower <= {*TRUE, *FALSE} and not lower <= {"0", "1"}:
         return ColumnSchema(name, BOOLEAN, "booleans")
     numbers = column_of_numbers(name, words, options)
     if numbers is not None:
