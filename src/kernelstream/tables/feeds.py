@@ -15,6 +15,7 @@ however often the process is killed.
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import select
 import sys
@@ -32,7 +33,6 @@ from kernelstream.tables.live import LiveRow, LiveRows, plain_lines
 from kernelstream.tables.readers import LONGEST_LINE, UNREADABLE, Batch, ReadOptions, Selection
 
 Place = dict[str, Any]  # in a feed, ready for JSON
-AT_ONCE = 1 << 16  # bytes
 
 
 def drop(text: str) -> None:
@@ -115,7 +115,7 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes | None]:
         if not select.select([number], [], [], Feed.PATIENCE)[0]:
             yield None
             continue
-        block = os.read(number, AT_ONCE)
+        block = os.read(number, io.DEFAULT_BUFFER_SIZE)
         if not block:
             break
         *lines, rest = (rest + block).split(b"\n")
