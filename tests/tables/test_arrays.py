@@ -28,7 +28,9 @@ def test_images_are_flattened(tmp_path: Path) -> None:
 
 def test_several_arrays_ask_for_a_choice(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", first=np.zeros((3, 2)), second=np.ones((4, 5)))
-    with pytest.raises(SourceError, match=r"--array: first \(3, 2\), second \(4, 5\)"):
+    with pytest.raises(
+        SourceError, match=r"--read array=NAME \(array=\.\.\.\), first \(3, 2\), second \(4, 5\)"
+    ):
         Source(tmp_path / "two.npz")
     assert joined(Source(tmp_path / "two.npz", array="second")).shape == (4, 5)
     with pytest.raises(SourceError, match="no array 'third'"):

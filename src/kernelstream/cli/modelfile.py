@@ -268,7 +268,7 @@ def read_monitor(path: Path) -> KernelMonitor:
     file = open_file(path)
     if not holds_monitor(file):
         raise CommandError(
-            MODEL, f"{path} holds no monitor: make one with 'kernelstream fit --monitor'."
+            MODEL, f"{path} holds no monitor: make one with 'kernelstream fit --detector monitor'."
         )
     return monitor_in(file, path)
 

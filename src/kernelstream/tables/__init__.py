@@ -20,7 +20,18 @@ from kernelstream.tables.inference import SchemaOptions, infer_schema
 from kernelstream.tables.live import LiveRow, LiveRows
 from kernelstream.tables.model import TableModel
 from kernelstream.tables.readers import BadRow, Connection, ReadOptions
-from kernelstream.tables.run import FileRows, calibrate, prepare
+from kernelstream.tables.run import (
+    Checkpoint,
+    CheckpointMismatchError,
+    FileRows,
+    Learner,
+    Progress,
+    Run,
+    RunObserver,
+    calibrate,
+    learner_of,
+    prepare,
+)
 from kernelstream.tables.schema import ColumnSchema, Schema
 from kernelstream.tables.source import BadRowError, Block, Source, SourcePosition, open_table
 from kernelstream.tables.target import Target, infer_target
@@ -29,14 +40,20 @@ __all__ = [
     "BadRow",
     "BadRowError",
     "Block",
+    "Checkpoint",
+    "CheckpointMismatchError",
     "ColumnSchema",
     "Connection",
     "Feed",
     "File",
     "FileRows",
+    "Learner",
     "LiveRow",
     "LiveRows",
+    "Progress",
     "ReadOptions",
+    "Run",
+    "RunObserver",
     "Schema",
     "SchemaOptions",
     "Source",
@@ -52,6 +69,7 @@ __all__ = [
     "infer_schema",
     "infer_target",
     "is_address",
+    "learner_of",
     "open_address",
     "open_table",
     "prepare",

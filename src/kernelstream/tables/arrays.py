@@ -236,7 +236,9 @@ def open_npz(file: File, name: str | None) -> ArrayReader:
         if len(tables) > 1:
             listed = ", ".join(f"{n} {array.shape}" for n, array in arrays.items())
             raise SourceError(
-                f"{file.name} holds several arrays; choose one with array=... or --array: {listed}."
+                f"{file.name} holds several arrays: choose one with --read array=NAME (array=...), "
+                f"{listed}."
+                f"{listed}."
             )
         chosen = tables[0]
     elif chosen not in members:

@@ -211,7 +211,7 @@ class LiveRows:
         if self.other_header is not None:
             return (
                 f"the header {self.other_header!r} does not name the columns of the model; with "
-                "--no-header, values are taken in the order of the model"
+                "--read header=false, values are taken in the order of the model"
             )
         columns = self._positions(len(cells))
         row = self._of_cells(text, columns, separator)

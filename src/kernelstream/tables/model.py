@@ -22,7 +22,7 @@ from kernelstream.estimators import (
 )
 from kernelstream.serialization import check_choice, stored
 from kernelstream.tables.encoder import TableEncoder
-from kernelstream.tables.run import Run, draw_until, prepare
+from kernelstream.tables.run import fit_files, prepare
 from kernelstream.tables.schema import Schema, few
 from kernelstream.tables.source import Source
 
@@ -172,8 +172,7 @@ class TableModel(StoredEstimator):
             draft._forget()
             if is_files(X):
                 source = draft._source(X, y, sample_weight, on_bad_rows)
-                if until is None or not draw_until(draft, source, until):
-                    Run(draft, source, checkpoint, checkpoint_every).complete()
+                fit_files(draft, source, checkpoint, checkpoint_every, until)
             elif (blocks := blocks_of(X)) is not None:
                 draft._fit_blocks(blocks, y, sample_weight, options)
             else:
