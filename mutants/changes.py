@@ -34,10 +34,10 @@ FOLDERS = (
 # Constants and lines that no result depends on, with the reason. A key is a name, or a path and a
 # piece of the line.
 UNSEEN = {
-    "_PASS_ROWS": "rows of a compiled pass at a time: speed",
-    "papers/tanaka_2012/rls.py: min(position + _PASS_ROWS": "the same",
-    "papers/kim_2003/hebbian.py: min(start + _PASS_ROWS": "the same",
-    "papers/tanaka_2012/subset_hebbian.py: min(start + _PASS_ROWS": "the same",
+    "PASS_ROWS": "rows of a compiled pass at a time: speed",
+    "papers/tanaka_2012/rls.py: min(position + PASS_ROWS": "the same",
+    "papers/kim_2003/hebbian.py: min(start + PASS_ROWS": "the same",
+    "papers/tanaka_2012/subset_hebbian.py: min(start + PASS_ROWS": "the same",
     "QUERY_ROWS": "rows of a query at a time: memory",
     "MOST_COMPARED": "rows compared to find that all are alike: speed",
     "MOST_REFERENCES": "references for signs within a block: speed",
@@ -53,8 +53,8 @@ UNSEEN = {
     ),
     "stream/stream.py: if frozen and chain.tracker.any_blocks": "blocks of a device: speed",
     "stream/components.py: return self.vectors if self.orthonormal": ("both are the same: speed"),
-    "certificates/symmetric.py: rows = slice(start, min(start + STRIP": "rows of a strip: speed",
-    "certificates/symmetric.py: in_threads(strip, range(0, n, STRIP))": "the same",
+    "certificates/eigenvalues.py: rows = slice(start, min(start + STRIP": "rows of a strip: speed",
+    "certificates/eigenvalues.py: in_threads(strip, range(0, n, STRIP))": "the same",
     "TOGETHER": "steps between two looks, or draws that are read at a time: speed",
     "FAR_AWAY": "any number whose kernel value is zero",
     "VANISHED": "any exponent whose exponential is zero",

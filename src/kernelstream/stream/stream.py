@@ -37,7 +37,7 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.printing import prints_short
 from kernelstream.arrays.threads import cores, cut
 from kernelstream.certificates.certificate import Certificate, certify
-from kernelstream.certificates.confidence import EvaluatedModel
+from kernelstream.certificates.evaluation import EvaluatedModel
 from kernelstream.certificates.rounding import moved_in_float32
 from kernelstream.kernels import Linear
 from kernelstream.landmarks import Clock
