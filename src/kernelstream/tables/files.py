@@ -279,14 +279,17 @@ def decompressed(stored: Any, compression: str | None) -> Any:
     """
     if compression is None:
         return stored
+    opened: Any
     if compression == ".gz":
-        return gzip.GzipFile(fileobj=stored)
-    if compression == ".bz2":
-        return bz2.BZ2File(stored)
-    if compression == ".xz":
-        return lzma.LZMAFile(stored)
-    codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
-    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec))
+        opened = gzip.GzipFile(fileobj=stored)
+    elif compression == ".bz2":
+        opened = bz2.BZ2File(stored)
+    elif compression == ".xz":
+        opened = lzma.LZMAFile(stored)  # noqa: SIM115 (closed by the reader)
+    else:
+        codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
+        opened = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)
+    return io.BufferedReader(opened, 1 << 20)
 
 
 def guess_format(start: bytes, name: str) -> str:
