@@ -279,13 +279,9 @@ def decompressed(stored: Any, compression: str | None) -> Any:
     """
     if compression is None:
         return stored
-    opened: Any
-    if compression == ".gz":
-        opened = gzip.GzipFile(fileobj=stored)
-    elif compression == ".bz2":
-        opened = bz2.BZ2File(stored)
-    elif compression == ".xz":
-        opened = lzma.LZMAFile(stored)  # noqa: SIM115 (closed by the reader)
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    if compression in openers:
+        opened = openers[compression](stored)
     else:
         codec = {".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}[compression]
         opened = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), codec)
