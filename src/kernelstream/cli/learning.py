@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -148,7 +147,7 @@ class ScreenObserver(RunObserver):
 
     def __init__(self, screen: Screen, rejects: Path | None):
         self.screen, self.path = screen, rejects
-        self.began = time.perf_counter()
+        self.first_fraction = Learner.first_fraction
 
     @contextlib.contextmanager
     def open(self, run: Run) -> Iterator[None]:
@@ -162,9 +161,13 @@ class ScreenObserver(RunObserver):
     @contextlib.contextmanager
     def reading(self, run: Run) -> Iterator[None]:
         """A progress bar for one pass."""
-        n_passes = run.learner.n_passes
-        title = "learning" if n_passes == 1 else f"pass {run.learner.number} of {n_passes}"
-        with RowProgress(self.screen, run.source, title) as self.bar:
+        number, n_passes = run.learner.number, run.learner.n_passes
+        title, edges = "learning", [0.0, 1.0]
+        if n_passes == 2:
+            if number == 1:
+                self.first_fraction = run.learner.first_fraction
+            title, edges = f"pass {number} of 2", [0.0, self.first_fraction, 1.0]
+        with RowProgress(self.screen, run.source, title, *edges[number - 1 :][:2]) as self.bar:
             yield
 
     def on_block(self, run: Run, block: Block) -> None:

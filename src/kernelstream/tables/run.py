@@ -111,6 +111,7 @@ class Learner:
     number = 1  # of the present pass
     n_passes = 1  # that there will be, as far as it is known
     n_rows = 0  # that the present pass has learned
+    first_fraction = 0.5  # of the time of two passes that the first one takes
 
     def __init__(self, estimator: Any, target: Target | None = None):
         self.estimator, self.target = estimator, target
@@ -182,6 +183,11 @@ class LearnerInPasses(Learner):
         stream = getattr(self.estimator, "stream_", None)
         is_useful = stream is not None and stream.wants_second_pass
         return 2 if self.number == 2 or (self.passes.repeatable and is_useful) else 1
+
+    @property
+    def first_fraction(self) -> float:  # type: ignore[override]
+        """Fraction of the time of two passes that the first one takes."""
+        return self.estimator.stream_.begin_first_pass().first_pass_fraction
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
