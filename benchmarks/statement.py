@@ -28,7 +28,8 @@ import scipy.sparse.linalg
 from sklearn import datasets
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, trackers
-from kernelstream.certificates import Statement, audit
+from kernelstream.certificates import ConfidenceBounds
+from kernelstream.certificates import sample as audit
 
 SLACK = 1e-6  # of the largest energy: rounding of the truth itself
 
@@ -187,7 +188,7 @@ def truth(model: StreamingKernelPCA, X: np.ndarray, weights: np.ndarray) -> Trut
     return Truth(error, own / floor, best / floor, total, float(energy.max()))
 
 
-def wrong(said: Statement, true: Truth) -> list[str]:
+def wrong(said: ConfidenceBounds, true: Truth) -> list[str]:
     """What a statement says that is not so."""
     off = SLACK * true.scale
     share = off / max(true.total, 1e-300)
@@ -211,7 +212,7 @@ class Outcome:
 
     words: str
     size: int
-    said: Statement
+    said: ConfidenceBounds
     true: Truth
     wrong: list[str]
     proof_wrong: bool

@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from benchmarks.statement import rows as rows_of_some_kind
 from benchmarks.statement import truth, twelve, wrong
 from kernelstream import StreamingKernelPCA, kernels, landmarks
-from kernelstream.certificates import Statement, drawn
+from kernelstream.certificates import ConfidenceBounds, drawn
 from kernelstream.estimators import until as drawing
 
 COLUMNS = 10
@@ -50,7 +50,7 @@ def small() -> Iterator[None]:
         yield
 
 
-def outcome(seed: int) -> tuple[Statement, list[str]] | None:
+def outcome(seed: int) -> tuple[ConfidenceBounds, list[str]] | None:
     """What is said of the population of a number, and what of it is wrong; None: all was read."""
     rng = np.random.default_rng([22, seed])
     n, d = int(rng.integers(1500, 2500)), int(rng.choice([1, 2, 3, 5]))

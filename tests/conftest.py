@@ -19,8 +19,11 @@ from hypothesis import HealthCheck, settings
 from sklearn.utils.fixes import parse_version
 
 from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
+from kernelstream.certificates.ledger import Ledger
+from kernelstream.certificates.sample import AuditSample
 from kernelstream.landmarks.optimized.state import FEWEST
 from kernelstream.papers import schedules
+from kernelstream.stream import State
 
 # Some examples fold thousands of rows: a time limit would only measure the load of the machine.
 _COMMON: dict[str, Any] = dict(
@@ -126,6 +129,17 @@ def state_of(model: StreamingKernelPCA) -> Any:
 def settled_state(model: StreamingKernelPCA) -> Any:
     """What a query looks at: the rows that wait are folded, the basis is up to date."""
     return model.stream_.settled.state
+
+
+def ledger_of(state: State) -> Ledger:
+    """The ledger of a state with a certificate."""
+    assert state.observer is not None
+    return state.observer.ledger
+
+
+def audit_sample(state: State) -> AuditSample | None:
+    """The audit sample of a state; None without a certificate."""
+    return None if state.observer is None else state.observer.sample
 
 
 @pytest.fixture(scope="module")

@@ -266,7 +266,13 @@ def test_what_lives_on_the_host_stays_there(
     state: Any = model(None, basis, tracker).partial_fit(rows()).stream_.state
     devices.move_to_device(state, "a device")
     assert id(state.moments.total) in sent
-    for value in (state, state.basis, state.tracker, getattr(state.basis, "sample", None)):
+    for value in (
+        state,
+        state.observer,
+        state.basis,
+        state.tracker,
+        getattr(state.basis, "sample", None),
+    ):
         for name in getattr(value, "ON_HOST", ()):
             assert id(getattr(value, name)) not in sent, name
-    assert not {id(array) for array in vars(state.ledger).values()} & set(sent)
+    assert not {id(array) for array in vars(state.observer.ledger).values()} & set(sent)

@@ -318,8 +318,9 @@ def wrong(
     for i, (low, high) in enumerate(certificate.eigenvalue_intervals):
         check(f"eigenvalue {i + 1}", low, batch.value(i), high, batch.error)
 
-    held = model.stream_.chain.accumulated(model.stream_.caught_up.begun)
-    known = evidence(held, held.span)
+    state = model.stream_.caught_up.begun
+    assert state.observer is not None
+    known = evidence(model.stream_.chain.accumulated(state), state.observer.ledger)
     check("weight", known.weight, W, known.weight, 1e-9 * W)
     leading = float(batch.values[:r].sum())
     low, high = bounds.leading_sum(known, r)

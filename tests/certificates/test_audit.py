@@ -12,8 +12,9 @@ import scipy.sparse
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, load, trackers
 from kernelstream.arrays.namespaces import is_foreign
-from kernelstream.certificates import audit
-from kernelstream.certificates.audit import with_replacement
+from kernelstream.certificates import sample as audit
+from kernelstream.certificates.sample import with_replacement
+from tests.conftest import audit_sample
 
 ROWS = audit.ROWS  # before the tests make it fewer
 
@@ -36,7 +37,7 @@ def numbered(n: int) -> np.ndarray:
 
 
 def numbers(fitted: StreamingKernelPCA, n: int) -> np.ndarray:
-    sample = fitted.stream_.caught_up.begun.audit
+    sample = audit_sample(fitted.stream_.caught_up.begun)
     assert sample is not None
     return np.sort(np.round(sample.held()[0][:, 0] * n).astype(int))
 
@@ -66,7 +67,7 @@ def test_nothing_is_learned_from_the_sample() -> None:
     X = numbered(500)
     ours, without = model().partial_fit(X), model(certify=False).partial_fit(X)
     assert np.array_equal(ours.dual_coef_, without.dual_coef_)
-    assert without.stream_.caught_up.begun.audit is None
+    assert audit_sample(without.stream_.caught_up.begun) is None
     assert without.certificate_.statistical.reason == "certify=False was given"
 
 
@@ -100,9 +101,10 @@ def test_forgetting_fades_the_sample_and_weights_are_those_of_the_rows() -> None
     X = numbered(400)
     fitted = model(tracker=trackers.Covariance(0.97)).partial_fit(X)
     state = fitted.stream_.caught_up.begun
-    assert state.audit is not None
-    order, weights = state.audit.in_order(np.log(0.97))
-    rows = np.round(state.audit.held()[0][order, 0] * 400).astype(int)
+    sample = audit_sample(state)
+    assert sample is not None
+    order, weights = sample.in_order(np.log(0.97))
+    rows = np.round(sample.held()[0][order, 0] * 400).astype(int)
     np.testing.assert_allclose(weights, 0.97 ** (399.0 - rows), rtol=1e-9)
     assert weights.sum() < state.moments.weight
     assert np.median(rows) > 330
@@ -121,7 +123,7 @@ def test_it_is_in_the_file_and_goes_on(tmp_path) -> None:
 def test_sparse_rows_are_kept_sparse() -> None:
     X = scipy.sparse.random(300, 40, density=0.1, format="csr", random_state=0)
     fitted = model().partial_fit(X)
-    sample = fitted.stream_.caught_up.begun.audit
+    sample = audit_sample(fitted.stream_.caught_up.begun)
     assert sample is not None and scipy.sparse.issparse(sample.held()[0])
     assert fitted.certificate_.statistical.reason is None
 
@@ -130,7 +132,7 @@ def test_rows_of_another_namespace_stay_there_and_say_the_same() -> None:
     X = numbered(300)
     for kernel in ("rbf", "poly"):
         ours = model(kernel=kernel).partial_fit(array_api_strict.asarray(X))
-        sample = ours.stream_.caught_up.begun.audit
+        sample = audit_sample(ours.stream_.caught_up.begun)
         assert sample is not None and is_foreign(sample.held()[0])
         host = model(kernel=kernel).partial_fit(X).certificate_.statistical
         said = ours.certificate_.statistical
@@ -145,7 +147,7 @@ def test_the_largest_energy_is_known_where_the_kernel_has_no_bound() -> None:
     X[17] *= 30.0
     largest = float((X**2).sum(axis=1).max())
     linear = model(gamma=None, kernel="linear", basis=landmarks.Landmarks(3)).partial_fit(X)
-    sample = linear.stream_.caught_up.begun.audit
+    sample = audit_sample(linear.stream_.caught_up.begun)
     assert sample is not None
     assert sample.bound(kernels.Linear()) == pytest.approx(largest)
     assert sample.bound(kernels.RBF(gamma=1.0) * 2.0) == 2.0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream import kernels, landmarks, papers, trackers
+from kernelstream import kernels, papers, trackers
 from kernelstream.certificates import bounds, rounding
 from kernelstream.certificates.certificate import (
     Certificate,
@@ -20,15 +20,15 @@ from kernelstream.certificates.certificate import (
     obstacle,
     weakness,
 )
-from kernelstream.certificates.entries import Accumulated
 from kernelstream.certificates.ledger import Ledger
+from kernelstream.certificates.observer import Accumulated
 from kernelstream.landmarks.base import Span, factorise, transition
 from kernelstream.trackers import Moments
 
 KERNEL = kernels.Polynomial(degree=2, gamma=0.5, coef0=1.0)
 
 
-def accumulated(center: bool = True, dtype: Any = np.float64, **more: Any) -> Accumulated:
+def accumulated(center: bool = True, dtype: Any = np.float64) -> tuple[Accumulated, Ledger]:
     rng = np.random.default_rng(0)
     X, w = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, size=60)
     span = factorise(KERNEL, rng.normal(size=(8, 3)).astype(dtype))
@@ -41,44 +41,41 @@ def accumulated(center: bool = True, dtype: Any = np.float64, **more: Any) -> Ac
         longest=40,
         extent=1.0,
     )
-    given: dict[str, Any] = dict(
+    sums = Accumulated(
         kernel=KERNEL,
-        basis=landmarks.Landmarks(8),
         tracker=trackers.Covariance(),
         center=center,
-        certify="auto",
         span=span,
-        ledger=ledger,
         moments=Moments(float(w.sum()), w @ Z),
         scatter=(Z * w[:, None]).T @ Z,
     )
-    return Accumulated(**(given | more))
+    return sums, ledger
 
 
-def shown_by(held: Accumulated, r: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    known = evidence(held, held.span)
+def shown_by(held: Accumulated, ledger: Ledger, r: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    known = evidence(held, ledger)
     return known.vectors[:, :r], known.mean
 
 
 @pytest.mark.parametrize("center", [True, False])
 def test_every_number_is_that_of_its_statement(center: bool) -> None:
-    held = accumulated(center)
+    held, ledger = accumulated(center)
     span = held.span
     W, S = held.moments.weight, np.asarray(held.scatter)
-    known = evidence(held, span)
+    known = evidence(held, ledger)
     mean = held.moments.total / W if center else np.zeros(span.rank)
     np.testing.assert_allclose(known.mean, mean, rtol=1e-14, atol=1e-14)
     np.testing.assert_allclose(known.moment, S / W, rtol=1e-14)
     C = S / W - np.outer(mean, mean)
     np.testing.assert_allclose(known.values, np.linalg.eigvalsh(C)[::-1].clip(0), atol=1e-12)
     np.testing.assert_allclose(C @ known.vectors, known.vectors * known.values, atol=1e-10)
-    slack = rounding.slack(KERNEL, held.ledger, span, S)
-    assert known.slack == pytest.approx(slack * held.ledger.energy / W, rel=1e-12)
-    assert known.weight == W and known.center is center and known.ledger is held.ledger
+    slack = rounding.slack(KERNEL, ledger, span, S)
+    assert known.slack == pytest.approx(slack * ledger.energy / W, rel=1e-12)
+    assert known.weight == W and known.center is center and known.ledger is ledger
 
-    vectors, mu = shown_by(held)
-    found = certify(held, np.hstack([vectors, np.zeros((span.rank, 1))]), mu, span)
-    seen = as_shown(held, span, vectors, mu, span)
+    vectors, mu = shown_by(held, ledger)
+    found = certify(held, ledger, np.hstack([vectors, np.zeros((span.rank, 1))]), mu, span)
+    seen = as_shown(held, ledger, vectors, mu, span)
     assert seen.same_span and seen.error == 0.0
     np.testing.assert_array_equal(seen.T, np.eye(span.rank))
     intervals = bounds.eigenvalues(known, 3)
@@ -93,22 +90,24 @@ def test_every_number_is_that_of_its_statement(center: bool) -> None:
     assert found.explained_variance_ratio_interval == pytest.approx(ratio, rel=1e-12)
     np.testing.assert_array_equal(found.component_bounds, bounds.outside(known, seen, intervals))
     assert found.slack == pytest.approx(slack, rel=1e-12)
-    assert found.proved and found.probability == 1.0 and found.reason is None and found.useful
-    one = certify(held, vectors[:, :1], mu, span)
-    assert one.angle_bound == bounds.angle(known, as_shown(held, span, vectors[:, :1], mu, span), 1)
+    assert found.proved and found.reason is None and found.useful
+    one = certify(held, ledger, vectors[:, :1], mu, span)
+    assert one.angle_bound == bounds.angle(
+        known, as_shown(held, ledger, vectors[:, :1], mu, span), 1
+    )
 
 
 def test_what_is_shown_in_another_basis() -> None:
-    held = accumulated()
+    held, ledger = accumulated()
     span = held.span
     new = factorise(KERNEL, np.random.default_rng(1).normal(size=(7, 3)))
     T = transition(KERNEL, span, new)
-    vectors, mu = T @ shown_by(held)[0], T @ shown_by(held)[1]
+    vectors, mu = T @ shown_by(held, ledger)[0], T @ shown_by(held, ledger)[1]
     vectors[:, 1] = 0.0  # fills up missing rank
     vectors[:, 0] /= np.linalg.norm(vectors[:, 0])
-    seen = as_shown(held, span, vectors, mu, new)
+    seen = as_shown(held, ledger, vectors, mu, new)
     S = np.asarray(held.scatter)
-    carried, lost, _ = rounding.change(KERNEL, held.ledger, span, new, T, S, T @ S @ T.T)
+    carried, lost, _ = rounding.change(KERNEL, ledger, span, new, T, S, T @ S @ T.T)
     assert not seen.same_span and seen.V.shape == (new.rank, 1)
     assert seen.error == pytest.approx(2 * carried + lost)
     np.testing.assert_allclose(seen.T, T, atol=1e-14)
@@ -116,19 +115,17 @@ def test_what_is_shown_in_another_basis() -> None:
 
 def test_one_is_the_most_that_components_explain() -> None:
     """Where nothing but rounding is left, shares are 0 and 1."""
-    held = accumulated()
-    exact = replace(held.ledger, energy=float(np.trace(np.asarray(held.scatter))), fresh=0.0)
-    vectors, mu = shown_by(held, held.span.rank)
-    held = replace(held, ledger=exact)
-    low, high = certify(held, vectors, mu, held.span).explained_variance_ratio_interval
+    held, ledger = accumulated()
+    exact = replace(ledger, energy=float(np.trace(np.asarray(held.scatter))), fresh=0.0)
+    vectors, mu = shown_by(held, ledger, held.span.rank)
+    low, high = certify(held, exact, vectors, mu, held.span).explained_variance_ratio_interval
     assert 1.0 - 1e-9 < low <= 1.0 and high == 1.0
-    none = certify(held, vectors[:, :0], mu, held.span)
+    none = certify(held, exact, vectors[:, :0], mu, held.span)
     assert none.explained_variance_ratio_interval == pytest.approx((0.0, 0.0), abs=1e-9)
     assert none.eigenvalue_intervals.shape == (0, 2) and none.reason is None
 
 
 OBSTACLES: list[tuple[dict[str, Any], str]] = [
-    (dict(certify=False), "certify=False was given"),
     (dict(kernel=kernels.Sigmoid()), "the kernel Sigmoid() is not known to be positive semidef"),
     (dict(scatter=None, tracker=papers.RLS()), "the tracker RLS() keeps no moments; use tr"),
 ]
@@ -136,26 +133,29 @@ OBSTACLES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changed", "words"), OBSTACLES, ids=lambda value: str(value)[:30])
 def test_why_there_is_none(changed: dict[str, Any], words: str) -> None:
-    held = accumulated()
-    assert obstacle(held) is None
+    held, ledger = accumulated()
+    assert obstacle(held, ledger) is None
     other = replace(held, **changed)
-    reason = obstacle(other)
+    reason = obstacle(other, ledger)
     assert reason is not None and reason.startswith(words)
-    found = certify(other, np.zeros((8, 2)), np.zeros(8), held.span)
+    found = certify(other, ledger, np.zeros((8, 2)), np.zeros(8), held.span)
     assert found.reason == reason and not found.useful
     np.testing.assert_array_equal(found.eigenvalue_intervals, [[0.0, math.inf]] * 2)
     assert found.explained_variance_ratio_interval == (0.0, 1.0)
     assert found.reconstruction_error == found.excess_bound == found.slack == math.inf
     assert found.reconstruction_error_lower_bound == 0.0 and found.angle_bound is None
     np.testing.assert_array_equal(found.component_bounds, [1.0, 1.0])
-    assert not found.proved and found.probability == 1.0
+    assert not found.proved
     assert found.rows() == [("certificate", f"no certificate: {reason}")]
+    unobserved = certify(held, None, np.zeros((8, 2)), np.zeros(8), held.span)
+    assert unobserved.reason == "certify=False was given"
 
 
 def with_energy(energy: float, weight: float, span: Span | None = None) -> str | None:
-    held = accumulated()
-    ledger, moments = replace(held.ledger, energy=energy), Moments(weight, held.moments.total)
-    return obstacle(replace(held, ledger=ledger, moments=moments, span=span or held.span))
+    held, ledger = accumulated()
+    moments = Moments(weight, held.moments.total)
+    sums = replace(held, moments=moments, span=span or held.span)
+    return obstacle(sums, replace(ledger, energy=energy))
 
 
 def test_where_energies_underflow() -> None:
@@ -176,41 +176,44 @@ def test_where_energies_underflow() -> None:
     for weight in (0.0, -1.0):
         reason = with_energy(1.0, weight)
         assert reason is not None and reason.startswith("the account of missed energy is not comp")
-    held = accumulated()
-    lost = replace(held, ledger=replace(held.ledger, complete=False))
-    assert obstacle(lost) == "the account of missed energy is not complete"
+    held, ledger = accumulated()
+    lost = replace(ledger, complete=False)
+    assert obstacle(held, lost) == "the account of missed energy is not complete"
 
 
 def test_rounding_as_large_as_the_data() -> None:
-    held = accumulated()
-    vectors, mu = shown_by(held)
+    held, ledger = accumulated()
+    vectors, mu = shown_by(held, ledger)
     for share, useless in ((0.45, False), (0.55, True)):  # twice as much enters the slack
-        rough = replace(held, ledger=replace(held.ledger, rounding=share))
-        reason = certify(rough, vectors, mu, held.span).reason
+        rough = replace(ledger, rounding=share)
+        reason = certify(held, rough, vectors, mu, held.span).reason
         assert (reason == "rounding errors are as large as the data; see the documentation") == (
             useless
         )
 
 
 def test_numbers_that_leave_the_range() -> None:
-    held = accumulated()
-    vectors, mu = shown_by(held)
-    huge = replace(held, ledger=replace(held.ledger, stale=math.inf))
-    assert certify(huge, vectors, mu, held.span).reason == "the numbers leave the range of float64"
+    held, ledger = accumulated()
+    vectors, mu = shown_by(held, ledger)
+    huge = replace(ledger, stale=math.inf)
+    assert (
+        certify(held, huge, vectors, mu, held.span).reason
+        == "the numbers leave the range of float64"
+    )
 
 
 def test_measured_rounding_is_no_proof() -> None:
-    held = accumulated()
-    vectors, mu = shown_by(held)
-    measured = replace(held, ledger=replace(held.ledger, deviation=1e-7))
-    assert not certify(measured, vectors, mu, held.span).proved
-    single = accumulated(dtype=np.float32)
-    assert not certify(single, *shown_by(single), single.span).proved
+    held, ledger = accumulated()
+    vectors, mu = shown_by(held, ledger)
+    measured = replace(ledger, deviation=1e-7)
+    assert not certify(held, measured, vectors, mu, held.span).proved
+    single, ledger = accumulated(dtype=np.float32)
+    assert not certify(single, ledger, *shown_by(single, ledger), single.span).proved
 
 
 def test_statements_that_are_true_but_of_no_use() -> None:
-    held = accumulated()
-    known = evidence(held, held.span)
+    held, ledger = accumulated()
+    known = evidence(held, ledger)
     first = known.values[0]
     for width, useless in ((first, False), (1.001 * first, True)):
         reason = weakness(known, np.array([[0.0, width]]))
@@ -233,7 +236,6 @@ def table(r: int, angle: float | None, proved: bool, reason: str | None) -> Cert
         np.ones(r),
         1e-12,
         proved,
-        1.0,
         reason,
     )
 

@@ -11,8 +11,8 @@ import pytest
 from kernelstream import StreamingKernelPCA, kernels, landmarks
 from kernelstream.certificates import drawn
 from kernelstream.certificates.betting import PILOT, least_ratio
+from kernelstream.certificates.confidence import EvaluatedModel
 from kernelstream.certificates.drawn import Outside, Wider, measured
-from kernelstream.certificates.statement import Judged
 
 
 def model(basis: object) -> StreamingKernelPCA:
@@ -20,7 +20,7 @@ def model(basis: object) -> StreamingKernelPCA:
     return StreamingKernelPCA(3, kernel=kernels.RBF(gamma=0.3), basis=basis, random_state=0).fit(X)
 
 
-def judged_in(learned: StreamingKernelPCA) -> Judged:
+def judged_in(learned: StreamingKernelPCA) -> EvaluatedModel:
     found = learned.certificate_.judged
     assert found is not None
     return found

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelstream.certificates import bounds, certificate
+from kernelstream.certificates import bounds, certificate, observer
 from kernelstream.certificates.bounds import Evidence
-from kernelstream.certificates.entries import Accumulated
 from kernelstream.certificates.ledger import Ledger
 from tests.certificates.reference import random_case, violations
 from tests.certificates.test_never_wrong import (
@@ -91,7 +90,7 @@ MUTANTS = [
     ),
     Mutant(
         "block norms 10 % small",
-        Accumulated,
+        observer,
         "spectrum",
         "return orders",
         "return 0.9 * orders",
@@ -100,7 +99,7 @@ MUTANTS = [
     # the statements
     Mutant(
         "rounding of far rows ignored",
-        Accumulated,
+        observer,
         "spectrum",
         "orders += roots_of_k",
         "orders += 0.0 * roots_of_k",
@@ -147,7 +146,7 @@ MUTANTS = [
         "slack left out",
         certificate,
         "evidence",
-        "slack=slack * held.ledger.energy / W",
+        "slack=slack * ledger.energy / W",
         "slack=0.0",
         {**PLAIN, "basis": "everything"},
     ),
@@ -182,8 +181,8 @@ def test_components_that_are_not_the_held_ones_are_found(
 
 
 def test_a_block_spectrum_of_one_span_only_is_found(monkeypatch: pytest.MonkeyPatch):
-    old = "early = bool(block.admitted) and rows.start < block.fresh_from"
-    Mutant("one span", Accumulated, "spectrum", old, "early = False").planted(monkeypatch)
+    old = "early = bool(block.block.admitted) and rows.start < block.block.fresh_from"
+    Mutant("one span", observer, "spectrum", old, "early = False").planted(monkeypatch)
     assert any(map(missed_too_little, range(300)))
 
 

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, trackers
 from kernelstream.certificates.certificate import certify as certified
-from kernelstream.certificates.entries import blank_ledger
 from kernelstream.certificates.ledger import Ledger
+from kernelstream.certificates.observer import CertificateObserver, enter
 from kernelstream.landmarks import Clock
+from kernelstream.landmarks.base import Measured
 from tests.certificates.reference import (
     BASES,
     KERNELS,
@@ -184,13 +185,13 @@ def missed_too_little(seed: int) -> bool:
     empty = replace(
         state,
         basis=grown,
-        ledger=blank_ledger("tight", 3),
         moments=trackers.Moments(0.0, np.zeros(0)),
         tracker=chain.tracker.begin(0, 3, X),
     )
-    ledger = chain.accumulated(empty).enter(
-        X, block, None, lambda x: chain.basis.coordinates(chain.kernel, grown, x)
-    )
+    observer = CertificateObserver.begin("tight", 3, sampled=False)
+    assert observer is not None
+    measured = Measured.of(X, None, None, Clock(0, 0), block, scatter=False)
+    ledger = enter(chain.accumulated(empty), observer.ledger, measured)
     D = grown.span.points
     R = X - block.Z @ (grown.span.factor.T @ D)
     missed = np.cumsum(np.linalg.svd(R, compute_uv=False) ** 2)
@@ -260,7 +261,8 @@ def shown_is_wrong(seed: int) -> bool:
     if variant == 2:
         v += np.random.default_rng(seed).normal(size=v.shape)
     v /= np.linalg.norm(v)
-    found = certified(chain.accumulated(state), v, mean, span)
+    assert state.observer is not None
+    found = certified(chain.accumulated(state), state.observer.ledger, v, mean, span)
     J, _ = batch.error_of(span.points, span.factor @ v, span.factor @ mean)
     wrong_angle = False
     if found.angle_bound is not None:

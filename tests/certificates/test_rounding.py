@@ -13,6 +13,7 @@ from kernelstream import StreamingKernelPCA, kernels, landmarks
 from kernelstream.certificates import bounds, rounding
 from kernelstream.certificates.ledger import Ledger
 from kernelstream.landmarks.base import VISIBLE, Span, factorise, transition
+from tests.conftest import ledger_of
 from tests.naive import certificate as naive
 
 Long = np.longdouble
@@ -41,11 +42,8 @@ def errors(
     seed=st.integers(0, 10_000),
     offset=st.sampled_from([0.0, 3.0, 300.0]),
     gamma=st.sampled_from([1e-3, 0.1, 3.0]),
-    coarse=st.booleans(),
 )
-def test_a_change_of_basis_is_no_worse_than_its_bound(
-    seed: int, offset: float, gamma: float, coarse: bool
-):
+def test_a_change_of_basis_is_no_worse_than_its_bound(seed: int, offset: float, gamma: float):
     rng = np.random.default_rng(seed)
     kernel = kernels.RBF(gamma=gamma)
     D, D_new = (offset + rng.normal(size=(m, 3)) for m in rng.integers(2, 30, size=2))
@@ -55,31 +53,12 @@ def test_a_change_of_basis_is_no_worse_than_its_bound(
     root = np.linalg.cholesky((Z := old.coordinates(kernel, rows)).T @ Z + 1e-12 * np.eye(old.rank))
     S = root @ root.T
     ledger = Ledger(energy=50.0, blocks=1, longest=50, extent=old.extent(kernel))
-    # nothing missed: the careful bound is asked for; everything missed: the coarse one
-    ledger = ledger.widen(1e30 if coarse else 0.0)
     carried, lost, off = rounding.change(kernel, ledger, old, new, T, S, T @ S @ T.T)
     assert off is not None
     before, after, moved = (e / 50.0**0.5 for e in errors(kernel, old, new, T, root))
     assert before <= off
     assert moved + after <= carried
     assert before + after + 2 * moved <= lost
-
-
-@pytest.mark.parametrize("gamma", [1e-3, 1.0])
-def test_the_coarse_bound_is_taken_only_where_more_is_missed(gamma: float):
-    rng = np.random.default_rng(0)
-    kernel = kernels.RBF(gamma=gamma)
-    old, new = (factorise(kernel, rng.normal(size=(20, 3))) for _ in range(2))
-    T = transition(kernel, old, new)
-    S = np.eye(old.rank)
-    tight = Ledger(energy=float(old.rank), blocks=1, longest=20, extent=old.extent(kernel))
-    careful = rounding.change(kernel, tight, old, new, T, S, T @ T.T)
-    coarse = rounding.change(kernel, tight.widen(1e30), old, new, T, S, T @ T.T)
-    assert careful[1] < coarse[1]
-    # just above the threshold the careful one is back
-    limit = coarse[1] * tight.energy / 0.002  # as docs/proofs.md says
-    assert rounding.change(kernel, tight.widen(0.99 * limit), old, new, T, S, T @ T.T) == careful
-    assert rounding.change(kernel, tight.widen(1.01 * limit), old, new, T, S, T @ T.T) == coarse
 
 
 @given(seed=st.integers(0, 10_000), far=st.sampled_from([0.0, 1.0, 10.0, 1e3, 1e8]))
@@ -168,7 +147,7 @@ def test_float32_blocks_are_measured_at_first_and_then_now_and_then(
     seen = []
     for number, rows in enumerate(np.split(X, 40)):
         monkeypatch.setattr(Spoiled, "present", number)
-        seen.append(model.partial_fit(rows).stream_.begun.ledger.deviation)
+        seen.append(ledger_of(model.partial_fit(rows).stream_.begun).deviation)
     if noticed is None:
         assert seen[-1] < 1e-5
     else:
@@ -297,10 +276,6 @@ def test_a_change_of_basis_is_that_of_the_page(kernel: Any):
     careful = rounding.change(kernel, ledger, old, new, T, S, moved)
     expected = naive.change(points, others, between, T, S, c, sums)
     np.testing.assert_allclose(np.array(careful, float), expected, rtol=1e-5)
-    coarse = rounding.coarse_change(kernel, ledger, old, new, T, S, moved, c)
-    np.testing.assert_allclose(
-        coarse, naive.coarse_change(points, others, T, S, c, sums), rtol=1e-5
-    )
     # nothing seen, nothing wrong
     assert rounding.relative(3.0, 0.0) == 0.0 and rounding.relative(3.0, 4.0) == 1.5
     assert rounding.defect(kernel, old, S, c, Ledger()) == 0.0
@@ -341,9 +316,6 @@ def test_how_far_single_precision_moves_combinations():
 
 def test_a_root_lies_above_its_matrix():
     ledger = Ledger(blocks=2, longest=10)
-    assert rounding.length(np.diag([4.0, 5.0]), ledger) ** 2 - 9.0 == pytest.approx(
-        9.0 * 2 * (10 + 2 + 16 + 8) * 2.0**-53, rel=0.2, abs=0
-    )
     for S in (np.diag([4.0, 1.0]), np.zeros((2, 2)), np.diag([1.0, -1e-13]), np.diag([1.0, -1e-9])):
         B = rounding.root_above(S, ledger)
         assert np.linalg.eigvalsh(B @ B.T - S).min() >= -1e-16
@@ -354,6 +326,3 @@ def test_a_root_lies_above_its_matrix():
         np.diag(rounding.root_above(exact, ledger)) ** 2 - [4.0, 1.0], up, rtol=0.2
     )
     assert np.isnan(rounding.root_above(np.full((2, 2), np.inf), ledger)).all()
-    assert rounding.length(-np.eye(2), ledger) == 0.0
-    np.testing.assert_array_equal(rounding.columns(np.array([[3.0, 0.0], [4.0, 1.0]])), [5.0, 1.0])
-    assert rounding.weighted(np.array([1.0, 2.0]), np.diag([3.0, -5.0])) == pytest.approx(6**0.5)

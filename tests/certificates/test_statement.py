@@ -11,8 +11,9 @@ from sklearn.base import clone
 
 from benchmarks import statement as check
 from kernelstream import KernelPCA, StreamingKernelPCA, kernels, landmarks, papers, trackers
-from kernelstream.certificates import audit, statement
-from kernelstream.certificates.statement import Seen
+from kernelstream.certificates import confidence as statement
+from kernelstream.certificates import sample as audit
+from kernelstream.certificates.confidence import Seen
 from kernelstream.certificates.symmetric import FEW, Symmetric
 from kernelstream.papers import IncrementalKernelPCA, KernelHebbianPCA, OnlineKernelPCA
 
@@ -96,7 +97,9 @@ def test_no_statement_where_there_is_no_feature_space_or_rows_were_not_read() ->
     assert said.reason is not None and "not known to be positive semidefinite" in said.reason
     assert str(said).startswith("statement  no statement:")
     stream = StreamingKernelPCA(2, basis=5, random_state=0).partial_fit(np.tile(X, (9, 1))).stream_
-    unsampled = stream.with_state(replace(stream.begun, audit=None))
+    observer = stream.begun.observer
+    assert observer is not None
+    unsampled = stream.with_state(replace(stream.begun, observer=observer.without_sample()))
     reason = unsampled.certificate.statistical.reason
     assert reason is not None and "passed over its rows several times" in reason
 
@@ -265,7 +268,7 @@ def test_inner_products_of_few_rows_are_exact_and_of_many_single() -> None:
     X = np.random.default_rng(0).normal(size=(FEW + 1, 3)).astype(np.float32)
     model = StreamingKernelPCA(2, gamma=0.3, basis=20, random_state=0).partial_fit(X)
     stream = model.stream_.caught_up
-    seen = Seen.of(stream.judged(stream.components), X)
+    seen = Seen.of(stream.evaluated(stream.components), X)
     few, all_rows = (seen.gram(np.arange(n)).dense(np.ones(n)) for n in (FEW, FEW + 1))
     assert few.dtype == np.float64 and all_rows.dtype == np.float32
     np.testing.assert_allclose(all_rows[:FEW, :FEW], few, atol=1e-5)

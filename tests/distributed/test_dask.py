@@ -37,7 +37,7 @@ from kernelstream import (
     trackers,
 )
 from kernelstream import load as load_model
-from kernelstream.certificates import audit
+from kernelstream.certificates import sample as audit_module
 from kernelstream.distributed.dask import worker
 from kernelstream.images import Denoiser
 from kernelstream.papers import schedules
@@ -462,7 +462,7 @@ class TestOneProcess:
         """Pickles of every task's result: a chunk four times as long weighs the same."""
         m, d = 40, 4  # the larger of the numbers of points
         sample = 8 * max(1000, 30 * m) * (d + m)  # its rows and their coordinates
-        sample += 8 * audit.ROWS * (d + 4)  # rows that judge, with energies and priorities
+        sample += 8 * audit_module.ROWS * (d + 4)  # rows that judge, with energies and priorities
         bound = sample + 8 * (12 * m * m + 40 * m * d) + 20_000
         begun = estimator(basis=basis).new_stream(X)
         fixed = worker.decide(begun, worker.sample(begun, 0, "", X, None))
@@ -796,7 +796,9 @@ class TestCluster:
         kinds = {"sample", "learn", "merge_all", "without_sums", "sum_chunk", "add_sums"}
         assert kinds <= watch.bytes.keys()
         sample = 8 * 1000 * (d + m)  # its rows and their coordinates, of two models on the way
-        bound = 2 * (sample + 8 * audit.ROWS * (d + 4)) + 8 * (12 * m * m + 40 * m * d) + 20_000
+        bound = (
+            2 * (sample + 8 * audit_module.ROWS * (d + 4)) + 8 * (12 * m * m + 40 * m * d) + 20_000
+        )
         assert max(watch.bytes.values()) < bound < n * d * 8, watch.bytes
 
 

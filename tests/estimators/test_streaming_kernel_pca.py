@@ -26,6 +26,7 @@ from kernelstream.estimators.base import class_named, require_names
 from kernelstream.papers import OnlineKernelPCA, schedules
 from kernelstream.stream.scaling import Standard
 from kernelstream.stream.stream import Stream
+from tests.conftest import ledger_of
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 
@@ -205,7 +206,7 @@ def test_the_bounds_of_a_dictionary_are_those_of_the_paper() -> None:
     for bounds, mu in ((found.eigenvalue_bounds, plain), (found.eigenvalue_bounds_sharp, sharp)):
         radius = energy.max() * (m - 1) * mu
         assert bounds == pytest.approx((energy.min() - radius, energy.max() + radius))
-    ledger = model.stream_.settled.begun.ledger
+    ledger = ledger_of(model.stream_.settled.begun)
     assert found.missed == pytest.approx(ledger.missed / 60)
     tiny = np.finfo(float).tiny
     np.testing.assert_allclose(found.approximation_error, [1.2, 0.6 / tiny])

@@ -176,7 +176,10 @@ def drawn(model: Any, table: Table) -> Any:
     """Fit a random sample of the rows, until the captured variance is known well enough."""
     model.fit(table.X, until=0.5)
     # without the sample of 8,192 rows, which would be most of the file
-    model.set_stream(model.stream_.with_state(replace(model.stream_.begun, audit=None)))
+    state = model.stream_.begun
+    assert state.observer is not None
+    unsampled = replace(state, observer=replace(state.observer, sample=None))
+    model.set_stream(model.stream_.with_state(unsampled))
     return model
 
 

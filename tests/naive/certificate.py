@@ -259,38 +259,3 @@ def change(
     ]
     carried = (length(T @ B - new.F.T @ KA) + sum(error) * U) / math.sqrt(sums.energy) + after
     return carried, before + after + 2 * carried, before
-
-
-def weighed(lengths: np.ndarray, S: np.ndarray) -> float:
-    """Bound on |M S^½|: √(q Σ_l |M_l|² S_ll) with the q columns M_l of M."""
-    return math.sqrt(len(lengths) * sum(lengths[i] ** 2 * S[i, i] for i in range(len(S))))
-
-
-def trace_above(S: np.ndarray, sums: Sums) -> float:
-    """√tr S as it may be without rounding."""
-    return math.sqrt(np.trace(S) * (1 + len(S) * sums.error(len(S))))
-
-
-def coarse_defect(points: Points, S: np.ndarray, c: float, sums: Sums) -> float:
-    """θ from the computed FᵀKF."""
-    m, KF = points.m, points.K @ points.F
-    found = length(points.F.T @ KF - np.eye(points.F.shape[1])) * trace_above(S, sums)
-    columns = np.linalg.norm(points.F, axis=0)
-    error = points.norm * m * points.energy * (c + m) * weighed(columns, S)
-    error += m * points.norm * weighed(np.linalg.norm(KF, axis=0), S)
-    return (found + error * U) / math.sqrt(sums.energy)
-
-
-def coarse_change(
-    old: Points, new: Points, T: np.ndarray, S: np.ndarray, c: float, sums: Sums
-) -> tuple[float, float, float]:
-    """The three of ``change`` from norms of columns."""
-    off, off_new = coarse_defect(old, S, c, sums), coarse_defect(new, T @ S @ T.T, c, sums)
-    columns = np.linalg.norm(old.F, axis=0)
-    near = 1 + length(old.F.T @ old.K @ old.F - np.eye(len(S)))
-    values = math.sqrt(old.m * new.m * old.energy * new.energy) * (c + old.m) * weighed(columns, S)
-    each = np.full(len(S), math.sqrt(new.m * new.energy * near))
-    error = new.norm * (values + new.m * weighed(each, S))
-    error += 2 * old.m * length(T) * trace_above(S, sums)
-    carried = error * U / math.sqrt(sums.energy) + off_new
-    return carried, off + off_new + 2 * carried, off

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, papers, trackers
-from kernelstream.certificates import audit
+from kernelstream.certificates import sample as audit_module
 from tests.conftest import state_of
 
 
@@ -76,7 +76,7 @@ def test_memory_is_bounded_and_does_not_grow_with_the_stream(name, m, d, B, monk
     about six times as much on the way. The sample that judges has a fixed number of rows: few
     here, so that it is full before the stream is short; its log may be twice as long.
     """
-    monkeypatch.setattr(audit, "ROWS", 128)
+    monkeypatch.setattr(audit_module, "ROWS", 128)
     unit = 8 * (m * m + (B + m) * (d + m))
     start = -(-10 * m // B) + 2
     looked = 4 * start if "centroids" in name else start

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, load, papers, trackers
-from kernelstream.certificates import audit
+from kernelstream.certificates import sample as audit_module
 from kernelstream.landmarks.base import Clock
 from kernelstream.stream import fit
 from kernelstream.stream.fit import (
@@ -26,6 +26,7 @@ from kernelstream.stream.scaling import Filled
 from kernelstream.stream.state import Rows
 from kernelstream.stream.step import Chain
 from kernelstream.stream.stream import Stream
+from tests.conftest import audit_sample
 
 X = np.random.default_rng(0).normal(size=(900, 3))
 
@@ -198,16 +199,16 @@ def test_the_judges_of_all_rows_are_those_of_their_blocks(
     X = np.random.default_rng(1).normal(3.0, 2.0, size=(1500, 3))
     X[::50] += 30.0  # rows that fit badly
     weights = np.linspace(1.0, 3.0, 1500) if weighted else None
-    monkeypatch.setattr(audit, "ROWS", 200)
+    monkeypatch.setattr(audit_module, "ROWS", 200)
 
-    def judges() -> audit.AuditSample:
+    def judges() -> audit_module.AuditSample:
         model = StreamingKernelPCA(3, basis=20, random_state=0, **options)
-        found = model.fit(X, sample_weight=weights).stream_.begun.audit
+        found = audit_sample(model.fit(X, sample_weight=weights).stream_.begun)
         assert found is not None
         return found.compact()
 
     at_once = judges()
-    monkeypatch.setattr(fit, "judges_of_all", lambda stream, rows: None)
+    monkeypatch.setattr(fit, "sample_of_all", lambda stream, rows: None)
     by_blocks = judges()
     assert len(at_once) == 200 and at_once.key == by_blocks.key
     assert np.array_equal(at_once.rows[0], by_blocks.rows[0])

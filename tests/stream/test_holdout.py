@@ -50,7 +50,9 @@ def test_where_old_rows_are_forgotten_the_latest_are_held_back():
     held = stream(0, 10_000, 30_000, memory=500.0, forgetting=1 - 1 / 500)
     assert held.index.min() > 30_000 - 500 * 10
     assert (HeldBack.ROWS.of(500.0) * 0.99 < np.mean(np.diff(np.sort(held.index))) ** -1).all()
-    weights = held.current_weights(math.log(1 - 1 / 500))
+    forgetting = trackers.Covariance(forgetting=1 - 1 / 500)
+    model = StreamingKernelPCA(2, gamma=0.3, tracker=forgetting).partial_fit(X[:50])
+    weights = held.weights_in(model.stream_)
     np.testing.assert_allclose(weights, (1 - 1 / 500) ** (29_999 - held.index))
 
 

@@ -27,6 +27,7 @@ from kernelstream.stream.merge import merge, of_both, same, same_numbers
 from kernelstream.stream.scaling import Standardisation
 from kernelstream.trackers.moments import CrossMoments
 from tests.certificates.reference import Batch, Case, kernel_object, wrong
+from tests.conftest import ledger_of
 
 POINTS = np.random.default_rng(5).normal(size=(12, 3))
 
@@ -115,10 +116,11 @@ def test_counts_weights_means_and_energies_add_up():
     assert both.moments.weight == pytest.approx(v.sum() + w.sum())
     np.testing.assert_allclose(both.moments.total, one.moments.total + two.moments.total)
     for what in ("energy", "fresh", "stale", "stale_weight"):
-        total = getattr(one.ledger, what) + getattr(two.ledger, what)
-        assert getattr(both.ledger, what) == pytest.approx(total)
+        total = getattr(ledger_of(one), what) + getattr(ledger_of(two), what)
+        assert getattr(ledger_of(both), what) == pytest.approx(total)
     np.testing.assert_allclose(
-        both.ledger.fresh_orders, one.ledger.fresh_orders + two.ledger.fresh_orders
+        ledger_of(both).fresh_orders,
+        ledger_of(one).fresh_orders + ledger_of(two).fresh_orders,
     )
 
 
@@ -164,8 +166,8 @@ def test_a_basis_that_gains_nothing_makes_nothing_stale():
     before = fixed.stream_.caught_up.state
     after = fixed.merge(b).stream_.caught_up.state
     assert before is not None and after is not None
-    assert before.ledger.stale == 0.0
-    assert after.ledger.stale_weight <= 5.0
+    assert ledger_of(before).stale == 0.0
+    assert ledger_of(after).stale_weight <= 5.0
     assert after.n_rows == 95
 
 

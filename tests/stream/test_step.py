@@ -10,6 +10,7 @@ import pytest
 
 from kernelstream import StreamingKernelPCA, landmarks, papers, trackers
 from kernelstream.stream.step import MOST_COMPONENTS, Chain
+from tests.conftest import ledger_of
 
 X = np.random.default_rng(0).normal(size=(400, 3))
 
@@ -45,8 +46,8 @@ def test_blocks_that_are_added_up_are_those_folded_one_by_one(beta: float, weigh
         assert state.moments.weight == pytest.approx(left.sum(), rel=1e-12)
         np.testing.assert_allclose(state.moments.total, left @ Z, atol=1e-10)
         np.testing.assert_allclose(state.tracker.scatter, (Z.T * left) @ Z, atol=1e-10)
-        assert state.ledger.energy == pytest.approx(left.sum(), rel=1e-12)
-        assert state.ledger.longest == 50 and state.ledger.blocks == 8
+        assert state.moments.squared_norm == pytest.approx(left.sum(), rel=1e-12)
+        assert ledger_of(state).longest == 50 and ledger_of(state).blocks == 8
     assert together.next_signs == one.next_signs
     assert one.signs is not None and together.signs is not None
     np.testing.assert_allclose(together.signs, one.signs, atol=1e-12)

@@ -19,8 +19,9 @@ from kernelstream.arrays.namespaces import Array, to_host
 from kernelstream.arrays.printing import prints_short
 from kernelstream.certificates import bounds, rounding
 from kernelstream.certificates.bounds import Evidence, Shown
-from kernelstream.certificates.entries import Accumulated
-from kernelstream.certificates.statement import Judged, Statement, no_statement
+from kernelstream.certificates.confidence import ConfidenceBounds, EvaluatedModel, no_statement
+from kernelstream.certificates.ledger import Ledger
+from kernelstream.certificates.observer import Accumulated
 from kernelstream.landmarks.base import Span, transition
 
 UNDERFLOW = 1e6 * float(np.finfo(np.float32).tiny), 1e6 * float(np.finfo(np.float64).tiny)
@@ -53,13 +54,11 @@ class Certificate:
         Allowance for rounding, relative to the mean energy; it is inside all numbers above.
     proved : bool
         Whether the allowance for rounding was derived (float64) or measured (float32).
-    probability : float
-        1: all statements are deterministic.
     reason : str or None
         Why there is no certificate, or why it is of no use; None when all is well.
     filled : bool
         Whether missing values may have been filled: all statements are then of the filled rows.
-    statistical : Statement
+    statistical : ConfidenceBounds
         What a sample of the rows says with a stated confidence, whether or not there is a proof.
 
     Examples
@@ -82,14 +81,13 @@ class Certificate:
     component_bounds: np.ndarray
     slack: float
     proved: bool
-    probability: float
     reason: str | None
     filled: bool = False
-    judged: Judged | None = field(default=None, repr=False, compare=False)
-    told: Statement | None = field(default=None, repr=False, compare=False)
+    judged: EvaluatedModel | None = field(default=None, repr=False, compare=False)
+    told: ConfidenceBounds | None = field(default=None, repr=False, compare=False)
 
     @cached_property
-    def statistical(self) -> Statement:
+    def statistical(self) -> ConfidenceBounds:
         """What a sample of the rows says with a stated confidence; computed when asked for."""
         if self.told is not None:
             return self.told
@@ -185,18 +183,26 @@ class Certificate:
         return f"<table>{cells}</table>"
 
 
-def certify(held: Accumulated, vectors: Array, mean: Array, shown_in: Span) -> Certificate:
+def certify(
+    sums: Accumulated,
+    ledger: Ledger | None,
+    vectors: Array,
+    mean: Array,
+    shown_in: Span,
+) -> Certificate:
     """The certificate of what was accumulated, for the components that a query is shown.
 
-    Their vectors and mean may stand in another basis, ``shown_in``, with corrected moments; the
+    Their vectors and mean may stand in another span, ``shown_in``, with corrected moments; the
     known difference between the two is added.
     """
     r = int(vectors.shape[1])
-    problem = obstacle(held)
+    if ledger is None:
+        return no_certificate(r, "certify=False was given")
+    problem = obstacle(sums, ledger)
     if problem is not None:
         return no_certificate(r, problem)
-    known, seen = evidence(held, held.span), as_shown(held, held.span, vectors, mean, shown_in)
-    single = rounding.in_float32(held.span.projector)
+    known, seen = evidence(sums, ledger), as_shown(sums, ledger, vectors, mean, shown_in)
+    single = rounding.in_float32(sums.span.projector)
     if not known.slack + seen.error * known.energy < known.energy:
         return no_certificate(r, "rounding errors are as large as the data; see the documentation")
     intervals = bounds.eigenvalues(known, r)
@@ -215,8 +221,7 @@ def certify(held: Accumulated, vectors: Array, mean: Array, shown_in: Span) -> C
         angle_bound=bounds.angle(known, seen, r),
         component_bounds=bounds.outside(known, seen, intervals),
         slack=known.slack / known.energy,
-        proved=held.ledger.deviation == 0 and not single,
-        probability=1.0,
+        proved=ledger.deviation == 0 and not single,
         reason=weakness(known, intervals),
     )
     numbers = (*certificate.eigenvalue_intervals.ravel(), error, best, least, most)
@@ -225,53 +230,51 @@ def certify(held: Accumulated, vectors: Array, mean: Array, shown_in: Span) -> C
     return certificate
 
 
-def evidence(held: Accumulated, span: Span) -> Evidence:
+def evidence(sums: Accumulated, ledger: Ledger) -> Evidence:
     """What was accumulated, as the statements want it."""
-    W, S = held.moments.weight, to_host(held.scatter)
-    mean = to_host(held.moments.mean) if held.center else np.zeros(span.rank)
+    W, S = sums.moments.weight, to_host(sums.scatter)
+    mean = to_host(sums.moments.mean) if sums.center else np.zeros(sums.span.rank)
     moment = S / W
     values, vectors = np.linalg.eigh(moment - np.outer(mean, mean))
-    slack = rounding.slack(held.kernel, held.ledger, span, S)
+    slack = rounding.slack(sums.kernel, ledger, sums.span, S)
     return Evidence(
-        ledger=held.ledger,
+        ledger=ledger,
         weight=W,
-        center=held.center,
+        center=sums.center,
         moment=moment,
         mean=mean,
         values=np.maximum(values[::-1], 0.0),
         vectors=vectors[:, ::-1],
-        slack=slack * held.ledger.energy / W,
+        slack=slack * ledger.energy / W,
     )
 
 
-def as_shown(held: Accumulated, span: Span, vectors: Array, mean: Array, new: Span) -> Shown:
+def as_shown(sums: Accumulated, ledger: Ledger, vectors: Array, mean: Array, new: Span) -> Shown:
     """The shown components and mean, beside the basis of what was accumulated."""
-    V, mu = to_host(vectors), to_host(mean)
+    V, mu, span = to_host(vectors), to_host(mean), sums.span
     V = V[:, np.linalg.norm(V, axis=0) > 0.5]  # zero columns fill up missing rank
     if new is span:
         return Shown(V, mu, np.eye(span.rank), 0.0, True)
-    T = to_host(transition(held.kernel, span, new))
-    S = to_host(held.scatter)
-    carried, lost, _ = rounding.change(held.kernel, held.ledger, span, new, T, S, T @ S @ T.T)
+    T = to_host(transition(sums.kernel, span, new))
+    S = to_host(sums.scatter)
+    carried, lost, _ = rounding.change(sums.kernel, ledger, span, new, T, S, T @ S @ T.T)
     return Shown(V, mu, T, 2 * carried + lost, False)
 
 
-def obstacle(held: Accumulated) -> str | None:
+def obstacle(sums: Accumulated, ledger: Ledger) -> str | None:
     """Why there can be no certificate, if so."""
-    if not held.certify:
-        return "certify=False was given"
-    if not held.kernel.psd:
-        return f"the kernel {held.kernel} is not known to be positive semidefinite"
-    if not math.isfinite(rounding.value_error(held.kernel, held.ledger, held.span)):
-        return f"the rounding errors of the kernel {held.kernel} are not known"
-    if held.scatter is None:
-        return f"the tracker {held.tracker} keeps no moments; use trackers.Covariance"
-    if not held.ledger.complete or held.moments.weight <= 0:
+    if not sums.kernel.psd:
+        return f"the kernel {sums.kernel} is not known to be positive semidefinite"
+    if not math.isfinite(rounding.value_error(sums.kernel, ledger, sums.span)):
+        return f"the rounding errors of the kernel {sums.kernel} are not known"
+    if sums.scatter is None:
+        return f"the tracker {sums.tracker} keeps no moments; use trackers.Covariance"
+    if not ledger.complete or sums.moments.weight <= 0:
         return "the account of missed energy is not complete"
-    if not held.ledger.energy > UNDERFLOW[1]:
+    if not ledger.energy > UNDERFLOW[1]:
         return "the weights are so small that sums of them underflow; multiply all of them"
-    mean_energy = held.ledger.energy / held.moments.weight
-    if not mean_energy > UNDERFLOW[0 if rounding.in_float32(held.span.projector) else 1]:
+    mean_energy = ledger.energy / sums.moments.weight
+    if not mean_energy > UNDERFLOW[0 if rounding.in_float32(sums.span.projector) else 1]:
         return "the kernel's values are so small that they underflow; scale the data"
     return None
 
@@ -304,6 +307,5 @@ def no_certificate(r: int, reason: str) -> Certificate:
         component_bounds=np.ones(r),
         slack=math.inf,
         proved=False,
-        probability=1.0,
         reason=reason,
     )

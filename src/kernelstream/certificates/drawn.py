@@ -25,9 +25,14 @@ from kernelstream.certificates.betting import (
     mean_limits,
     ratio_limits,
 )
-from kernelstream.certificates.statement import ROUNDING, Judged, Known, Statement, concluded
+from kernelstream.certificates.confidence import (
+    ROUNDING,
+    ConfidenceBounds,
+    EvaluatedModel,
+    Known,
+    concluded,
+)
 from kernelstream.certificates.symmetric import Symmetric, leading_values
-from kernelstream.serialization import stored
 
 STRIP = 2048  # draws that are read and measured together
 TOGETHER = 16  # strips in memory at a time, at most
@@ -39,32 +44,17 @@ LIMITS = 14  # that may each be wrong: ends of four means, four shares, two mean
 Read = Callable[[slice], Array]  # some of the draws, as the kernel sees them
 
 
-@stored
-@dataclass(frozen=True)
-class Told:
-    """What draws have said, and about which model: one that learns on is another."""
-
-    statement: Statement
-    n_learned: int
-    n_components: int
-
-    def of(self, judged: Judged) -> Statement | None:
-        """The statement, if it is about this model."""
-        same = self.n_learned == judged.n_rows and self.n_components == judged.vectors.shape[1]
-        return self.statement if same else None
-
-
 @dataclass(frozen=True)
 class Wider:
     """The span of a model, and what some rows add to it: orthonormal coordinates of both."""
 
-    judged: Judged
+    judged: EvaluatedModel
     rows: Array
     factor: np.ndarray  # of their Gram matrix outside of the span of the model
     held: np.ndarray  # what has to be taken away, of coordinates in the model
 
     @classmethod
-    def of(cls, judged: Judged, rows: Array) -> Wider:
+    def of(cls, judged: EvaluatedModel, rows: Array) -> Wider:
         """The span of a model and of rows more."""
         rows = as_dense(to_float64(rows))
         held = located(judged, rows) + to_host(judged.mean)
@@ -84,7 +74,7 @@ class Wider:
         return Z, cross @ self.factor - (Z + to_host(self.judged.mean)) @ self.held
 
 
-def located(judged: Judged, X: Array) -> np.ndarray:
+def located(judged: EvaluatedModel, X: Array) -> np.ndarray:
     """Coordinates of rows in the model, less its mean."""
     return to_host(judged.coordinates(X)).astype(float)
 
@@ -115,15 +105,23 @@ def measured(wider: Wider, U: np.ndarray, read: Read, at: slice) -> Strip:
 
 
 def statement_of_draws(
-    judged: Judged, wider: Wider, read: Read, n: int, n_rows: int, failure: float, confidence: float
-) -> Statement:
+    judged: EvaluatedModel,
+    wider: Wider,
+    read: Read,
+    n: int,
+    n_rows: int,
+    failure: float,
+    confidence: float,
+) -> ConfidenceBounds:
     """What n independent draws of n_rows rows say; wrong with probability ``failure`` at most."""
     with np.errstate(all="ignore"):
         found = judge(judged, wider, read, n, math.log(LIMITS / failure))
     return replace(found, n_rows=n_rows, confidence=confidence)
 
 
-def judge(judged: Judged, wider: Wider, read: Read, n: int, level: float) -> Statement:
+def judge(
+    judged: EvaluatedModel, wider: Wider, read: Read, n: int, level: float
+) -> ConfidenceBounds:
     """The statement, each of its limits wrong with a probability of ``exp(-level)``."""
     V = to_host(judged.vectors).astype(float)
     r = V.shape[1]

@@ -21,8 +21,9 @@ from sklearn.base import clone
 from kernelstream.arrays.draws import uniforms
 from kernelstream.arrays.namespaces import is_foreign, is_sparse, take_rows
 from kernelstream.arrays.threads import cores
-from kernelstream.certificates import Statement
-from kernelstream.certificates.drawn import Told, Wider, statement_of_draws
+from kernelstream.certificates import ConfidenceBounds
+from kernelstream.certificates.drawn import Wider, statement_of_draws
+from kernelstream.certificates.observer import DrawnBounds
 from kernelstream.estimators import inputs
 from kernelstream.serialization.part import checked_seed
 from kernelstream.stream.stream import Stream
@@ -174,13 +175,19 @@ class ProgressiveSampling:
             read = partial(read_draws, rows, model, draw)
             said = judgement(model.stream_, read, wider, n, rows.n, until, self.confidence, look)
             if said.shortfall_bound <= until:
-                stream = model.stream_
-                told = Told(said, stream.n_rows, model.n_components_)
-                model._stream = stream.with_state(replace(stream.begun, told=told))
+                hold_bounds(model, said)
                 return model
             # At best the bound falls with the root of the draws: what is not enough is left out.
             wanted = math.log2((said.shortfall_bound / until) ** 2)
             n, look = n * 2 ** max(1, math.ceil(wanted - SKIPS)), look + 1
+
+
+def hold_bounds(model: Any, bounds: ConfidenceBounds) -> None:
+    """Keep the bounds with the model that they are about."""
+    stream, observer = model.stream_, model.stream_.begun.observer
+    drawn = DrawnBounds(bounds, stream.n_rows, model.n_components_)
+    observed = replace(stream.begun, observer=replace(observer, drawn=drawn))
+    model._stream = stream.with_state(observed)
 
 
 def read_draws(rows: Draws, model: Any, draw: Draw, purpose: str, at: slice) -> Any:
@@ -197,7 +204,7 @@ def judgement(
     until: float,
     confidence: float,
     look: int,
-) -> Statement:
+) -> ConfidenceBounds:
     """What n draws say of a model; ``wider`` rows more widen its span where it misses much."""
     require_statement(stream)
     judged = stream.certificate.judged
@@ -214,8 +221,9 @@ def judgement(
 
 def missed_share(stream: Stream) -> float:
     """The share of the variance of the rows learned that the points miss: no more is outside."""
-    ledger, weight = stream.begun.ledger, stream.begun.moments.weight
-    return (ledger.fresh + ledger.stale) / weight / max(stream.components.total_variance, 1e-300)
+    observer, weight = stream.begun.observer, stream.begun.moments.weight
+    assert observer is not None
+    return observer.ledger.missed / weight / max(stream.components.total_variance, 1e-300)
 
 
 def require_statement(stream: Stream) -> None:

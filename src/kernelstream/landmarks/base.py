@@ -111,15 +111,6 @@ class Span:
         """Coordinates of the points themselves, ``K(D,D) F``, one point a row, in float64."""
         return self.gram(kernel) @ self.factor
 
-    @once
-    def orthonormality(self, kernel: Kernel) -> tuple[float, np.ndarray]:
-        """``|FᵀKF − I|`` and the lengths of the columns of KF."""
-        F = to_host(self.factor)
-        KF = to_host(self.gram(kernel)) @ F
-        defect = F.T @ KF
-        defect.flat[:: self.rank + 1] -= 1.0
-        return float(np.linalg.norm(defect)), np.linalg.norm(KF, axis=0)
-
     def extent(self, kernel: Kernel, shifted: bool = True) -> float:
         """``kernel.rounding.extent`` of the points: every block asks."""
         return self._extent(kernel, shifted)

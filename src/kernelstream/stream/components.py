@@ -264,7 +264,7 @@ class Learned(Value):
             sample = chain.basis.correction(chain.kernel, state.basis)
         values, vectors, mean = self.solve(sample)
         weight = state.moments.weight
-        energy = state.ledger.energy / weight if weight > 0 else 0.0
+        energy = state.moments.squared_norm / weight if weight > 0 else 0.0
         total_variance = max(energy - float(row_norms_squared(mean[None, :])[0]), 0.0)
         # An estimate from a sample may come out a little above what there is, and so may rounding
         # where there is nothing; the running estimates of sequential rules may come out far above,

@@ -46,5 +46,7 @@ def compress(stream: Stream, m: int) -> Stream:
             origin = None if state.targets is None else state.targets.origin
             older = KeptCorrection.of(sample, state.moments.weight, T, origin)
         # Rows that judge would be larger than the points: what is lost is in the proof.
-        state = replace(chain.rebase(state, FixedState(fewer, older), T), audit=None, told=None)
+        state = chain.rebase(state, FixedState(fewer, older), T)
+        if state.observer is not None:
+            state = replace(state, observer=state.observer.without_sample())
     return replace(whole, learned=Learned(replace(chain, basis=Landmarks(m)), state))

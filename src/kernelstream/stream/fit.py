@@ -12,7 +12,7 @@ import numpy as np
 from kernelstream.arrays.draws import generator
 from kernelstream.arrays.namespaces import all_finite, like
 from kernelstream.arrays.threads import cores
-from kernelstream.certificates.audit import NAMING_ROWS, AuditSample
+from kernelstream.certificates.sample import NAMING_ROWS, AuditSample
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.base import transition
 from kernelstream.stream.buffer import Buffer
@@ -74,22 +74,25 @@ def fold_in_one_pass(stream: Stream, rows: Rows) -> Stream:
     size = max(stream.batch_size, longer)
     if stream.fills and stream.scaler.model is not None:  # of a first pass
         return stream.fold(rows, frozen=True, size=size)
-    judging = judges_of_all(stream, rows)
-    if judging is not None:
-        blank = stream.with_state(replace(stream.begun, audit=None))
-        found = blank.fold(rows, frozen=True, size=size)
-        return found.with_state(replace(found.begun, audit=judging))
+    sample, observer = sample_of_all(stream, rows), stream.begun.observer
+    if sample is not None and observer is not None:
+        unsampled = replace(stream.begun, observer=observer.without_sample())
+        found = stream.with_state(unsampled).fold(rows, frozen=True, size=size)
+        assert found.begun.observer is not None
+        observer = replace(found.begun.observer, sample=sample)
+        return found.with_state(replace(found.begun, observer=observer))
     return filled_by_all(stream, rows, lambda begun: begun.fold(rows, frozen=True, size=size))
 
 
-def judges_of_all(stream: Stream, rows: Rows) -> AuditSample | None:
-    """The sample that judges, of all rows at once: the same as block by block, sooner.
+def sample_of_all(stream: Stream, rows: Rows) -> AuditSample | None:
+    """The audit sample of all rows at once: the same as block by block, faster.
 
     None where there is none, or where blocks say more of the rows than their numbers: what fills
     gaps, what weight rows lose that do not fit, how large energies are that have no limit.
     """
     chain, state = stream.chain, stream.begun
-    audit, limit = state.audit, chain.kernel.max_squared_norm
+    audit = None if state.observer is None else state.observer.sample
+    limit = chain.kernel.max_squared_norm
     plain = isinstance(rows.X, np.ndarray) and stream.device is None and not stream.fills
     if audit is None or state.judge is not None or not plain or not math.isfinite(limit):
         return None

@@ -250,7 +250,8 @@ class HeldBack(Value):
         stream : Stream
             The stream whose forgetting factor is used.
         """
-        return self.current_weights(forgetting_of(stream)[0])
+        log_forgetting = forgetting_of(stream)[0]
+        return self.weights * np.exp((self.n_seen - 1 - self.index) * log_forgetting)
 
     def join(self, other: HeldBack) -> HeldBack:
         """The rows of two streams, as if they had come side by side.
@@ -269,16 +270,6 @@ class HeldBack(Value):
             np.concatenate([each.draw for each, _ in pairs]),
             n,
         )
-
-    def current_weights(self, log_forgetting: float) -> np.ndarray:
-        """What each row counts now.
-
-        Parameters
-        ----------
-        log_forgetting : float
-            Logarithm of the forgetting factor.
-        """
-        return self.weights * np.exp((self.n_seen - 1 - self.index) * log_forgetting)
 
 
 def forgetting_of(stream: Stream) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Merge of two streams into one model; compatibility check of their parts and parameters.
 
 Each state is carried into one common basis by its matrix T, as at any change of basis; then counts,
-sums, scatter matrices and ledgers add. What the common basis loses is in the ledger, so the
+sums and scatter matrices add. What the common basis loses is in the ledger of the observer, so the
 certificate of the merged model is as true as those of its parts.
 """
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernelstream.certificates import CertificateObserver
 from kernelstream.serialization.part import Part
 from kernelstream.stream.state import State
 from kernelstream.stream.step import Chain
-from kernelstream.trackers import Moments
 from kernelstream.trackers.moments import CrossMoments
 
 if TYPE_CHECKING:
@@ -34,20 +34,25 @@ def merge(a: Stream, b: Stream) -> Stream:
 
 def add_states(chain: Chain, one: State, two: State, basis: object) -> State:
     """Two states in the same basis: everything adds."""
-    weight = one.moments.weight + two.moments.weight
     n_rows = one.n_rows + two.n_rows
     return State(
         n_rows=n_rows,
-        moments=Moments(weight, one.moments.total + two.moments.total),
+        moments=one.moments.merge(two.moments),
         basis=basis,
         tracker=chain.tracker.merge(one.tracker, two.tracker),
-        ledger=one.ledger.merge(two.ledger),
         signs=one.signs,
         next_signs=n_rows,
         targets=of_both(one, two),
-        audit=None if one.audit is None or two.audit is None else one.audit.join(two.audit),
+        observer=observer_of_both(one, two),
         judge=one.judge,
     )
+
+
+def observer_of_both(one: State, two: State) -> CertificateObserver | None:
+    """The observer of the rows of both; None where they have no certificate."""
+    if one.observer is None or two.observer is None:
+        return None
+    return one.observer.merge(two.observer)
 
 
 def of_both(one: State, two: State) -> CrossMoments | None:

@@ -14,8 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernelstream.arrays.namespaces import Array, all_finite, like, to_host
-from kernelstream.certificates import rounding
-from kernelstream.certificates.ledger import Ledger
+from kernelstream.certificates import CertificateObserver, rounding
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.base import Measured
 from kernelstream.stream.state import Rows, State
@@ -55,10 +54,12 @@ def remove(stream: Stream, rows: Rows) -> Stream:
 
 def require_removable(chain: Chain, state: State) -> None:
     """Raise in words where a row cannot be taken back."""
-    if not chain.basis.stays or state.ledger.stale_weight > 0.0:
+    moved = state.observer is None or state.observer.ledger.stale_weight > 0.0
+    if not chain.basis.stays or moved:
         raise ValueError(
             "Rows can be removed from a model whose points stay where they are from the first row "
-            f"on, such as landmarks.Landmarks; those of {chain.basis} have moved, or may."
+            f"on, such as landmarks.Landmarks, and those of {chain.basis} have moved, or may; the "
+            "certificate keeps that account, so certify must not be False."
         )
     if not chain.tracker.adds_up or chain.tracker.forgetting != 1.0 or chain.robust:
         raise ValueError(
@@ -76,11 +77,13 @@ def without(
     clock = Clock(chain.seed, state.n_rows)
     gone = Measured.of(X, weights, weights, clock, block, scatter=True)
     weight = state.moments.weight - gone.weight
-    left = state.ledger.energy - gone.energy
+    moments, observer = state.moments, state.observer
+    assert observer is not None  # required above
+    left = moments.squared_norm - gone.energy
     n_rows = state.n_rows - len(gone)
     if left < -LEAST_LEFT * gone.energy:
         raise ValueError(NEVER_LEARNED)
-    if n_rows == 0 or not (weight > 0.0 and left > LEAST_LEFT * state.ledger.energy):
+    if n_rows == 0 or not (weight > 0.0 and left > LEAST_LEFT * moments.squared_norm):
         raise ValueError(NOTHING_LEFT)
     scatter = state.tracker.scatter - gone.scatter
     kept = state.targets
@@ -90,30 +93,33 @@ def without(
         state,
         n_rows=n_rows,
         tracker=replace(state.tracker, scatter=scatter),
-        moments=Moments(weight, state.moments.total - gone.total),
-        ledger=account(chain, state, gone, left),
+        moments=Moments(weight, moments.total - gone.total, left),
+        observer=remaining(chain, state, observer, gone, left),
         targets=kept,
-        audit=None,  # which of its rows are gone is not known
-        told=None,
     )
 
 
-def account(chain: Chain, state: State, gone: Measured, left: float) -> Ledger:
-    """The ledger without the energies of rows; their rounding stays, and grows by their own."""
-    ledger, span = state.ledger, chain.basis.span(state.basis)
-    slack = 0.0
-    if chain.certify:
-        slack = rounding.slack(chain.kernel, ledger, span, to_host(state.tracker.scatter))
-    share = left / ledger.energy
-    return replace(
+def remaining(
+    chain: Chain, state: State, observer: CertificateObserver, gone: Measured, left: float
+) -> CertificateObserver:
+    """The observer without some rows; their rounding stays, and grows by their own.
+
+    Which rows of the sample are gone is unknown: none is left.
+    """
+    ledger, span = observer.ledger, chain.basis.span(state.basis)
+    slack = rounding.slack(chain.kernel, ledger, span, to_host(state.tracker.scatter))
+    fraction = left / ledger.energy
+    fresh = max(ledger.fresh - gone.missed, 0.0)
+    ledger = replace(
         ledger,
         energy=left,
-        fresh=max(ledger.fresh - gone.missed, 0.0),
+        fresh=fresh,
         # what the pieces of a block miss together is not known any more: all of it, at most
-        fresh_orders=np.minimum(ledger.fresh_orders, max(ledger.fresh - gone.missed, 0.0)),
+        fresh_orders=np.minimum(ledger.fresh_orders, fresh),
         exact=0.0,
         blocks=ledger.blocks + 1,
         longest=max(ledger.longest, len(gone)),
         # twice this is in the slack, relative to what is left
-        rounding=0.5 * slack * (1.0 + gone.energy / ledger.energy) / share,
+        rounding=0.5 * slack * (1.0 + gone.energy / ledger.energy) / fraction,
     )
+    return replace(observer.without_sample(), ledger=ledger)

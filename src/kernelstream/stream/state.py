@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
 from kernelstream.arrays.namespaces import Array, concatenate_rows, take_rows
-from kernelstream.certificates.audit import AuditSample
-from kernelstream.certificates.drawn import Told
-from kernelstream.certificates.ledger import Ledger
+from kernelstream.certificates.observer import CertificateObserver
 from kernelstream.serialization import stored
 from kernelstream.stream.robust import Judge
 from kernelstream.trackers import Moments
@@ -28,40 +26,32 @@ class State:
     n_rows : int
         Number of rows in completed blocks.
     moments : Moments
-        Weight and sum of the coordinates.
+        Weight, sum of the coordinates and sum of the squared norms.
     basis : object
         State of the landmark strategy.
     tracker : object
         State of the tracker.
-    ledger : Ledger
-        Sums for the certificate.
     signs : array of shape (q, r) or None
         Components at the end of an earlier block, the reference for signs.
     next_signs : int
         Number of rows at which ``signs`` is replaced.
     targets : CrossMoments or None
         Moments of the coordinates with the targets, if rows have targets.
-    audit : AuditSample or None
-        Sample of rows for the certificate.
-    told : Told or None
-        Confidence interval from random draws, if the model was fitted with them.
+    observer : CertificateObserver or None
+        Ledger and sample of the certificate; None with ``certify=False``.
     judge : Judge or None
         Residual quartiles of a robust stream.
     """
 
-    ON_HOST: ClassVar[frozenset[str]] = frozenset({"ledger"})
-
     n_rows: int
-    moments: Moments  # W and Σ w z
+    moments: Moments  # W, Σ w z and Σ w k(x,x)
     basis: Any
     tracker: Any
-    ledger: Ledger
     # components of an earlier block end, for their signs
     signs: Annotated[Array | None, "float64 (<=rank, ?)"]
     next_signs: Annotated[int, "of any size"]  # rows at which `signs` is taken anew
     targets: CrossMoments | None = None  # Σ w z yᵀ where rows come with targets y
-    audit: AuditSample | None = None  # rows that judge
-    told: Told | None = None  # what draws said of all rows, most of them never read
+    observer: CertificateObserver | None = None
     judge: Judge | None = None  # of a robust stream: how well rows fit that have come so far
 
 

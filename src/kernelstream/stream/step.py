@@ -1,8 +1,9 @@
 """Learning step: a block through kernel, landmarks, mean, tracker; forgetting, sign references.
 
 The basis turns a row x into ``z = Fᵀ k(D, x)``, the orthonormal coordinates of the projection of
-φ(x) on the span of the points D; the tracker does PCA of the z; the ledger keeps account of what
-the projection missed. Then the row is gone, unless the basis keeps it as a point or in its sample.
+φ(x) on the span of the points D; the tracker does PCA of the z; the observer of the certificate
+keeps account of the residuals. Then the row is gone, unless the basis keeps it as a point or in its
+sample.
 
 Every state is a value: ``fold`` returns a new one and leaves the old one as it was. So a block that
 is rejected half-way changes nothing, and a query can fold the rows that still wait and then forget
@@ -30,8 +31,7 @@ from kernelstream.arrays.namespaces import (
     weighted_sum,
 )
 from kernelstream.arrays.threads import in_threads, in_turn
-from kernelstream.certificates.audit import AuditSample
-from kernelstream.certificates.entries import Accumulated, blank_ledger
+from kernelstream.certificates.observer import Accumulated, CertificateObserver
 from kernelstream.kernels import Kernel
 from kernelstream.landmarks import Basis, Clock
 from kernelstream.landmarks.base import Measured, finite
@@ -192,11 +192,9 @@ class Chain:
             moments=Moments(0.0, like(np.zeros(rank), reference)),
             basis=basis,
             tracker=self.tracker.begin(rank, r, reference),
-            ledger=blank_ledger(self.certify, r),
             signs=None,
             next_signs=1,
-            # of rows that leave a window, none can judge
-            audit=AuditSample.empty() if self.certify and self.tracker.window is None else None,
+            observer=CertificateObserver.begin(self.certify, r, self.tracker.window is None),
         )
 
     def fold(
@@ -376,50 +374,31 @@ class Chain:
             The measured blocks.
         """
         decays = [block.clock.decay for block in blocks]
-        weight = state.moments.weight
+        moments = state.moments
+        weight, squared_norm = moments.weight, moments.squared_norm
         for decay, block in zip(decays, blocks, strict=True):
             weight = weight * decay + block.weight
-        total = in_turn(state.moments.total, [block.total for block in blocks], decays)
-        tracker, audit = state.tracker, state.audit
+            squared_norm = squared_norm * decay + block.energy
+        total = in_turn(moments.total, [block.total for block in blocks], decays)
+        tracker, observer = state.tracker, state.observer
         if blocks[0].scatter is not None:
             scatter = in_turn(tracker.scatter, [block.scatter for block in blocks], decays)
             tracker = replace(tracker, scatter=scatter)
-            offered = [(block.X, block.block.energy, block.weights) for block in blocks]
-            audit = self.audited(state, offered, blocks[0].clock)
-        ledger = self.accumulated(state).enter_sums(blocks)
-        if not math.isfinite(ledger.fresh):
-            for block in blocks:
+            if observer is not None:
+                observer = observer.on_blocks(self.accumulated(state), blocks)
+        for block in blocks:
+            if not math.isfinite(block.missed):
                 finite(block.block.residual, self.kernel)
         state = replace(
             state,
             n_rows=state.n_rows + sum(map(len, blocks)),
             basis=basis,
             tracker=tracker,
-            moments=Moments(weight, total),
-            ledger=ledger,
-            audit=audit,
+            moments=Moments(weight, total, squared_norm),
+            observer=observer,
         )
         self.require_finite_sums(state)
         return state
-
-    def audited(
-        self,
-        state: State,
-        blocks: Sequence[tuple[Array, Array, np.ndarray | None]],
-        clock: Clock,
-    ) -> AuditSample | None:
-        """The sample that judges, after blocks of rows with their energies and weights.
-
-        Parameters
-        ----------
-        state : State
-            The state before the blocks.
-        blocks : sequence of tuple
-            Rows, squared norms ``k(x, x)`` and weights of each block.
-        clock : Clock
-            Position of the first block in the stream.
-        """
-        return None if state.audit is None else state.audit.see(self.kernel, blocks, clock)
 
     def fold_rows(
         self,
@@ -458,8 +437,8 @@ class Chain:
         # kernel → basis: coordinates z, energy k(x,x), and what the basis misses of it
         if frozen or self.basis.measures(state.basis):
             block = seen or self.basis.express(self.kernel, state.basis, X)
+            measured = Measured.of(X, weights, faded, clock, block, scatter=False)
             if not frozen:
-                measured = Measured.of(X, weights, faded, clock, block, scatter=False)
                 basis, _ = self.basis.enter(self.kernel, state.basis, [measured])
                 state = replace(state, basis=basis)
         else:
@@ -470,6 +449,7 @@ class Chain:
                 w = None if weights is None else weights[:n_read]
                 y = None if targets is None else targets[:n_read, :]
                 return self.fold_rows(state, X[:n_read, :], w, frozen, y)
+            measured = Measured.of(X, weights, faded, clock, block, scatter=False)
             state = replace(state, basis=basis)
 
         # mean → tracker: moments of the rows as they are; a sequential rule brings its own step
@@ -487,25 +467,27 @@ class Chain:
                 energies = block.energy, block.residual
                 learned = tracker.slide(state.tracker, block.Z, *energies, w)
             state = self.signs_within(state, X, block.Z, weights, faded)
-        # what was missed is entered last: only now does the host wait for the numbers of a device
-        ledger = self.accumulated(state, with_scatter=tracker.window is None).enter(
-            X, block, faded, lambda x: self.basis.coordinates(self.kernel, state.basis, x)
-        )
-        if not math.isfinite(ledger.fresh):
+        # residuals are entered last: only now does the host wait for the numbers of a device
+        observer = state.observer
+        if observer is not None:
+            so_far = self.accumulated(state, with_scatter=tracker.window is None)
+            observer = observer.on_blocks(so_far, [measured])
+        if not math.isfinite(measured.missed):
             finite(block.residual, self.kernel)
         state = replace(
             state,
             n_rows=state.n_rows + X.shape[0],
             tracker=learned,
-            ledger=ledger,
-            moments=joined(state.moments, block.Z, faded),
+            moments=joined(state.moments, block.Z, faded, measured.energy),
             targets=regress(state, block.Z, targets, faded),
-            audit=self.audited(state, [(X, block.energy, weights)], clock),
+            observer=observer,
         )
         if tracker.window is not None:  # all sums are those of the rows in it
-            energy, missed = learned.energies
-            ledger = state.ledger.window(energy, missed, int(learned.Z.shape[0]))
-            state = replace(state, moments=learned.moments, ledger=ledger)
+            state = replace(state, moments=learned.moments)
+            if observer is not None:
+                squared_norm, residual = learned.energies
+                observer = observer.on_window(squared_norm, residual, int(learned.Z.shape[0]))
+                state = replace(state, observer=observer)
         self.require_finite_sums(state)
 
         # the basis may change its points at the end of a block: z ← T z everywhere
@@ -548,11 +530,12 @@ class Chain:
         state : State
             The state to check.
         """
-        if not (math.isfinite(state.ledger.energy) and math.isfinite(state.moments.weight)):
+        moments = state.moments
+        if not (math.isfinite(moments.squared_norm) and math.isfinite(moments.weight)):
             raise ValueError(overflowing(self.kernel))
 
     def decay(self, state: State, factor: float) -> State:
-        """Old rows lose weight (the basis does it where it adds the new ones).
+        """Old rows lose weight (basis and observer do it where they add the new ones).
 
         Parameters
         ----------
@@ -565,14 +548,13 @@ class Chain:
             return state
         return replace(
             state,
-            moments=Moments(state.moments.weight * factor, state.moments.total * factor),
+            moments=state.moments.decay(factor),
             tracker=self.tracker.decay(state.tracker, factor),
-            ledger=state.ledger.decay(factor),
             targets=None if state.targets is None else state.targets.decay(factor),
         )
 
     def rebase(self, state: State, basis: Any, T: Array | None) -> State:
-        """Change the basis: one matrix carries mean, tracker, ledger, signs and targets along.
+        """Change the basis: one matrix carries mean, tracker, signs and targets along.
 
         None: the coordinates stay as they are.
 
@@ -588,19 +570,22 @@ class Chain:
         if T is None:
             return replace(state, basis=basis)
         tracker, loss = self.tracker.rebase(state.tracker, T)
-        signs = state.signs
-        return replace(
-            state,
-            basis=basis,
-            tracker=tracker,
-            moments=Moments(state.moments.weight, T @ state.moments.total),
-            ledger=self.accumulated(state).change(
+        signs, observer = state.signs, state.observer
+        if observer is not None:
+            observer = observer.on_rebase(
+                self.accumulated(state),
                 self.basis.span(basis),
                 getattr(tracker, "scatter", None),
                 T,
                 loss,
                 lambda n_orders: self.tracker.lost_orders(state.tracker, T, n_orders),
-            ),
+            )
+        return replace(
+            state,
+            basis=basis,
+            tracker=tracker,
+            moments=state.moments.rebase(T),
+            observer=observer,
             signs=None if signs is None else T @ padded(signs, (int(T.shape[1]), signs.shape[1])),
             targets=None if state.targets is None else state.targets.rebase(T),
             judge=None if state.judge is None else state.judge.rebase(T),
@@ -721,12 +706,9 @@ class Chain:
         """
         return Accumulated(
             kernel=self.kernel,
-            basis=self.basis,
             tracker=self.tracker,
             center=self.center,
-            certify=self.certify,
             span=self.basis.span(state.basis),
-            ledger=state.ledger,
             moments=state.moments,
             scatter=getattr(state.tracker, "scatter", None) if with_scatter else None,
         )
@@ -740,12 +722,15 @@ def overflowing(kernel: Kernel) -> str:
     )
 
 
-def joined(before: Moments, Z: Array, weights: np.ndarray | None) -> Moments:
-    """Weight and sum of the rows so far and of those of a block."""
+def joined(
+    before: Moments, Z: Array, weights: np.ndarray | None, squared_norm: float = 0.0
+) -> Moments:
+    """Sums of the rows so far and of those of a block."""
     return Moments(
         before.weight + (float(Z.shape[0]) if weights is None else float(weights.sum())),
         padded(before.total, (int(Z.shape[1]),))
         + weighted_sum(Z, None if weights is None else like(weights, Z)),
+        before.squared_norm + squared_norm,
     )
 
 

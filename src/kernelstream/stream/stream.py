@@ -37,8 +37,8 @@ from kernelstream.arrays.namespaces import (
 from kernelstream.arrays.printing import prints_short
 from kernelstream.arrays.threads import cores, cut
 from kernelstream.certificates.certificate import Certificate, certify
+from kernelstream.certificates.confidence import EvaluatedModel
 from kernelstream.certificates.rounding import moved_in_float32
-from kernelstream.certificates.statement import Judged
 from kernelstream.kernels import Linear
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.base import finite
@@ -565,11 +565,12 @@ class Stream(Value):
         """What is certain about batch kernel PCA of all rows: of the plain sums, as accumulated."""
         shown, plain = self.components, self.caught_up
         with cores(), np.errstate(over="ignore", invalid="ignore"):
-            held = plain.chain.accumulated(plain.begun)
-            proved = certify(held, shown.vectors, shown.mean, shown.span)
-            judged, told = plain.judged(shown), plain.begun.told
-            said = None if told is None else told.of(judged)
-            return replace(proved, judged=judged, told=said, filled=self.fills)
+            sums, observer = plain.chain.accumulated(plain.begun), plain.begun.observer
+            ledger = None if observer is None else observer.ledger
+            proved = certify(sums, ledger, shown.vectors, shown.mean, shown.span)
+            model = plain.evaluated(shown)
+            drawn = None if observer is None else observer.bounds_of(model)
+            return replace(proved, judged=model, told=drawn, filled=self.fills)
 
     def query(self, function: Callable[[Array], Array], X: Array) -> Array:
         """Apply a function of rows, in the units of the kernel, to rows in those of the data.
@@ -603,14 +604,14 @@ class Stream(Value):
         points = self.chain.basis.span(self.begun.basis).points
         return moved_in_float32(self.chain.kernel, points, coefficients)
 
-    def judged(self, shown: Components) -> Judged:
-        """What is shown, for the sample of rows to judge when somebody asks."""
+    def evaluated(self, shown: Components) -> EvaluatedModel:
+        """The components with the sample on which they are evaluated when somebody asks."""
         chain, state = self.chain, self.begun
-        return Judged(
+        return EvaluatedModel(
             kernel=chain.kernel,
             center=chain.center,
             certify=chain.certify,
-            sample=state.audit,
+            sample=None if state.observer is None else state.observer.sample,
             weight=state.moments.weight,
             n_rows=state.n_rows,
             log_forgetting=math.log(chain.tracker.forgetting),

@@ -25,15 +25,32 @@ from kernelstream.serialization import stored
 @stored
 @dataclass(frozen=True)
 class Moments:
-    """Weight W and sum Σ w z of the rows: the running mean in coordinates."""
+    """Weight W, sum Σ w z and squared norms Σ w k(x,x) of the rows: mean and total variance."""
 
     weight: Annotated[float, "not negative"]
     total: Annotated[Array, "float64 (rank)"]
+    squared_norm: Annotated[float, "not negative"] = 0.0
 
     @property
     def mean(self) -> Array:
         """Mean of the coordinates (zero before the first row)."""
         return self.total / self.weight if self.weight > 0 else self.total
+
+    def decay(self, factor: float) -> Moments:
+        """Old rows lose weight."""
+        return Moments(self.weight * factor, self.total * factor, self.squared_norm * factor)
+
+    def rebase(self, T: Array) -> Moments:
+        """The same rows in other coordinates."""
+        return Moments(self.weight, T @ self.total, self.squared_norm)
+
+    def merge(self, other: Moments) -> Moments:
+        """The rows of both, in one span."""
+        return Moments(
+            self.weight + other.weight,
+            self.total + other.total,
+            self.squared_norm + other.squared_norm,
+        )
 
 
 @stored

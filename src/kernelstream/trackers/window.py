@@ -47,7 +47,8 @@ class WindowState:
     def moments(self) -> Moments:
         """Weight and sum of the rows."""
         xp = namespace_of(self.weights)
-        return Moments(float(xp.sum(self.weights)), weighted_sum(self.Z, self.weights))
+        total = weighted_sum(self.Z, self.weights)
+        return Moments(float(xp.sum(self.weights)), total, self.energies[0])
 
     @property
     def energies(self) -> tuple[float, float]:

@@ -295,7 +295,9 @@ def dictionary_bounds(
     radius, least = largest * (m - 1), min(plain, sharp)
     lam = np.asarray(model.explained_variance_ if eigenvalues is None else eigenvalues, float)
     lam = np.maximum(lam, np.finfo(float).tiny)  # no variance: nothing is claimed
-    missed = state.ledger.missed / state.moments.weight
+    # without a certificate nobody has added up the residuals
+    observer, weight = state.observer, state.moments.weight
+    missed = np.inf if observer is None else observer.ledger.missed / weight
     full = model.max_points is not None and m >= model.max_points
     most = np.inf if full else share(largest) * largest
     apart = pdist(D).min(initial=np.inf)

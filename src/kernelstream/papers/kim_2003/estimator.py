@@ -360,7 +360,7 @@ def finish(
     state = replace(
         blank,
         n_rows=n,
-        moments=trackers.Moments(n * unit, solution.total * unit),
+        moments=trackers.Moments(n * unit, solution.total * unit, solution.energy * unit),
         tracker=replace(
             blank.tracker,
             V=solution.V,
@@ -368,9 +368,9 @@ def finish(
             variances=solution.variances,
             n_shortened=found.n_shortened,
         ),
-        ledger=blank.ledger.fold(solution.energy * unit, solution.missed * unit),
         next_signs=n,
-        audit=None,  # the rows were passed over again and again: none can judge
+        # the rows were passed over again and again: none are left to evaluate the model on
+        observer=None if blank.observer is None else blank.observer.without_sample(),
     )
     return stream.with_state(state)
 

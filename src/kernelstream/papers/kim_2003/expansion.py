@@ -150,8 +150,6 @@ class ExpansionChain(Chain):
         new_points = xp.astype(dense, span.points.dtype, copy=False)
         points = xp.concat([span.points, new_points], axis=0)
         r = V.shape[1]
-        held = products @ basis
-        missed = np.maximum(energy - np.vecdot(held, held), 0.0)
         tracked = replace(
             known,
             V=like(coordinates[:, :r], span.factor),
@@ -171,8 +169,11 @@ class ExpansionChain(Chain):
             n_rows=state.n_rows + len(w),
             basis=grown,
             tracker=tracked,
-            moments=trackers.Moments(weight, like(weight * coordinates[:, r], span.factor)),
-            ledger=state.ledger.fold(float(w @ energy), float(w @ missed)),
+            moments=trackers.Moments(
+                weight,
+                like(weight * coordinates[:, r], span.factor),
+                state.moments.squared_norm + float(w @ energy),
+            ),
         )
         self.require_finite_sums(after)
         return after

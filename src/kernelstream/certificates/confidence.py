@@ -19,7 +19,6 @@ import numpy as np
 
 from kernelstream.arrays.namespaces import Array, as_dense, take_rows, to_float64, to_host
 from kernelstream.arrays.printing import prints_short
-from kernelstream.certificates.audit import AuditSample, with_replacement
 from kernelstream.certificates.betting import (
     PILOT,
     deviation,
@@ -27,6 +26,7 @@ from kernelstream.certificates.betting import (
     mean_limits,
     ratio_limits,
 )
+from kernelstream.certificates.sample import AuditSample, with_replacement
 from kernelstream.certificates.symmetric import FEW, MANY, Symmetric, leading_values
 from kernelstream.kernels import Kernel
 from kernelstream.serialization import stored
@@ -41,7 +41,7 @@ FEWER_ROWS = 2048  # that are compared where there are many components, for the 
 @stored
 @prints_short
 @dataclass(frozen=True)
-class Statement:
+class ConfidenceBounds:
     """What is known about a model with a stated confidence, from a sample of the rows seen.
 
     Attributes
@@ -121,14 +121,16 @@ class Statement:
         return "\n".join(f"{name:<{width}}  {text}" for name, text in self.rows())
 
 
-def no_statement(reason: str) -> Statement:
+def no_statement(reason: str) -> ConfidenceBounds:
     """A statement that says nothing but why."""
     nothing = (0.0, 1.0)
-    return Statement(CONFIDENCE, 0, False, (0.0, math.inf), nothing, nothing, 1.0, math.inf, reason)
+    return ConfidenceBounds(
+        CONFIDENCE, 0, False, (0.0, math.inf), nothing, nothing, 1.0, math.inf, reason
+    )
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvaluatedModel:
     """A model as the sample sees it: an affine subspace of the feature space, and its rows."""
 
     kernel: Kernel
@@ -143,7 +145,7 @@ class Judged:
     vectors: Array  # the components in coordinates
     mean: Array
 
-    def statement(self) -> Statement:
+    def statement(self) -> ConfidenceBounds:
         """What the sample says."""
         problem = self.obstacle()
         if problem is not None:
@@ -174,7 +176,7 @@ class Judged:
             return "no rows were seen"
         return None
 
-    def judge(self) -> Statement:
+    def judge(self) -> ConfidenceBounds:
         """Evaluate the model on the sample, and say what follows."""
         if not self.is_complete:
             return self.draws.statement()
@@ -222,7 +224,7 @@ class Judged:
         return Seen.of(self, take_rows(self.rows.held()[0], self.in_order[0]))
 
     @cached_property
-    def draws(self) -> Draws:
+    def draws(self) -> IndependentSample:
         """Independent draws from the sample."""
         sample, length = self.rows, float(np.linalg.norm(to_host(self.mean)))
         purpose = f"audit repeats {sample.key} {self.n_rows}"
@@ -230,14 +232,14 @@ class Judged:
         doublings = 1 + max(0, int(math.log2(self.n_rows / sample.size)))
         level = math.log(LIMITS * doublings * (doublings + 1) / (1.0 - CONFIDENCE))
         farthest = (math.sqrt(self.bound) + length) ** 2
-        return Draws(self.seen, drawn, self.center, self.bound, farthest, level)
+        return IndependentSample(self.seen, drawn, self.center, self.bound, farthest, level)
 
 
 @dataclass(frozen=True)
 class Seen:
     """Rows of the sample, and what the model says of each."""
 
-    judged: Judged
+    judged: EvaluatedModel
     given: Array
     rows: Array  # the same in float64
     Z: np.ndarray  # coordinates less the mean
@@ -248,7 +250,7 @@ class Seen:
     distance: np.ndarray  # |φ − μ|²
 
     @classmethod
-    def of(cls, judged: Judged, given: Array) -> Seen:
+    def of(cls, judged: EvaluatedModel, given: Array) -> Seen:
         """Evaluate a model on rows, in float64."""
         rows = to_float64(given)
         mean, V = to_host(judged.mean), to_host(judged.vectors).astype(float)
@@ -287,7 +289,7 @@ class Seen:
         return Symmetric.of(block, self.distance[chosen], dtype)
 
 
-def computed(seen: Seen, p: np.ndarray, center: bool, bound: float) -> Statement:
+def computed(seen: Seen, p: np.ndarray, center: bool, bound: float) -> ConfidenceBounds:
     """All rows are at hand: the numbers themselves."""
     G = seen.gram(np.arange(len(p)), wide=True)
     error = float(p @ seen.error)
@@ -304,7 +306,7 @@ def computed(seen: Seen, p: np.ndarray, center: bool, bound: float) -> Statement
     off = ROUNDING * bound
     share = off / total if total > 0 else 1.0
     own_share, best_share = (x / total if total > 0 else 0.0 for x in (own, best))
-    return Statement(
+    return ConfidenceBounds(
         confidence=1.0,
         n_sampled=len(p),
         complete=True,
@@ -320,7 +322,7 @@ def computed(seen: Seen, p: np.ndarray, center: bool, bound: float) -> Statement
 
 
 @dataclass(frozen=True)
-class Draws:
+class IndependentSample:
     """Independent draws, and what they say of the model and of the best that there could be."""
 
     seen: Seen
@@ -347,18 +349,18 @@ class Draws:
             moved=0.0,
         )
 
-    def own(self) -> Statement:
+    def own(self) -> ConfidenceBounds:
         """A statement about the model alone: what is known of the best can only widen it."""
         return concluded(self.known, self.off, CONFIDENCE, len(self.drawn))
 
-    def statement(self) -> Statement:
+    def statement(self) -> ConfidenceBounds:
         """The statement; with fewer draws where there is no memory for a matrix of all."""
         if self.seen.r <= MANY:
             with contextlib.suppress(MemoryError):
                 return self.compared(self.drawn)
         return self.compared(self.drawn[:FEWER_ROWS])
 
-    def compared(self, few: np.ndarray) -> Statement:
+    def compared(self, few: np.ndarray) -> ConfidenceBounds:
         """Compare with the best subspace of the right dimension, a fixed one, by some draws."""
         seen, known = self.seen, self.known
         f, b = seen.error[few], seen.distance[few]
@@ -397,7 +399,9 @@ class Known:
     moved: float  # |m − μ|², at most
 
 
-def concluded(known: Known, off: float, confidence: float, n: int, n_rows: int = 0) -> Statement:
+def concluded(
+    known: Known, off: float, confidence: float, n: int, n_rows: int = 0
+) -> ConfidenceBounds:
     """The statement that follows from limits; ``off`` is rounding (statement 18)."""
     least = max(0.0, known.around[0] - known.moved - off)
     own, best = (0.0, 1.0), 1.0
@@ -410,7 +414,7 @@ def concluded(known: Known, off: float, confidence: float, n: int, n_rows: int =
         best = max(min(1.0, known.captured * (1.0 + doubt) + share), own[1])
     shortfall = best - own[0]
     excess = min(known.error[1] - least * (1.0 - best), shortfall * known.around[1] + known.moved)
-    return Statement(
+    return ConfidenceBounds(
         confidence=confidence,
         n_sampled=n,
         complete=False,

@@ -17,7 +17,7 @@ import numpy as np
 from kernelstream.arrays.draws import generator, uniforms
 from kernelstream.arrays.namespaces import Array, as_dense, largest_entry, to_host
 from kernelstream.kernels import Kernel
-from kernelstream.landmarks.base import Clock
+from kernelstream.landmarks.base import Clock, Measured
 from kernelstream.landmarks.sample import Sample
 from kernelstream.serialization import stored
 
@@ -47,18 +47,16 @@ class AuditSample(Sample):
         """The numbers in (0, 1) by which n rows compete, the first at ``clock``."""
         return uniforms(clock.seed, f"audit {self.key}", clock.row, n)
 
-    def see(
-        self, kernel: Kernel, blocks: Sequence[tuple[Array, Array, np.ndarray | None]], clock: Clock
-    ) -> AuditSample:
-        """Offer blocks of rows, each with the energies k(x,x) and the weights of its rows."""
+    def observe(self, kernel: Kernel, blocks: Sequence[Measured]) -> AuditSample:
+        """Offer the rows of blocks, each with the weights that were given."""
         sample = self
         if len(sample) == 0:
-            X = blocks[0][0]
+            X = blocks[0].X
             sample = sample.named_by(X[: min(NAMING_ROWS, int(X.shape[0])), :])
         if not math.isfinite(kernel.max_squared_norm):
-            most = max(largest_entry(energy) for _, energy, _ in blocks)
+            most = max(largest_entry(block.block.energy) for block in blocks)
             sample = replace(sample, largest=max(sample.largest, most))
-        return sample.offer([(X, weights) for X, _, weights in blocks], clock)
+        return sample.offer([(block.X, block.weights) for block in blocks], blocks[0].clock)
 
     def named_by(self, first: Array) -> AuditSample:
         """The sample with a key from the first rows of its stream."""

@@ -10,8 +10,15 @@ import pytest
 import scipy.sparse
 
 from kernelstream import StreamingKernelPCA, kernels, landmarks, trackers
-from kernelstream.certificates import entries, rounding
-from kernelstream.certificates.entries import Accumulated
+from kernelstream.certificates import observer, rounding
+from kernelstream.certificates.ledger import Ledger
+from kernelstream.certificates.observer import (
+    Accumulated,
+    CertificateObserver,
+    measured_deviation,
+    rebased,
+    spectrum,
+)
 from kernelstream.landmarks.base import (
     Clock,
     Measured,
@@ -22,7 +29,7 @@ from kernelstream.landmarks.base import (
     weighted_total,
 )
 from kernelstream.trackers import Moments
-from tests.conftest import settled_state
+from tests.conftest import ledger_of, settled_state
 from tests.naive.certificate import kappa
 
 LINEAR = kernels.Linear()
@@ -32,16 +39,31 @@ def accumulated(span: Span, Z: np.ndarray, w: np.ndarray, **more: Any) -> Accumu
     """What rows with the coordinates Z leave."""
     given: dict[str, Any] = dict(
         kernel=LINEAR,
-        basis=landmarks.Landmarks(3),
         tracker=trackers.Covariance(),
         center=True,
-        certify="tight",
         span=span,
-        ledger=entries.blank_ledger("tight", 3),
         moments=Moments(float(w.sum()), w @ Z),
         scatter=(Z * w[:, None]).T @ Z,
     )
     return Accumulated(**(given | more))
+
+
+def blank_ledger(certify: Any, n_components: int | None) -> Ledger:
+    blank = CertificateObserver.begin(certify, n_components, sampled=False)
+    assert blank is not None
+    return blank.ledger
+
+
+def learned(X: Any, block: Projection, w: np.ndarray | None = None) -> Measured:
+    """A block of rows, learned with such weights."""
+    return Measured.of(X, w, w, Clock(0, 0), block, scatter=False)
+
+
+def entered(
+    held: Accumulated, ledger: Ledger, X: Any, block: Projection, w: np.ndarray | None = None
+) -> Ledger:
+    """The ledger after one block."""
+    return CertificateObserver(ledger).on_blocks(held, [learned(X, block, w)]).ledger
 
 
 def orders(R: np.ndarray, w: np.ndarray, n: int = 4) -> np.ndarray:
@@ -57,8 +79,10 @@ def test_points_far_apart_are_remembered() -> None:
     X = points[:1]
     held = accumulated(span, np.zeros((0, 2)), np.zeros(0), kernel=kernel)
     block = Projection(span.coordinates(kernel, X), np.ones(1), np.zeros(1))
-    assert held.enter(X, block, None, None).extent == kernel.rounding.extent(points, True) > 0  # type: ignore[arg-type]
-    sparse = held.enter(scipy.sparse.csr_matrix(X), block, None, None)  # type: ignore[arg-type]
+    ledger = blank_ledger("tight", 3)
+    dense = entered(held, ledger, X, block)
+    assert dense.extent == kernel.rounding.extent(points, True) > 0
+    sparse = entered(held, ledger, scipy.sparse.csr_matrix(X), block)
     assert (
         sparse.extent
         == kernel.rounding.extent(points, False)
@@ -70,7 +94,7 @@ def test_points_far_apart_are_remembered() -> None:
     rows = np.random.default_rng(0).normal(size=(2, 6))
     missed = np.sum(rows[:, 3:] ** 2, axis=1)
     block = Projection(rows[:, :3], np.sum(rows**2, axis=1), missed)
-    found = few.enter(rows, block, None, None).fresh_orders  # type: ignore[arg-type]
+    found = entered(few, ledger, rows, block).fresh_orders
     np.testing.assert_allclose(found, orders(rows[:, 3:], np.ones(2)), rtol=1e-9)
 
 
@@ -80,11 +104,11 @@ def test_a_ledger_has_an_order_for_each_component_and_the_mean() -> None:
         ("tight", 0, 1),
         ("tight", None, 21),
         ("auto", 3, 0),
-        (False, 3, 0),
     ):
-        blank = entries.blank_ledger(certify, n_components)
+        blank = blank_ledger(certify, n_components)
         assert len(blank.fresh_orders) == len(blank.stale_orders) == expected
         assert not blank.fresh_orders.any() and not blank.stale_orders.any()
+    assert CertificateObserver.begin(False, 3, sampled=True) is None
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -96,11 +120,12 @@ def test_a_block_in_a_fixed_basis(n: int, pieces: int, weighted: bool) -> None:
     w = w if weighted else np.ones(n)
     span = factorise(LINEAR, rng.normal(size=(3, 6)))
     held = accumulated(span, np.zeros((0, 3)), np.zeros(0))
-    held = replace(held, ledger=replace(held.ledger, blocks=2, longest=120, extent=0.5))
+    before = replace(blank_ledger("tight", 3), blocks=2, longest=120, extent=0.5)
     Z, Q = span.coordinates(LINEAR, X), np.linalg.qr(span.points.T)[0]
     R = X - X @ Q @ Q.T
     energy, residual = np.sum(X**2, axis=1), np.sum(R**2, axis=1)
-    ledger = held.enter(X, Projection(Z, energy, residual), w if weighted else None, None)  # type: ignore[arg-type]
+    block = Projection(Z, energy, residual)
+    ledger = entered(held, before, X, block, w if weighted else None)
     assert ledger.blocks == 3 and ledger.longest == max(120, n) and ledger.exact == 0.0
     assert ledger.energy == pytest.approx(w @ energy) and ledger.stale == 0.0
     assert ledger.fresh == pytest.approx(w @ residual)
@@ -111,10 +136,8 @@ def test_a_block_in_a_fixed_basis(n: int, pieces: int, weighted: bool) -> None:
     assert np.all(np.asarray(ledger.fresh_orders)[:2] > np.asarray(expected)[:2])
     assert ledger.deviation == 0.0
     assert ledger.extent == max(0.5, span.extent(LINEAR))
-    far = held.enter(X, Projection(Z, energy, residual, extent=1e4), w, None)  # type: ignore[arg-type]
+    far = entered(held, before, X, replace(block, extent=1e4), w)
     assert far.extent == 1e4
-    loose = replace(held, certify=False).enter(X, Projection(Z, energy, residual), w, None)  # type: ignore[arg-type]
-    assert loose.extent == 0.5 and loose.deviation == 0.0
 
 
 def test_rounding_of_the_rows_own_values_is_entered() -> None:
@@ -124,7 +147,8 @@ def test_rounding_of_the_rows_own_values_is_entered() -> None:
     held = accumulated(span, np.zeros((0, 3)), np.zeros(0))
     block = Projection(X[:, :3], np.sum(X**2, axis=1), np.sum(X[:, 3:] ** 2, axis=1))
     w = np.full(5, 2.0)
-    found = held.spectrum(X, block, slice(0, 5), w, 4, None)  # type: ignore[arg-type]
+    found = spectrum(held, blank_ledger("tight", 3), learned(X, block, w), slice(0, 5))
+    assert found is not None
     more = found - orders(X[:, 3:], w)
     expected = rounding.gram_error(LINEAR, X) * 2.0 * np.sum(X**2) * np.sqrt([1, 2, 3, 4])
     np.testing.assert_allclose(more, expected, atol=4e-15 * np.sum(X**2))
@@ -143,7 +167,8 @@ def test_as_many_rows_are_looked_at_together_as_there_are_points(
     held = accumulated(factorise(LINEAR, np.eye(1)), np.zeros((0, points)), np.zeros(0))
     monkeypatch.setattr(kernels.Linear, "gram", gram)
     block = Projection(np.zeros((1100, points)), np.zeros(1100), np.zeros(1100))
-    held.spectrum(np.zeros((1100, 1)), block, slice(0, 1100), np.ones(1100), 2, None)  # type: ignore[arg-type]
+    rows = learned(np.zeros((1100, 1)), block)
+    spectrum(held, blank_ledger("tight", 1), rows, slice(0, 1100))
     length = {100: 128, 200: 200, 600: 512}[points]
     assert seen == [length] * (1100 // length) + [1100 % length]
 
@@ -162,7 +187,7 @@ def test_rows_before_the_last_point_of_a_block_are_stale(certify: Any, weighted:
         certify=certify,
         batch_size=90,
     ).partial_fit(X, sample_weight=w if weighted else None)
-    ledger = settled_state(model).ledger
+    ledger = ledger_of(settled_state(model))
     points: list[int] = []
     held = np.zeros_like(X)
     for i, x in enumerate(X):
@@ -200,18 +225,18 @@ def test_rows_before_the_last_point_of_a_block_are_stale(certify: Any, weighted:
 
 def change_of(
     certify: Any = "tight", exact: float = 0.0
-) -> tuple[Accumulated, Span, np.ndarray, np.ndarray]:
+) -> tuple[Accumulated, Ledger, Span, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(3)
     old, new = (factorise(LINEAR, rng.normal(size=(m, 6))) for m in (4, 3))
     Z, w = rng.normal(size=(30, 4)), rng.uniform(0.5, 2.0, size=30)
-    ledger = entries.blank_ledger(certify, 2)
+    ledger = blank_ledger(certify, 2)
     ledger = replace(ledger.fold(100.0, 5.0, exact=exact), blocks=3, longest=20, extent=2.0)
-    return accumulated(old, Z, w, ledger=ledger, certify=certify), new, Z, w
+    return accumulated(old, Z, w), ledger, new, Z, w
 
 
 @pytest.mark.parametrize("certify", ["tight", "auto"])
 def test_a_change_of_basis_is_entered_with_its_rounding(certify: Any) -> None:
-    held, new, _, _ = change_of(certify, exact=7.0)
+    held, ledger, new, _, _ = change_of(certify, exact=7.0)
     assert held.span is not None
     T = transition(LINEAR, held.span, new)
     S = np.asarray(held.scatter)
@@ -223,11 +248,11 @@ def test_a_change_of_basis_is_entered_with_its_rounding(certify: Any) -> None:
         asked.append(n)
         return np.linspace(0.5, 0.9, n) * loss if n else None
 
-    found = held.change(new, moved, T, loss, lost)
-    carried, more, off = rounding.change(LINEAR, held.ledger, held.span, new, T, S, moved)
-    hidden = rounding.slack(LINEAR, held.ledger, held.span, S, off) * (100.0 - 7.0)
+    found = rebased(held, ledger, new, moved, T, loss, lost)
+    carried, more, off = rounding.change(LINEAR, ledger, held.span, new, T, S, moved)
+    hidden = rounding.slack(LINEAR, ledger, held.span, S, off) * (100.0 - 7.0)
     tight = certify == "tight"
-    expected = held.ledger.widen(hidden).rebase(
+    expected = ledger.widen(hidden).rebase(
         held.moments.weight,
         loss + 100.0 * more,
         np.linspace(0.5, 0.9, 3) * loss + 100.0 * more if tight else None,
@@ -243,7 +268,7 @@ def test_a_change_of_basis_is_entered_with_its_rounding(certify: Any) -> None:
 
 
 def test_points_that_are_only_appended_change_nothing_else() -> None:
-    held, _, Z, w = change_of()
+    held, ledger, _, Z, w = change_of()
     old = held.span
     assert old is not None
     T = np.eye(5, 4)
@@ -256,32 +281,29 @@ def test_points_that_are_only_appended_change_nothing_else() -> None:
     def never(n: int) -> np.ndarray | None:
         raise AssertionError
 
-    found = held.change(longer, moved, T, 0.0, never)
+    found = rebased(held, ledger, longer, moved, T, 0.0, never)
     total = np.append(w @ Z, 0.0)
-    expected = held.ledger.grow(w.sum(), float(np.trace(moved)), total, moved)
+    expected = ledger.grow(w.sum(), float(np.trace(moved)), total, moved)
     for name, value in vars(expected).items():
         np.testing.assert_allclose(getattr(found, name), value, rtol=1e-12, err_msg=name)
-    assert held.change(old, held.scatter, np.eye(4), 0.0, never) is held.ledger  # no new rank
-    assert entries.is_extension(old, longer) and not entries.is_extension(longer, old)
+    assert rebased(held, ledger, old, held.scatter, np.eye(4), 0.0, never) is ledger  # no new rank
+    assert observer.is_extension(old, longer) and not observer.is_extension(longer, old)
     for changed in (
         replace(longer, points=points[::-1]),
         replace(longer, factor=2 * factor),
         replace(longer, factor=factor + np.eye(5)[:, ::-1] * (np.arange(5) == 0)[None, :]),
     ):
-        assert not entries.is_extension(old, changed)
-    assert entries.is_padding(T) and not entries.is_padding(2 * T)
+        assert not observer.is_extension(old, changed)
+    assert observer.is_padding(T) and not observer.is_padding(2 * T)
 
 
 def test_energy_that_nobody_measured() -> None:
-    held, new, _, _ = change_of()
+    held, ledger, new, _, _ = change_of()
     T = np.eye(3, 4)
-    for unknown in (
-        held.change(new, None, T, None, lambda n: None),
-        replace(held, certify=False).change(new, None, T, 1.0, lambda n: None),
-    ):
+    for unknown in (rebased(held, ledger, new, None, T, None, lambda n: None),):
         assert unknown.stale_trace == np.inf and unknown.rounding == 0.0
         assert unknown.stale_weight == held.moments.weight
-    assert not held.change(new, None, T, None, lambda n: None).complete
+    assert not rebased(held, ledger, new, None, T, None, lambda n: None).complete
     assert replace(held, scatter=None).trace == np.inf
     assert held.trace == pytest.approx(float(np.trace(np.asarray(held.scatter))))
 
@@ -314,9 +336,14 @@ def test_what_is_measured_of_float32_rows(spoiled: str) -> None:
         expected = 0.0
     held = accumulated(span, np.zeros((0, 3)), np.zeros(0))
     block = Projection(Z, energy, residual)
-    found = held.measured_deviation(X, block, 0, 0.0)
+
+    def deviation(block: Projection, blocks: int, known: float) -> float:
+        ledger = Ledger(blocks=blocks, deviation=known)
+        return measured_deviation(held, learned(X, block), ledger)
+
+    found = deviation(block, 0, 0.0)
     assert found == pytest.approx(expected, rel=1e-3, abs=1e-6)
-    assert held.measured_deviation(X, replace(block, fresh_from=1, admitted=(0,)), 0, 0.0) == 0.0
+    assert deviation(replace(block, fresh_from=1, admitted=(0,)), 0, 0.0) == 0.0
     for blocks, measured in (
         (0, True),
         (3, True),
@@ -325,9 +352,9 @@ def test_what_is_measured_of_float32_rows(spoiled: str) -> None:
         (16, True),
         (17, False),
     ):
-        again = held.measured_deviation(X, block, blocks, 1e-7)
+        again = deviation(block, blocks, 1e-7)
         assert again == (found if measured else 0.0)
-        assert held.measured_deviation(X, block, blocks, 0.0) == found
+        assert deviation(block, blocks, 0.0) == found
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -335,16 +362,17 @@ def test_sums_of_measured_blocks_are_entered_as_the_blocks_are(sparse: bool) -> 
     kernel = kernels.RBF(0.1)
     points = np.array([[50.0, 0.0], [60.0, 0.0]])
     span = factorise(kernel, points)
-    held = accumulated(span, np.zeros((0, 2)), np.zeros(0), kernel=kernel, certify="auto")
-    blocks, one = [], held.ledger
+    held = accumulated(span, np.zeros((0, 2)), np.zeros(0), kernel=kernel)
+    ledger = blank_ledger("auto", 3)
+    blocks, one = [], ledger
     for n in (3, 5, 2):
         X = points[0] + np.random.default_rng(n).normal(size=(n, 2))
         rows = scipy.sparse.csr_matrix(X) if sparse else X
         Z = span.coordinates(kernel, X)
         block = Projection(Z, np.ones(n), 1.0 - np.sum(Z**2, axis=1))
         blocks.append(Measured.of(rows, None, None, Clock(0, 0), block, scatter=True))
-        one = replace(held, ledger=one).enter(rows, block, None, None)  # type: ignore[arg-type]
-    together = held.enter_sums(blocks)
+        one = entered(held, one, rows, block)
+    together = CertificateObserver(ledger).on_blocks(held, blocks).ledger
     assert together.extent == kernel.rounding.extent(points, not sparse) == one.extent
     assert (together.blocks, together.longest) == (3, 5) == (one.blocks, one.longest)
     assert together.energy == one.energy == 10.0
