@@ -149,7 +149,7 @@ class Parts:
             else:
                 kernel, gamma = kernel.set_params(gamma=gamma), None
         plain = self.basis.strip() == "auto"
-        usual = FIXED_COMPONENTS if tracker.sequential or self.robust else COMPONENTS
+        usual = FIXED_COMPONENTS if tracker.kind == "sequential" or self.robust else COMPONENTS
         estimator = StreamingKernelPCA(
             opt.components(self.components or usual),
             kernel=kernel,

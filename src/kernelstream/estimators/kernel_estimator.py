@@ -265,7 +265,7 @@ class KernelEstimator(StreamEstimator):
     def _n_components_for(self, tracker: trackers.Tracker) -> int | float | None:
         """The number of components that the parameters mean, for a tracker."""
         wanted = getattr(self, "n_components", None)
-        if "components" in self._chosen_later() and not tracker.sequential:
+        if "components" in self._chosen_later() and tracker.kind != "sequential":
             wanted = None
         return checked_n_components(wanted, tracker)
 
@@ -316,8 +316,10 @@ def suitable_batch_size(
     basis: landmarks.Basis, tracker: trackers.Tracker, X: Array, device: str | None
 ) -> int:
     """Rows in a block that suit the parts, and fill a GPU where the result allows any blocks."""
-    on_host = min(basis.preferred_batch, 256) if tracker.sequential else basis.preferred_batch
-    if not tracker.any_blocks:
+    on_host = (
+        min(basis.preferred_batch, 256) if tracker.kind == "sequential" else basis.preferred_batch
+    )
+    if tracker.kind not in ("sums", "window"):
         return on_host
     most = basis.preferred_on_device
     return min(
@@ -331,7 +333,7 @@ def checked_n_components(n_components: Any, tracker: trackers.Tracker) -> int | 
     if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
         if int(n_components) >= 1:
             return int(n_components)
-    elif tracker.sequential:
+    elif tracker.kind == "sequential":
         raise ValueError(
             f"The tracker {tracker} learns a fixed number of components from the first row on: "
             f"give n_components as an integer, got {n_components!r}."

@@ -31,7 +31,7 @@ def compress(stream: Stream, m: int) -> Stream:
             f"{span.points.shape[0] - 1} (fewer than there are), got {m}."
         )
     sample = None
-    if not chain.tracker.sequential:
+    if chain.tracker.kind != "sequential":
         sample = chain.basis.correction(chain.kernel, state.basis)
     with cores():
         values, vectors, _ = chain.tracker.components(

@@ -15,8 +15,9 @@ from kernelstream.arrays.threads import cores
 from kernelstream.certificates.sample import NAMING_ROWS, AuditSample
 from kernelstream.landmarks import Clock
 from kernelstream.landmarks.base import transition
+from kernelstream.stream import signs
 from kernelstream.stream.buffer import Buffer
-from kernelstream.stream.robust import Judge
+from kernelstream.stream.robust import RobustWeights
 from kernelstream.stream.state import Rows
 from kernelstream.stream.step import forget
 
@@ -125,7 +126,7 @@ def surveyed(stream: Stream, rows: Rows, sample: Any) -> Stream:
 
 def wants_second_pass(stream: Stream) -> bool:
     """Whether statistics gathered in the finished basis would differ from those of one pass."""
-    return stream.chain.basis.settles_late and not stream.chain.tracker.sequential
+    return stream.chain.basis.settles_late and stream.chain.tracker.kind != "sequential"
 
 
 def begin_first_pass(stream: Stream) -> Stream:
@@ -154,7 +155,7 @@ def begin_second_pass(stream: Stream) -> Stream:
     return stream.with_state(judged).without_signs()
 
 
-def judge_of(before: Stream, after: Stream) -> Judge | None:
+def judge_of(before: Stream, after: Stream) -> RobustWeights | None:
     """What rows were judged by, in the coordinates of the finished basis."""
     judge, basis = before.begun.judge, before.chain.basis
     old, new = basis.span(before.begun.basis), basis.span(after.begun.basis)
@@ -184,5 +185,4 @@ def end_second_pass(stream: Stream) -> Stream:
 
 def take_signs(stream: Stream) -> Stream:
     """Take the signs from the finished model: which rows came first no longer matters."""
-    state = replace(stream.begun, signs=None, next_signs=0)
-    return stream.with_state(stream.chain.keep_signs(state))
+    return stream.with_state(signs.final(stream.chain, stream.begun))

@@ -32,7 +32,7 @@ def test_the_average_is_that_of_every_64th_row(name: str, weighted: bool) -> Non
     tracker = papers.Averaged(rule)
     tracker.check()
     assert tracker.forgetting == rule.forgetting and tracker.needs_points == rule.needs_points
-    assert tracker.sequential
+    assert tracker.kind == "sequential"
     state, alone = tracker.begin(4, 2, REFERENCE), rule.begin(4, 2, REFERENCE)
     snapshots: list[np.ndarray] = []
     moments = Moments(1.0, np.ones(4))
